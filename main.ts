@@ -49,8 +49,8 @@ async function main(args: string[]): Promise<number> {
     case "ctl":
       return await control(rest);
     case "mcp": {
-      const { mcp } = await load<typeof import("./cli/mcp.ts")>("./cli/mcp.ts", import.meta.url);
-      return await mcp(rest, await processIo());
+      const { runMcp } = await load<typeof import("./cli/mcp.ts")>("./cli/mcp.ts", import.meta.url);
+      return await runMcp(rest, await processIo());
     }
     case "doctor":
       return await control(["system", "doctor", ...rest]);
@@ -67,15 +67,18 @@ async function main(args: string[]): Promise<number> {
     case "restore":
       return await restoreFrom(rest);
     case "service": {
-      const { service } = await load<typeof import("./cli/service/service.ts")>(
+      const { runService } = await load<typeof import("./cli/service/service.ts")>(
         "./cli/service/service.ts",
         import.meta.url,
       );
-      return await service(rest, await processIo());
+      return await runService(rest, await processIo());
     }
     case "health": {
-      const { health } = await load<typeof import("./cli/health.ts")>("./cli/health.ts", import.meta.url);
-      return await health(rest, await processIo());
+      const { checkHealth } = await load<typeof import("./cli/health.ts")>(
+        "./cli/health.ts",
+        import.meta.url,
+      );
+      return await checkHealth(rest, await processIo());
     }
     case "version":
     case "--version":
@@ -105,11 +108,11 @@ async function help([command, ...rest]: string[]): Promise<number> {
     console.log(HELP.trimEnd());
     return 0;
   }
-  const { topHelp } = await load<typeof import("./cli/commands/top_commands.ts")>(
+  const { formatTopHelp } = await load<typeof import("./cli/commands/top_commands.ts")>(
     "./cli/commands/top_commands.ts",
     import.meta.url,
   );
-  const text = topHelp(command);
+  const text = formatTopHelp(command);
   if (text === null) return await refuseCommand(command);
   console.log(text.trimEnd());
   return 0;
@@ -137,31 +140,37 @@ async function control(args: string[]): Promise<number> {
 }
 
 async function completeFor(command: "complete" | "completion", args: string[]): Promise<number> {
-  const { complete, completion } = await load<typeof import("./cli/completion/completion.ts")>(
+  const { printCandidates, printCompletionScript } = await load<
+    typeof import("./cli/completion/completion.ts")
+  >(
     "./cli/completion/completion.ts",
     import.meta.url,
   );
   const io = await processIo();
-  return command === "complete" ? await complete(args, io) : completion(args, io);
+  return command === "complete" ? await printCandidates(args, io) : printCompletionScript(args, io);
 }
 
 async function processIo(signal = new AbortController().signal): Promise<Io> {
   return (await load<typeof import("./cli/terminal/io.ts")>("./cli/terminal/io.ts", import.meta.url))
-    .processIo(signal);
+    .openProcessIo(signal);
 }
 
 async function restoreFrom(args: string[]): Promise<number> {
-  const { restoreArguments, askToRestore } = await load<typeof import("./cli/restore.ts")>(
+  const { parseRestoreArguments, createConfirmation } = await load<typeof import("./cli/restore.ts")>(
     "./cli/restore.ts",
     import.meta.url,
   );
-  const parsed = restoreArguments(args);
+  const parsed = parseRestoreArguments(args);
   if (typeof parsed === "string") return refuse(parsed);
   const { restore } = await load<typeof import("./src/boot/restore.ts")>(
     "./src/boot/restore.ts",
     import.meta.url,
   );
-  return await restore({ ...parsed, confirm: askToRestore(parsed.yes), say: (text) => console.error(text) });
+  return await restore({
+    ...parsed,
+    confirm: createConfirmation(parsed.yes),
+    say: (text) => console.error(text),
+  });
 }
 
 Deno.exit(await main(Deno.args));

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/commands/command.ts";
 import { EXIT, EXIT_MEANINGS } from "../cli/terminal/exit.ts";
 import { GROUPS, loadGroup } from "../cli/commands/groups.ts";
-import { TOP } from "../cli/commands/top_commands.ts";
+import { TOP_COMMANDS } from "../cli/commands/top_commands.ts";
 import { ROOT } from "./lock.ts";
 import { readStamp, type Stamp } from "./stamp.ts";
 
@@ -17,7 +17,9 @@ export async function manPages(
 }
 
 function program(): string {
-  const commands = Object.values(TOP).map(({ about, usage, words = {}, options = [], more }) =>
+  const commands = Object.values(TOP_COMMANDS).map((
+    { about, usage, subcommands: words = {}, options = [], more },
+  ) =>
     [
       `.SS svc ${escaped(usage)}`,
       `${escaped(about)}.`,

@@ -2,18 +2,18 @@ import { load } from "../src/base/load.ts";
 import { versionText } from "../src/base/version.ts";
 import { ServiceError } from "../src/domain/error.ts";
 import { Client } from "./client/client.ts";
-import { isLost } from "./client/connection.ts";
-import { type AnyCommand, checkedValues, type Context, flagOf } from "./commands/command.ts";
-import { durationOf } from "./commands/duration.ts";
-import { EXIT, Exit, exitCodeOf, usage } from "./terminal/exit.ts";
+import { isConnectionLost } from "./client/connection.ts";
+import { type AnyCommand, type Context, findFlag, parseValues } from "./commands/command.ts";
+import { parseDuration } from "./commands/duration.ts";
+import { EXIT, Exit, getExitCode, usageError } from "./terminal/exit.ts";
 import { BrokenPipe, type Io } from "./terminal/io.ts";
 import { Output } from "./terminal/output.ts";
-import { type Line, plainLine } from "./commands/plain_line.ts";
-import { problemJson } from "./client/error_json.ts";
+import { type ParsedLine, parsePlainLine } from "./commands/plain_line.ts";
+import { formatErrorJson } from "./client/error_json.ts";
 import { type RefKind, resolveRef } from "./client/resource_ref.ts";
-import { styleFor } from "./terminal/style.ts";
+import { createStyle } from "./terminal/style.ts";
 import { Problem } from "./client/transport.ts";
-import { visible } from "./terminal/visible.ts";
+import { escapeControls } from "./terminal/visible.ts";
 
 const VERSION_FLAGS = ["--version", "-V", "-v"];
 
@@ -25,7 +25,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     return EXIT.done;
   }
   try {
-    const line = await plainLine(args) ?? await unusualLine(args, io, json);
+    const line = await parsePlainLine(args) ?? await parseOtherLine(args, io, json);
     if (line !== null) await runLine(line, io);
     return EXIT.done;
   } catch (error) {
@@ -34,26 +34,26 @@ export async function run(args: string[], io: Io): Promise<number> {
 }
 
 // The parser that can help and explain costs a call more than everything else that is ours: only who needs it loads it.
-async function unusualLine(args: string[], io: Io, json: boolean): Promise<Line | null> {
-  const { parsedLine } = await load<typeof import("./commands/parser.ts")>(
+async function parseOtherLine(args: string[], io: Io, json: boolean): Promise<ParsedLine | null> {
+  const { parseLine } = await load<typeof import("./commands/parser.ts")>(
     "./commands/parser.ts",
     import.meta.url,
   );
-  return await parsedLine(args, io, json);
+  return await parseLine(args, io, json);
 }
 
-async function runLine({ spec, args, given }: Line, io: Io): Promise<void> {
+async function runLine({ spec, args, given }: ParsedLine, io: Io): Promise<void> {
   try {
-    await spec.run(await contextOf(spec, args, given, io));
+    await spec.run(await buildContext(spec, args, given, io));
   } catch (error) {
-    throw error instanceof Problem ? error.named((field) => flagOf(field, spec)) : error;
+    throw error instanceof Problem ? error.named((field) => findFlag(field, spec)) : error;
   }
 }
 
 function fail(error: unknown, io: Io, json: boolean): number {
   if (error instanceof BrokenPipe) return EXIT.done;
   if (io.signal.aborted) return EXIT.interrupted;
-  if (!(error instanceof ServiceError) && isLost(error)) {
+  if (!(error instanceof ServiceError) && isConnectionLost(error)) {
     return fail(
       new ServiceError("unavailable", "The connection to the service was lost; try again"),
       io,
@@ -63,11 +63,11 @@ function fail(error: unknown, io: Io, json: boolean): number {
   const words = error instanceof Error ? error.message : String(error);
   const known = error instanceof Exit || error instanceof ServiceError || isConfigError(error);
   if (words !== "") {
-    if (json) io.err(problemJson(error, words) + "\n");
-    else io.err(`svc: ${visible(words)}${adviceFor(error, io)}\n`);
+    if (json) io.err(formatErrorJson(error, words) + "\n");
+    else io.err(`svc: ${escapeControls(words)}${formatAdvice(error, io)}\n`);
   }
   if (!known && error instanceof Error && io.env.SVC_DEBUG) io.err(`${error.stack}\n`);
-  return isConfigError(error) ? EXIT.usage : exitCodeOf(error);
+  return isConfigError(error) ? EXIT.usage : getExitCode(error);
 }
 
 function isConfigError(error: unknown): boolean {
@@ -75,7 +75,7 @@ function isConfigError(error: unknown): boolean {
 }
 
 // An agent cannot log in as another user: it should continue, and report it.
-function adviceFor(error: unknown, io: Io): string {
+function formatAdvice(error: unknown, io: Io): string {
   if (!io.env.SVC_RUN_ID || !(error instanceof Problem) || !error.json.includes('"required_scope"')) {
     return "";
   }
@@ -84,7 +84,7 @@ function adviceFor(error: unknown, io: Io): string {
 
 const RECONNECT_MS = 60_000;
 
-async function contextOf(
+async function buildContext(
   spec: AnyCommand,
   args: string[],
   given: Record<string, unknown>,
@@ -92,26 +92,26 @@ async function contextOf(
 ): Promise<Context> {
   const configFlag = typeof given.config === "string" ? given.config : undefined;
   const ca = typeof given.ca === "string" ? given.ca : undefined;
-  if (configFlag === "") throw usage("--config must not be empty");
-  if (ca === "") throw usage("--ca must not be empty");
+  if (configFlag === "") throw usageError("--config must not be empty");
+  if (ca === "") throw usageError("--ca must not be empty");
   const format = given.json ? "json" : given.quiet ? "ids" : io.outIsTerminal ? "table" : "tsv";
-  const reconnectMs = durationOf(given.reconnect, "--reconnect", RECONNECT_MS);
+  const reconnectMs = parseDuration(given.reconnect, "--reconnect", RECONNECT_MS);
   const client = new Client(io, { config: configFlag, ca, reconnectMs });
-  const options = checkedValues(spec, given);
+  const options = parseValues(spec, given);
   return {
     io,
     client,
-    out: new Output(io, format, await styleFor(io.outIsTerminal, io.env)),
-    args: await resolvedArgs(spec, args, client),
-    options: await resolvedOptions(spec, options, client),
+    out: new Output(io, format, await createStyle(io.outIsTerminal, io.env)),
+    args: await resolveArgs(spec, args, client),
+    options: await resolveOptions(spec, options, client),
     configFlag,
     note: (text) => io.err(text + "\n"),
-    tell: (what, id, more = "") =>
+    reportId: (what, id, more = "") =>
       io.err(format === "json" ? `${JSON.stringify({ [what]: id })}\n` : `${what} ${id}${more}\n`),
   };
 }
 
-async function resolvedArgs(spec: AnyCommand, args: string[], client: Client): Promise<string[]> {
+async function resolveArgs(spec: AnyCommand, args: string[], client: Client): Promise<string[]> {
   const names = (spec.args ?? []).map((arg) => arg.replace(/[[\]]/g, ""));
   return await Promise.all(args.map((arg, at) => {
     const kind = spec.refs?.[names[at] ?? ""];
@@ -120,7 +120,7 @@ async function resolvedArgs(spec: AnyCommand, args: string[], client: Client): P
 }
 
 // What does not exist is left to the server: a filter then finds nothing, and everything else is refused.
-async function resolvedFlag(client: Client, kind: RefKind, ref: string): Promise<string> {
+async function resolveFlag(client: Client, kind: RefKind, ref: string): Promise<string> {
   return await resolveRef(client, kind, ref).catch((error) => {
     if (error instanceof ServiceError && error.code === "not_found") return ref;
     throw error;
@@ -128,7 +128,7 @@ async function resolvedFlag(client: Client, kind: RefKind, ref: string): Promise
 }
 
 // Of a filter with several values each one may be named.
-async function resolvedOptions(
+async function resolveOptions(
   spec: AnyCommand,
   options: Context["options"],
   client: Client,
@@ -139,7 +139,7 @@ async function resolvedOptions(
       if (kind === undefined || typeof value !== "string") return [name, value];
       return [
         name,
-        (await Promise.all(value.split(",").map((one) => resolvedFlag(client, kind, one)))).join(","),
+        (await Promise.all(value.split(",").map((one) => resolveFlag(client, kind, one)))).join(","),
       ];
     }),
   );

@@ -1,6 +1,6 @@
 import { takeConfig } from "../src/config/file.ts";
 import { EXIT, Exit } from "./terminal/exit.ts";
-import { processIo } from "./terminal/io.ts";
+import { openProcessIo } from "./terminal/io.ts";
 import { confirm } from "./terminal/prompt.ts";
 
 const USAGE = "svc restore <file> [-c config.yaml] [--yes] [--new-key] [--paused]";
@@ -15,7 +15,7 @@ interface RestoreArguments {
 }
 
 /** The arguments of `svc restore`, or the words of a usage error. */
-export function restoreArguments(args: string[]): RestoreArguments | string {
+export function parseRestoreArguments(args: string[]): RestoreArguments | string {
   const files: string[] = [];
   const found: RestoreArguments = { file: "", config: undefined, yes: false, newKey: false, paused: false };
   try {
@@ -37,11 +37,11 @@ export function restoreArguments(args: string[]): RestoreArguments | string {
 }
 
 /** The question before anything is changed; without a terminal its answer is read from stdin (contract 6). */
-export function askToRestore(yes: boolean): (question: string) => Promise<boolean> {
+export function createConfirmation(yes: boolean): (question: string) => Promise<boolean> {
   return async (question) => {
     if (yes) return true;
     try {
-      return await confirm(processIo(new AbortController().signal), question);
+      return await confirm(openProcessIo(new AbortController().signal), question);
     } catch (error) {
       if (!(error instanceof Exit) || error.code !== EXIT.usage) throw error;
       throw new Exit(

@@ -12,7 +12,7 @@ export async function exists(path: string): Promise<boolean> {
 }
 
 /** The file is there and was not to be replaced. */
-export function alreadyThere(path: string): Exit {
+export function refuseExisting(path: string): Exit {
   return new Exit(EXIT.conflict, `Cannot write ${path}: it exists; choose another name, or --force`);
 }
 
@@ -20,16 +20,16 @@ export function alreadyThere(path: string): Exit {
  * Writes an archive to a file that only its owner may read. It comes under another name first, is on the disk before it
  * gets its own, and a transfer that was cut off leaves nothing (reliability BAK-3). Answers its bytes.
  */
-export async function saveArchive(response: Response, path: string, replace: boolean): Promise<number> {
+export async function saveBackup(response: Response, path: string, replace: boolean): Promise<number> {
   const partial = join(dirname(path), `.${basename(path)}.${crypto.randomUUID().slice(0, 8)}.part`);
   const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 }).catch((error) => {
     void response.body?.cancel();
-    throw fileFault(path, error);
+    throw explainFileError(path, error);
   });
   try {
-    const bytes = await copy(response, file, path);
+    const bytes = await copyBody(response, file, path);
     file.close();
-    await give(partial, path, replace);
+    await moveIntoPlace(partial, path, replace);
     return bytes;
   } catch (error) {
     try {
@@ -42,12 +42,12 @@ export async function saveArchive(response: Response, path: string, replace: boo
   }
 }
 
-async function copy(response: Response, file: Deno.FsFile, path: string): Promise<number> {
+async function copyBody(response: Response, file: Deno.FsFile, path: string): Promise<number> {
   let bytes = 0;
   let zeros = 0;
   try {
     for await (const chunk of response.body ?? []) {
-      await write(file, chunk, path);
+      await writeChunk(file, chunk, path);
       bytes += chunk.length;
       const last = chunk.findLastIndex((byte) => byte !== 0);
       zeros = last === -1 ? zeros + chunk.length : chunk.length - 1 - last;
@@ -69,29 +69,29 @@ async function copy(response: Response, file: Deno.FsFile, path: string): Promis
   return bytes;
 }
 
-async function write(file: Deno.FsFile, chunk: Uint8Array, path: string): Promise<void> {
+async function writeChunk(file: Deno.FsFile, chunk: Uint8Array, path: string): Promise<void> {
   try {
     for (let at = 0; at < chunk.length;) at += await file.write(chunk.subarray(at));
   } catch (error) {
-    throw fileFault(path, error);
+    throw explainFileError(path, error);
   }
 }
 
 // A link, unlike a rename, never replaces what somebody else has put there meanwhile.
-async function give(partial: string, path: string, replace: boolean): Promise<void> {
+async function moveIntoPlace(partial: string, path: string, replace: boolean): Promise<void> {
   try {
     if (replace) return await Deno.rename(partial, path);
     await Deno.link(partial, path);
     await Deno.remove(partial);
   } catch (error) {
-    if (error instanceof Deno.errors.AlreadyExists) throw alreadyThere(path);
-    if (replace || await exists(path)) throw fileFault(path, error);
+    if (error instanceof Deno.errors.AlreadyExists) throw refuseExisting(path);
+    if (replace || await exists(path)) throw explainFileError(path, error);
     // A file system without links.
     await Deno.rename(partial, path);
   }
 }
 
-function fileFault(path: string, error: unknown): Exit {
+function explainFileError(path: string, error: unknown): Exit {
   const words = error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);
   const full = /ENOSPC|EDQUOT|No space|quota/i.test(words);
   return new Exit(

@@ -1,22 +1,22 @@
 import { type ClientConfig, readClientConfig } from "../../src/config/file.ts";
 import type { Api } from "../../src/http/app.ts";
 import { Credential } from "./credential.ts";
-import { usage } from "../terminal/exit.ts";
+import { usageError } from "../terminal/exit.ts";
 import type { Upload } from "./upload_form.ts";
 import type { Io } from "../terminal/io.ts";
-import { isCreating, onceMore } from "./retry.ts";
-import { serverUrl } from "./server_address.ts";
-import { parsed, problemOf, Transport } from "./transport.ts";
+import { createsSomething, sendTwice } from "./retry.ts";
+import { findServerUrl } from "./server_address.ts";
+import { parseJson, readProblem, Transport } from "./transport.ts";
 
-type ParamsOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
-  ? { [K in Name]: string } & ParamsOf<Rest>
+type PathParams<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? { [K in Name]: string } & PathParams<Rest>
   : Path extends `${string}:${infer Name}` ? { [K in Name]: string }
   // deno-lint-ignore ban-types
   : {};
 
 /** What goes with a request: the parts of its path, its query, its body. */
 export interface RequestParts<E extends keyof Api> {
-  params?: ParamsOf<E>;
+  params?: PathParams<E>;
   query?: {
     [K in keyof Api[E]["query"]]?: Api[E]["query"][K] | string | number | boolean | string[] | undefined;
   };
@@ -77,10 +77,10 @@ export class Client {
     endpoint: E,
     parts: RequestParts<E> = {},
   ): Promise<Answer<Api[E]["response"]>> {
-    if (!isCreating(endpoint) || parts.upload !== undefined) return await this.#once(endpoint, parts);
+    if (!createsSomething(endpoint) || parts.upload !== undefined) return await this.#once(endpoint, parts);
     const headers = { "idempotency-key": crypto.randomUUID(), ...parts.headers };
     const { signal } = this.#io;
-    return await onceMore(() => this.#once(endpoint, { ...parts, headers }), {
+    return await sendTwice(() => this.#once(endpoint, { ...parts, headers }), {
       signal,
       withinMs: this.reconnectMs,
       isReady: () => this.isReady(READY_MAX_MS),
@@ -93,13 +93,13 @@ export class Client {
   ): Promise<Answer<Api[E]["response"]>> {
     const response = await this.open(endpoint, parts);
     const json = await response.text();
-    return { json, value: json === "" ? undefined : parsed(json, response), headers: response.headers };
+    return { json, value: json === "" ? undefined : parseJson(json, response), headers: response.headers };
   }
 
   /** Sends a request and answers the response as it comes, for streams. Throws like call(). */
   async open<E extends keyof Api & string>(endpoint: E, parts: RequestParts<E> = {}): Promise<Response> {
     const [method = "GET", path = "/"] = endpoint.split(" ");
-    const filled = fill(path, parts.params ?? {});
+    const filled = fillPath(path, parts.params ?? {});
     this.#credential.check();
     const address = await this.url();
     const url = new URL(address + filled);
@@ -126,15 +126,15 @@ export class Client {
     let response = await this.#transport.send(request(token), url);
     // A service that was started again meanwhile knows neither its own nor our token any more.
     if (response.status === 401 && upload === undefined) {
-      const other = await this.#credential.another(address);
+      const other = await this.#credential.findOtherToken(address);
       if (other !== null) {
         await response.body?.cancel();
         response = await this.#transport.send(request(other), url);
       }
     }
     if (response.ok) return response;
-    const problem = await problemOf(response);
-    throw response.status === 401 && token === null ? this.#credential.missing(address) : problem;
+    const problem = await readProblem(response);
+    throw response.status === 401 && token === null ? this.#credential.explainMissingToken(address) : problem;
   }
 
   /** Sends a body to what is no route, in our name, and answers the response as it comes. */
@@ -161,7 +161,7 @@ export class Client {
 
   /** Where the server is. Throws like serverUrl(). */
   async url(): Promise<string> {
-    return this.#url ??= await serverUrl(this.#io, () => this.#configuration());
+    return this.#url ??= await findServerUrl(this.#io, () => this.#configuration());
   }
 
   /** Asks whether the service is ready, without a token. Throws `unavailable` when nothing answers in time. */
@@ -181,11 +181,11 @@ export class Client {
 }
 
 /** The path with its parameters. An empty one would be another route, and `.` cannot be sent at all (facts, Deno 8). */
-function fill(path: string, params: Record<string, string>): string {
+function fillPath(path: string, params: Record<string, string>): string {
   return path.replace(/:(\w+)/g, (_match, name: string) => {
     const value = params[name] ?? "";
-    if (value === "") throw usage(`the ${name} must not be empty`);
-    if (value === "." || value === "..") throw usage(`the ${name} cannot be ${JSON.stringify(value)}`);
+    if (value === "") throw usageError(`the ${name} must not be empty`);
+    if (value === "." || value === "..") throw usageError(`the ${name} cannot be ${JSON.stringify(value)}`);
     return encodeURIComponent(value.toWellFormed());
   });
 }

@@ -1,13 +1,13 @@
 import { ServiceError } from "../../src/domain/error.ts";
-import { usage } from "../terminal/exit.ts";
+import { usageError } from "../terminal/exit.ts";
 
 /** An HTTP client that also trusts the certificates in a PEM file, or null without one. Throws a usage error for any other file. */
-export async function trusting(path: string, named: string): Promise<Deno.HttpClient> {
+export async function openTrustingClient(path: string, named: string): Promise<Deno.HttpClient> {
   let pem: string;
   try {
     pem = await Deno.readTextFile(path);
   } catch (error) {
-    throw usage(
+    throw usageError(
       `${named}: cannot read ${path}: ${
         error instanceof Deno.errors.NotFound ? "no such file" : "this user may not read it"
       }`,
@@ -15,7 +15,7 @@ export async function trusting(path: string, named: string): Promise<Deno.HttpCl
   }
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g);
   if (certificates === null) {
-    throw usage(`${named}: there is no certificate in ${path}; it has to be a PEM file`);
+    throw usageError(`${named}: there is no certificate in ${path}; it has to be a PEM file`);
   }
   return Deno.createHttpClient({ caCerts: certificates });
 }
@@ -24,7 +24,7 @@ export async function trusting(path: string, named: string): Promise<Deno.HttpCl
 export class NotConnected extends ServiceError {}
 
 /** Whether the connection to the server was lost, or it is stopping: the same may be asked again in a moment. */
-export function isLost(error: unknown): boolean {
+export function isConnectionLost(error: unknown): boolean {
   if (error instanceof ServiceError) return error.code === "unavailable";
   // The server went away in the middle of an answer (facts, Deno 9).
   return error instanceof Deno.errors.ConnectionReset || error instanceof Deno.errors.Interrupted ||
@@ -55,7 +55,7 @@ const FAULTS: [said: RegExp, words: (url: URL) => string][] = [
 ];
 
 /** The error for a connection that failed before an answer came: four kinds, each with its way out (contract 8.14). */
-export function connectionFault(error: unknown, url: URL, inRun: boolean): ServiceError {
+export function explainConnectionError(error: unknown, url: URL, inRun: boolean): ServiceError {
   const said = error instanceof Error
     ? `${error.message}: ${error.cause instanceof Error ? error.cause.message : ""}`
     : "";

@@ -2,17 +2,17 @@ import { join } from "node:path";
 import { keyBytes, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../src/base/token.ts";
 import type { ClientConfig } from "../../src/config/file.ts";
 import { ServiceError } from "../../src/domain/error.ts";
-import { usage } from "../terminal/exit.ts";
-import { changeHosts, type Host, readHosts } from "./login_file.ts";
+import { usageError } from "../terminal/exit.ts";
+import { type Login, readLogins, updateLogins } from "./login_file.ts";
 import type { Io } from "../terminal/io.ts";
-import { readAnnounced } from "./server_address.ts";
+import { readServerFile } from "./server_address.ts";
 import type { Transport } from "./transport.ts";
 
 // A token that ends so soon is renewed before it is sent.
 const RENEW_BEFORE_MS = 60_000;
 
 /** What a renewal answers. */
-interface Renewed {
+interface RefreshResponse {
   access_token: string;
   expires_in: number;
 }
@@ -49,9 +49,9 @@ export class Credential {
   async token(address: string): Promise<string | null> {
     this.check();
     const { env } = this.#io;
-    if (env.SVC_TOKEN) return checked(env.SVC_TOKEN, "SVC_TOKEN");
-    if (env.SVC_TOKEN_FILE) return checked(readToken(env.SVC_TOKEN_FILE), "SVC_TOKEN_FILE");
-    const host = (await readHosts(this.#io)).hosts[address];
+    if (env.SVC_TOKEN) return checkToken(env.SVC_TOKEN, "SVC_TOKEN");
+    if (env.SVC_TOKEN_FILE) return checkToken(readToken(env.SVC_TOKEN_FILE), "SVC_TOKEN_FILE");
+    const host = (await readLogins(this.#io)).hosts[address];
     if (host === undefined) return await this.#signed(address);
     this.renews = true;
     return host.expires_at - Date.now() > RENEW_BEFORE_MS
@@ -60,15 +60,15 @@ export class Credential {
   }
 
   /** Another token after the first one was refused, or null when there can be none. */
-  async another(address: string): Promise<string | null> {
+  async findOtherToken(address: string): Promise<string | null> {
     const { SVC_TOKEN, SVC_RUN_ID, SVC_TOKEN_FILE } = this.#io.env;
     if (SVC_TOKEN || SVC_RUN_ID || SVC_TOKEN_FILE) return null;
-    const host = (await readHosts(this.#io)).hosts[address];
+    const host = (await readLogins(this.#io)).hosts[address];
     return host === undefined ? await this.#signed(address) : await this.#renewed(address, host);
   }
 
   /** Why there is no token for this address, and how to get one. */
-  missing(address: string): ServiceError {
+  explainMissingToken(address: string): ServiceError {
     return new ServiceError(
       "unauthenticated",
       `Cannot log in at ${address}: there is no token for it; run svc ctl login ${address}, set SVC_TOKEN or SVC_TOKEN_FILE, ` +
@@ -76,19 +76,21 @@ export class Credential {
     );
   }
 
-  async #renewed(address: string, host: Host): Promise<string> {
+  async #renewed(address: string, host: Login): Promise<string> {
     const body = { refresh_token: host.refresh_token };
-    const renewed = await this.#transport.post<Renewed>(address, "/api/auth/refresh", body).catch((error) => {
-      if (!(error instanceof ServiceError) || error.code !== "unauthenticated") throw error;
-      throw new ServiceError(
-        "unauthenticated",
-        `Cannot go on as ${host.username} at ${address}: the login has ended; log in again: svc ctl login ${address}`,
-      );
-    });
+    const renewed = await this.#transport.post<RefreshResponse>(address, "/api/auth/refresh", body).catch(
+      (error) => {
+        if (!(error instanceof ServiceError) || error.code !== "unauthenticated") throw error;
+        throw new ServiceError(
+          "unauthenticated",
+          `Cannot go on as ${host.username} at ${address}: the login has ended; log in again: svc ctl login ${address}`,
+        );
+      },
+    );
     const expires_at = Date.now() + renewed.expires_in * 1000;
     const fresh = { ...host, access_token: renewed.access_token, expires_at };
     // Whoever logged out meanwhile stays logged out.
-    await changeHosts(this.#io, ({ current, hosts }) => ({
+    await updateLogins(this.#io, ({ current, hosts }) => ({
       current,
       hosts: hosts[address] === undefined ? hosts : { ...hosts, [address]: fresh },
     }));
@@ -98,7 +100,7 @@ export class Credential {
   // Only the service that wrote the file beside the key gets such a token, and only it takes it.
   async #signed(address: string): Promise<string | null> {
     const { dataDir, jwtSecret, username } = await this.#configuration();
-    const running = readAnnounced(dataDir);
+    const running = readServerFile(dataDir);
     if (running === null || running.instance === "" || running.url !== address) return null;
     const key = jwtSecret || readKey(join(dataDir, "secret.key"));
     const claims = {
@@ -113,7 +115,7 @@ export class Credential {
 }
 
 /** The message of an agent's run, "" when there is none. An agent that stays open between runs finds it in its token (contract 19). */
-export function runMessage({ SVC_MESSAGE_ID, SVC_RUN_ID, SVC_TOKEN_FILE }: Io["env"]): string {
+export function readRunMessageId({ SVC_MESSAGE_ID, SVC_RUN_ID, SVC_TOKEN_FILE }: Io["env"]): string {
   if (SVC_MESSAGE_ID || !SVC_RUN_ID || !SVC_TOKEN_FILE) return SVC_MESSAGE_ID ?? "";
   const [, claims = ""] = readToken(SVC_TOKEN_FILE).split(".");
   try {
@@ -124,7 +126,7 @@ export function runMessage({ SVC_MESSAGE_ID, SVC_RUN_ID, SVC_TOKEN_FILE }: Io["e
   }
 }
 
-function checked(token: string, name: string): string {
+function checkToken(token: string, name: string): string {
   // Said here, since what the runtime says of such a header has the token in it.
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new ServiceError(
@@ -137,7 +139,7 @@ function readToken(path: string): string {
   try {
     return Deno.readTextFileSync(path).trim();
   } catch {
-    throw usage(`SVC_TOKEN_FILE: cannot read ${path}; name a file that this user may read`);
+    throw usageError(`SVC_TOKEN_FILE: cannot read ${path}; name a file that this user may read`);
   }
 }
 

@@ -16,7 +16,7 @@ export const OWN_CODES = {
   internal: "something unexpected went wrong",
 } as const;
 
-const CODE_OF_EXIT: Record<number, keyof typeof OWN_CODES> = {
+const ERROR_CODE_BY_EXIT: Record<number, keyof typeof OWN_CODES> = {
   [EXIT.usage]: "invalid_request",
   [EXIT.notFound]: "not_found",
   [EXIT.notAllowed]: "unauthenticated",
@@ -31,12 +31,12 @@ const CODE_OF_EXIT: Record<number, keyof typeof OWN_CODES> = {
  * With --json an error is one JSON object: the server's problem document as it came, or one of the same form without
  * `status` and `request_id`, since no server answered (contract 8.13).
  */
-export function problemJson(error: unknown, words: string): string {
+export function formatErrorJson(error: unknown, words: string): string {
   if (error instanceof Problem) return error.json;
   const code = error instanceof ServiceError
     ? error.code
     : error instanceof Exit
-    ? CODE_OF_EXIT[error.code] ?? "internal"
+    ? ERROR_CODE_BY_EXIT[error.code] ?? "internal"
     : error instanceof Error && error.name === "ConfigError"
     ? "invalid_request"
     : "internal";

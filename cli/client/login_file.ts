@@ -4,7 +4,7 @@ import { ServiceError } from "../../src/domain/error.ts";
 import type { Io } from "../terminal/io.ts";
 
 /** A login that `svc ctl login` keeps (contract 9). */
-export interface Host {
+export interface Login {
   username: string;
   refresh_token: string;
   /** The last access token, and when it expires in Unix ms. */
@@ -13,23 +13,23 @@ export interface Host {
 }
 
 /** What `hosts.yaml` holds: logins by the address of their service, and which of them is used. */
-export interface Hosts {
+interface Logins {
   /** Address of the context that `context use` chose, or "" for the service of this machine. */
   current: string;
-  hosts: Record<string, Host>;
+  hosts: Record<string, Login>;
 }
 
-const NONE: Hosts = { current: "", hosts: {} };
+const NONE: Logins = { current: "", hosts: {} };
 
 /** `$XDG_CONFIG_HOME/svc/hosts.yaml`, else below `~/.config`; null without a home. */
-export function hostsPath(env: Record<string, string>): string | null {
+export function findLoginPath(env: Record<string, string>): string | null {
   const base = env.XDG_CONFIG_HOME || (env.HOME ? join(env.HOME, ".config") : "");
   return base === "" ? null : join(base, "svc", "hosts.yaml");
 }
 
 /** Reads the logins; none when there is no file. Throws ServiceError `unauthenticated` for one that cannot be read. */
-export async function readHosts(io: Io): Promise<Hosts> {
-  const path = hostsPath(io.env);
+export async function readLogins(io: Io): Promise<Logins> {
+  const path = findLoginPath(io.env);
   if (path === null) return NONE;
   let text: string;
   try {
@@ -37,25 +37,25 @@ export async function readHosts(io: Io): Promise<Hosts> {
     text = Deno.readTextFileSync(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return NONE;
-    throw unusable(path, "this user may not read it");
+    throw refuseLoginFile(path, "this user may not read it");
   }
   try {
     const { parseYaml } = await load<typeof import("../../src/config/yaml.ts")>(
       "../../src/config/yaml.ts",
       import.meta.url,
     );
-    const { current, hosts } = parseYaml(text).document.toJS() as Partial<Hosts>;
+    const { current, hosts } = parseYaml(text).document.toJS() as Partial<Logins>;
     return { current: typeof current === "string" ? current : "", hosts: hosts ?? {} };
   } catch {
-    throw unusable(path, "it is not what svc ctl login writes");
+    throw refuseLoginFile(path, "it is not what svc ctl login writes");
   }
 }
 
 /** Changes the logins. The file is this user's alone, and replaced as a whole. */
-export async function changeHosts(io: Io, change: (hosts: Hosts) => Hosts): Promise<void> {
-  const path = hostsPath(io.env);
-  if (path === null) throw unusable("hosts.yaml", "neither XDG_CONFIG_HOME nor HOME is set");
-  const changed = change(await readHosts(io));
+export async function updateLogins(io: Io, change: (hosts: Logins) => Logins): Promise<void> {
+  const path = findLoginPath(io.env);
+  if (path === null) throw refuseLoginFile("hosts.yaml", "neither XDG_CONFIG_HOME nor HOME is set");
+  const changed = change(await readLogins(io));
   const { yamlText } = await load<typeof import("../../src/config/yaml.ts")>(
     "../../src/config/yaml.ts",
     import.meta.url,
@@ -67,10 +67,13 @@ export async function changeHosts(io: Io, change: (hosts: Hosts) => Hosts): Prom
     await Deno.rename(partial, path);
   } catch (error) {
     await Deno.remove(partial).catch(() => {});
-    throw unusable(path, error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error));
+    throw refuseLoginFile(
+      path,
+      error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error),
+    );
   }
 }
 
-function unusable(path: string, why: string): ServiceError {
+function refuseLoginFile(path: string, why: string): ServiceError {
   return new ServiceError("unauthenticated", `Cannot use the logins in ${path}: ${why}`);
 }

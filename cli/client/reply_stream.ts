@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 import { ServiceError } from "../../src/domain/error.ts";
 import { EXIT, Exit } from "../terminal/exit.ts";
-import { visible } from "../terminal/visible.ts";
+import { escapeControls } from "../terminal/visible.ts";
 
 /** A reply as the stream or the trace has it. */
 export interface Reply {
@@ -14,7 +14,7 @@ export interface Reply {
 }
 
 /** What is done with what comes. */
-interface Listener {
+interface ReplyListener {
   reply: (said: Reply, json: string) => void;
   state: (words: string) => void;
 }
@@ -31,7 +31,7 @@ export class ReplyStream {
   #idle = false;
   #over = false;
 
-  constructor(response: Response, after: number | undefined, listener: Listener) {
+  constructor(response: Response, after: number | undefined, listener: ReplyListener) {
     this.after = after;
     this.#reader = (response.body as ReadableStream<Uint8Array>).getReader();
     this.#parser = createParser({
@@ -48,7 +48,7 @@ export class ReplyStream {
    */
   async next(waitMs: number): Promise<{ idle: boolean; lost: boolean }> {
     this.#news = false;
-    const late = later(waitMs);
+    const late = startTimer(waitMs);
     try {
       while (!this.#news && !this.#over) {
         this.#pending ??= this.#reader.read().catch(() => null);
@@ -69,14 +69,14 @@ export class ReplyStream {
     await this.#reader.cancel().catch(() => {});
   }
 
-  #take(event: string, said: Said, json: string, { reply, state }: Listener): void {
+  #take(event: string, said: StreamEvent, json: string, { reply, state }: ReplyListener): void {
     if (event === "message") {
       this.#news = true;
       reply(said, json);
     } else if (event === "status") {
       this.#idle = said.state === "idle";
       if (this.#idle) this.#news = true;
-      else state(stateInWords(said));
+      else state(formatState(said));
     } else if (event === "end") {
       this.#over = true;
       if (said.reason === "deleted") throw new Exit(EXIT.awaitedFailed, "the conversation was deleted");
@@ -87,16 +87,16 @@ export class ReplyStream {
   }
 }
 
-type Said = Reply & { state?: string; reason?: string };
+type StreamEvent = Reply & { state?: string; reason?: string };
 
-function later(ms: number): { done: Promise<"late">; clear: () => void } {
+function startTimer(ms: number): { done: Promise<"late">; clear: () => void } {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const done = new Promise<"late">((resolve) => timer = setTimeout(() => resolve("late"), ms));
   return { done, clear: () => clearTimeout(timer) };
 }
 
-function stateInWords({ state = "", worker_name = "" }: Said): string {
-  const name = visible(worker_name);
+function formatState({ state = "", worker_name = "" }: StreamEvent): string {
+  const name = escapeControls(worker_name);
   if (state === "working") return `${name} is working`;
   if (state === "queued") return name === "" ? "queued" : `queued for ${name}`;
   return state;

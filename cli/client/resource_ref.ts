@@ -1,7 +1,7 @@
 import type { Client } from "./client.ts";
 import { notFound } from "../../src/domain/error.ts";
-import { usage } from "../terminal/exit.ts";
-import { visible } from "../terminal/visible.ts";
+import { usageError } from "../terminal/exit.ts";
+import { escapeControls } from "../terminal/visible.ts";
 
 /** What can be named by less than its id: workers, departments and sessions by their names, all by the ending of their id (contract 8.11). */
 export type RefKind =
@@ -36,9 +36,9 @@ export async function resolveRef(client: Client, kind: RefKind, ref: string): Pr
   const [first] = found;
   if (first === undefined) throw notFound(kind, ref);
   if (found.length === 1) return first.id;
-  const lines = found.slice(0, CANDIDATES_MAX).map(({ id, about }) => `  ${id}  ${visible(about)}`);
+  const lines = found.slice(0, CANDIDATES_MAX).map(({ id, about }) => `  ${id}  ${escapeControls(about)}`);
   const more = found.length > CANDIDATES_MAX ? ["  and more"] : [];
-  throw usage(
+  throw usageError(
     [`${JSON.stringify(ref)} is more than one ${kind}; take the id of one:`, ...lines, ...more].join("\n"),
   );
 }
@@ -48,42 +48,42 @@ const PAGE = { page_size: CANDIDATES_MAX + 1 };
 const CANDIDATES: Record<RefKind, (client: Client, ref: string) => Promise<Candidate[]>> = {
   worker: async (client, ref) => {
     const { value } = await client.call("GET /api/workers", { query: { ref, ...PAGE } });
-    return value.map(({ id, name, description }) => ({ id, about: brief(`${name}  ${description}`) }));
+    return value.map(({ id, name, description }) => ({ id, about: shorten(`${name}  ${description}`) }));
   },
   session: async (client, ref) => {
     const { value } = await client.call("GET /api/local/sessions", { query: { ref, ...PAGE } });
-    return value.map(({ id, name }) => ({ id, about: brief(name) }));
+    return value.map(({ id, name }) => ({ id, about: shorten(name) }));
   },
   task: async (client, ref) => {
     const { value } = await client.call("GET /api/tasks", { query: { ref, ...PAGE } });
-    return value.map(({ id, status, instruction }) => ({ id, about: brief(`${status}  ${instruction}`) }));
+    return value.map(({ id, status, instruction }) => ({ id, about: shorten(`${status}  ${instruction}`) }));
   },
   execution: async (client, ref) => {
     const { value } = await client.call("GET /api/executions", { query: { ref, ...PAGE } });
     return value.map(({ id, worker_name, instruction }) => ({
       id,
-      about: brief(`${worker_name}  ${instruction}`),
+      about: shorten(`${worker_name}  ${instruction}`),
     }));
   },
   question: async (client, ref) => {
     const { value } = await client.call("GET /api/questions", { query: { ref, ...PAGE } });
-    return value.map(({ id, status, text }) => ({ id, about: brief(`${status}  ${text}`) }));
+    return value.map(({ id, status, text }) => ({ id, about: shorten(`${status}  ${text}`) }));
   },
   budget: async (client, ref) => {
     const { value } = await client.call("GET /api/budgets", { query: { ref, ...PAGE } });
-    return value.map(({ id, name, target }) => ({ id, about: brief(`${name}  ${target}`) }));
+    return value.map(({ id, name, target }) => ({ id, about: shorten(`${name}  ${target}`) }));
   },
   message: async (client, ref) => {
     const { value } = await client.call("GET /api/messages/inbound", { query: { ref, ...PAGE } });
-    return value.map(({ id, content }) => ({ id, about: brief(content) }));
+    return value.map(({ id, content }) => ({ id, about: shorten(content) }));
   },
   outbound: async (client, ref) => {
     const { value } = await client.call("GET /api/messages/outbound", { query: { ref, ...PAGE } });
-    return value.map(({ id, content }) => ({ id, about: brief(content) }));
+    return value.map(({ id, content }) => ({ id, about: shorten(content) }));
   },
   // The server takes their names itself, and lists all of them at once.
   department: async (client, ref) => {
-    const all = flat((await client.call("GET /api/departments")).value);
+    const all = flatten((await client.call("GET /api/departments")).value);
     const ending = ref.toLowerCase();
     const ended = ref.length < 6 ? [] : all.filter(({ id }) => id.endsWith(ending));
     return ended.length > 0 ? ended : [{ id: ref, about: "" }];
@@ -96,10 +96,10 @@ interface Tree {
   children: Tree[];
 }
 
-function flat(trees: readonly Tree[]): Candidate[] {
-  return trees.flatMap(({ id, name, children }) => [{ id, about: name }, ...flat(children)]);
+function flatten(trees: readonly Tree[]): Candidate[] {
+  return trees.flatMap(({ id, name, children }) => [{ id, about: name }, ...flatten(children)]);
 }
 
-function brief(text: string): string {
+function shorten(text: string): string {
   return text.replace(/\s+/g, " ").slice(0, 60);
 }

@@ -1,11 +1,11 @@
 import type { Api } from "../../src/http/app.ts";
 import { type Backoff, backoffMs } from "../../src/base/backoff.ts";
 import { ServiceError } from "../../src/domain/error.ts";
-import { isLost, NotConnected } from "./connection.ts";
+import { isConnectionLost, NotConnected } from "./connection.ts";
 import { EXIT, Exit } from "../terminal/exit.ts";
 
 /** Every request that makes something. The server does one with the same idempotency key once (contract 1.9). */
-export const CREATING = [
+export const CREATE_ENDPOINTS = [
   "POST /api/workers",
   "POST /api/departments",
   "POST /api/tasks",
@@ -26,15 +26,15 @@ export const CREATING = [
   "POST /api/runners",
 ] as const satisfies (keyof Api)[];
 
-const PAUSE: Backoff = { firstMs: 100, lastMs: 2_000 };
+const RETRY_DELAY: Backoff = { firstMs: 100, lastMs: 2_000 };
 
 /** Whether a request makes something. */
-export function isCreating(endpoint: string): boolean {
-  return CREATING.some((one) => one === endpoint);
+export function createsSomething(endpoint: string): boolean {
+  return CREATE_ENDPOINTS.some((one) => one === endpoint);
 }
 
 /** How long to go on, and what ends it. */
-interface Bounds {
+interface RetryLimits {
   signal: AbortSignal;
   withinMs: number;
 }
@@ -43,23 +43,25 @@ interface Bounds {
  * Does `send`, and once more when its answer was lost, as soon as the server is there again. Throws Exit 1 when that fails,
  * too: whoever is told to try again would do it twice (contract 8.6).
  */
-export async function onceMore<T>(
+export async function sendTwice<T>(
   send: () => Promise<T>,
-  bounds: Bounds & { isReady: () => Promise<boolean> },
+  bounds: RetryLimits & { isReady: () => Promise<boolean> },
 ): Promise<T> {
   try {
     return await send();
   } catch (error) {
     // A problem document is an answer; and where nothing was sent, nothing was done.
-    if (!isLost(error) || error instanceof NotConnected || wasAnswered(error) || bounds.signal.aborted) {
+    if (
+      !isConnectionLost(error) || error instanceof NotConnected || isAnswer(error) || bounds.signal.aborted
+    ) {
       throw error;
     }
   }
   try {
-    await resumed(bounds.isReady, bounds);
+    await retryRead(bounds.isReady, bounds);
     return await send();
   } catch (error) {
-    if (!isLost(error) || bounds.signal.aborted) throw error;
+    if (!isConnectionLost(error) || bounds.signal.aborted) throw error;
     const words = error instanceof Error ? error.message : String(error);
     throw new Exit(
       EXIT.unexpected,
@@ -68,7 +70,7 @@ export async function onceMore<T>(
   }
 }
 
-function wasAnswered(error: unknown): boolean {
+function isAnswer(error: unknown): boolean {
   return error instanceof ServiceError && "json" in error;
 }
 
@@ -76,26 +78,29 @@ function wasAnswered(error: unknown): boolean {
  * Does `work`, which changes nothing, again and again while the connection is lost, for up to `withinMs`. Throws what it threw
  * last, with `onward` behind its words: how to go on (contract 8.6).
  */
-export async function resumed<T>(work: () => Promise<T>, bounds: Bounds & { onward?: string }): Promise<T> {
+export async function retryRead<T>(
+  work: () => Promise<T>,
+  bounds: RetryLimits & { nextStep?: string },
+): Promise<T> {
   const until = performance.now() + bounds.withinMs;
   for (let attempt = 1;; attempt++) {
     try {
       return await work();
     } catch (error) {
-      if (!isLost(error) || bounds.signal.aborted) throw error;
+      if (!isConnectionLost(error) || bounds.signal.aborted) throw error;
       const left = until - performance.now();
-      if (left <= 0) throw bounds.onward === undefined ? error : lost(error, bounds.onward);
-      await pause(Math.min(backoffMs(PAUSE, attempt), left), bounds.signal);
+      if (left <= 0) throw bounds.nextStep === undefined ? error : withNextStep(error, bounds.nextStep);
+      await waitBeforeRetry(Math.min(backoffMs(RETRY_DELAY, attempt), left), bounds.signal);
     }
   }
 }
 
-function lost(error: unknown, onward: string): ServiceError {
+function withNextStep(error: unknown, onward: string): ServiceError {
   const words = error instanceof ServiceError ? error.message : "The connection to the service was lost";
   return new ServiceError("unavailable", `${words}; ${onward}`, { cause: error });
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+function waitBeforeRetry(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
-import { usage } from "../terminal/exit.ts";
+import { usageError } from "../terminal/exit.ts";
 
 /** What was made, as the service answered it. */
-interface Made<T> {
+interface CreateResult<T> {
   json: string;
   value: T;
 }
@@ -11,7 +11,7 @@ interface Made<T> {
 const TOKEN_ROOM_BYTES = 4_096;
 const SPACE = 0x20;
 
-async function fill(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
+async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
   await file.seek(0, Deno.SeekMode.Start);
   for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
   await file.sync();
@@ -21,16 +21,16 @@ async function fill(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
  * Lets `make` make something with a token. With a path the token goes into this new file, which only its owner may read, and is not in
  * the answer. The file and room in it are there before the token is: one that could not be written would be lost. Throws a usage error when it cannot be made.
  */
-export async function keepToken<T extends { token: string }>(
+export async function saveToken<T extends { token: string }>(
   { cwd }: { cwd: string },
   tokenFile: string | undefined,
-  make: () => Promise<Made<T>>,
-): Promise<Made<Omit<T, "token">>> {
+  make: () => Promise<CreateResult<T>>,
+): Promise<CreateResult<Omit<T, "token">>> {
   if (tokenFile === undefined) return await make();
   const path = resolve(cwd, tokenFile);
   using file = await Deno.open(path, { read: true, write: true, createNew: true, mode: 0o600 }).catch(
     (error) => {
-      throw usage(
+      throw usageError(
         error instanceof Deno.errors.AlreadyExists
           ? `--token-file: ${path} is there already; name a new file`
           : `--token-file: cannot write ${path}; name a new file in a directory that is there and yours`,
@@ -38,12 +38,12 @@ export async function keepToken<T extends { token: string }>(
     },
   );
   try {
-    await fill(file, new Uint8Array(TOKEN_ROOM_BYTES).fill(SPACE));
+    await writeAll(file, new Uint8Array(TOKEN_ROOM_BYTES).fill(SPACE));
   } catch {
     await Deno.remove(path);
-    throw usage(`--token-file: cannot write ${path}; is the disk full?`);
+    throw usageError(`--token-file: cannot write ${path}; is the disk full?`);
   }
-  let made: Made<T>;
+  let made: CreateResult<T>;
   try {
     made = await make();
   } catch (error) {
@@ -52,7 +52,7 @@ export async function keepToken<T extends { token: string }>(
   }
   const { token, ...shown } = made.value;
   const bytes = new TextEncoder().encode(token + "\n");
-  await fill(file, bytes);
+  await writeAll(file, bytes);
   await file.truncate(bytes.length);
   return { json: JSON.stringify(shown), value: shown };
 }

@@ -1,5 +1,5 @@
 import { type ErrorCode, ServiceError } from "../../src/domain/error.ts";
-import { connectionFault, trusting } from "./connection.ts";
+import { explainConnectionError, openTrustingClient } from "./connection.ts";
 import type { Io } from "../terminal/io.ts";
 
 /** Sends requests, with the certificates that the user trusts, and says in words why one could not be sent. */
@@ -21,7 +21,7 @@ export class Transport {
       return await (client === undefined ? fetch(request) : fetch(request, { client }));
     } catch (error) {
       if (this.#io.signal.aborted) throw error;
-      throw connectionFault(error, url, Boolean(this.#io.env.SVC_RUN_ID));
+      throw explainConnectionError(error, url, Boolean(this.#io.env.SVC_RUN_ID));
     }
   }
 
@@ -36,28 +36,28 @@ export class Transport {
       signal: this.#io.signal,
     });
     const response = await this.send(request, url);
-    if (!response.ok) throw await problemOf(response);
+    if (!response.ok) throw await readProblem(response);
     const text = await response.text();
-    return text === "" ? undefined as T : parsed(text, response) as T;
+    return text === "" ? undefined as T : parseJson(text, response) as T;
   }
 
   async #certificates(): Promise<{ client?: Deno.HttpClient }> {
     const { SVC_CA_FILE } = this.#io.env;
-    if (this.#ca !== undefined) return { client: await trusting(this.#ca, "--ca") };
-    return SVC_CA_FILE ? { client: await trusting(SVC_CA_FILE, "SVC_CA_FILE") } : {};
+    if (this.#ca !== undefined) return { client: await openTrustingClient(this.#ca, "--ca") };
+    return SVC_CA_FILE ? { client: await openTrustingClient(SVC_CA_FILE, "SVC_CA_FILE") } : {};
   }
 }
 
 /** The value of a JSON answer. Throws when another program answered. */
-export function parsed(json: string, response: Response) {
+export function parseJson(json: string, response: Response) {
   try {
     return JSON.parse(json);
   } catch {
-    throw strange(response.status);
+    throw describeForeignServer(response.status);
   }
 }
 
-function strange(status: number): ServiceError {
+function describeForeignServer(status: number): ServiceError {
   const code = status === 503 || status === 502 ? "unavailable" : "internal";
   return new ServiceError(
     code,
@@ -86,7 +86,7 @@ export class Problem extends ServiceError {
 }
 
 /** What a refusal says, as the server meant it. */
-export async function problemOf(response: Response): Promise<ServiceError> {
+export async function readProblem(response: Response): Promise<ServiceError> {
   const json = await response.text();
   try {
     const { code, detail } = JSON.parse(json);
@@ -96,5 +96,5 @@ export async function problemOf(response: Response): Promise<ServiceError> {
   } catch {
     // Something that is not our server answered.
   }
-  return strange(response.status);
+  return describeForeignServer(response.status);
 }

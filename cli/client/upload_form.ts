@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { usage } from "../terminal/exit.ts";
+import { usageError } from "../terminal/exit.ts";
 
 /** A multipart form with a file, sent as it is read: however large the file, it costs little memory. */
 interface UploadForm {
@@ -16,7 +16,7 @@ export interface Upload {
 }
 
 /** Prepares a form of texts and one file, in the field `file`. Throws a usage error when the file cannot be read. */
-export async function formOf(path: string, fields: Record<string, string>): Promise<UploadForm> {
+export async function buildForm(path: string, fields: Record<string, string>): Promise<UploadForm> {
   const file = await openFile(path);
   const { size } = await file.stat();
   const boundary = `svc-${crypto.randomUUID()}`;
@@ -26,7 +26,7 @@ export async function formOf(path: string, fields: Record<string, string>): Prom
       `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
     ).join("") +
       `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="${
-        quoted(basename(path))
+        escapeFileName(basename(path))
       }"\r\n` +
       "content-type: application/octet-stream\r\n\r\n",
   );
@@ -56,14 +56,14 @@ async function openFile(path: string): Promise<Deno.FsFile> {
     file.close();
   } catch (error) {
     const missing = error instanceof Deno.errors.NotFound;
-    throw usage(
+    throw usageError(
       `--media-path: cannot read ${path}: ${missing ? "no such file" : "this user may not read it"}`,
     );
   }
-  throw usage(`--media-path: ${path} is not a file`);
+  throw usageError(`--media-path: ${path} is not a file`);
 }
 
 // Quotes and line breaks would end the name early (HTML standard, multipart form data).
-function quoted(name: string): string {
+function escapeFileName(name: string): string {
   return name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
 }

@@ -1,9 +1,9 @@
 import type { Client } from "../client/client.ts";
-import { usage } from "../terminal/exit.ts";
+import { usageError } from "../terminal/exit.ts";
 import type { Io } from "../terminal/io.ts";
 import type { RefKind } from "../client/resource_ref.ts";
 import type { Output } from "../terminal/output.ts";
-import { timeMs } from "./time.ts";
+import { parseTime } from "./time.ts";
 
 /** One flag of a command. */
 export interface OptionSpec {
@@ -17,11 +17,11 @@ export interface OptionSpec {
   /** A flag that takes its place, such as `--batch`: beside that one it is neither needed nor taken, and `run` has to look at that one first. */
   unless?: string;
   /** Values separated by commas, which may also be given by repeating the flag, sent as they are. */
-  several?: boolean;
+  multiple?: boolean;
   /** Whether "" means something here (clears a field); elsewhere it is refused. */
-  mayBeEmpty?: boolean;
+  allowEmpty?: boolean;
   /** What completion offers for it: a kind of cli/offers.ts, such as `worker` for ids and `worker_name` for names. */
-  offers?: string;
+  completion?: string;
   /** Takes the id of such a thing, its name, or an ending of its id; `run` gets the id (contract 8.11). */
   ref?: RefKind;
   /** Said in the help. */
@@ -31,7 +31,7 @@ export interface OptionSpec {
 type Value<S extends OptionSpec> = S["type"] extends "int" | "time" ? number
   : S["type"] extends "flag" ? boolean
   : S["type"] extends "list" | "words" ? string[]
-  : S extends { several: true } ? string
+  : S extends { multiple: true } ? string
   : S extends { choices: readonly (infer Choice)[] } ? Choice
   : string;
 
@@ -53,7 +53,7 @@ export interface Context<O extends Record<string, OptionSpec> = Record<string, O
   /** Says something on stderr. */
   note: (text: string) => void;
   /** Names on stderr what was made, before it is waited for: `accepted <id>`, with --json a line of JSON (contract 8.6). */
-  tell: (what: "accepted" | "session", id: string, more?: string) => void;
+  reportId: (what: "accepted" | "session", id: string, more?: string) => void;
 }
 
 /** A command: data, and one function that runs it. */
@@ -86,7 +86,7 @@ type Fields<O> =
   & { [K in keyof O as undefined extends O[K] ? SnakeCase<K> : never]?: Exclude<O[K], undefined> };
 
 /** Options as the fields of a query or a body that have their names: `pageSize` is `page_size`. Absent ones are left out. */
-export function fieldsOf<O extends object>(options: O): Fields<O> {
+export function toFields<O extends object>(options: O): Fields<O> {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     given.map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value]),
@@ -117,48 +117,48 @@ export const SHARED_OPTIONS = {
 } as const satisfies Record<string, OptionSpec>;
 
 /** Checks what the parser took as text and gives every flag its type. Throws a usage error naming the flag. */
-export function checkedValues(
+export function parseValues(
   spec: AnyCommand,
   given: Record<string, unknown>,
 ): Values<Record<string, OptionSpec>> {
   const values: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(spec.options)) {
     const flag = longFlag(option);
-    const value = givenValue(given, flag);
+    const value = findGivenValue(given, flag);
     const { unless } = option;
-    const replaced = unless !== undefined && givenValue(given, unless) !== undefined;
-    if (replaced && value !== undefined) throw usage(`${flag} does not go with ${unless}`);
+    const replaced = unless !== undefined && findGivenValue(given, unless) !== undefined;
+    if (replaced && value !== undefined) throw usageError(`${flag} does not go with ${unless}`);
     if (value === undefined) {
-      if (option.required && !replaced) throw usage(`${flag} is needed`);
+      if (option.required && !replaced) throw usageError(`${flag} is needed`);
       continue;
     }
-    values[name] = checked(option, flag, value);
+    values[name] = parseValue(option, flag, value);
   }
   return values as Values<Record<string, OptionSpec>>;
 }
 
 // The parser names values after their flags; a flag that switches something off (`--no-recursive`) counts when it is given.
-function givenValue(given: Record<string, unknown>, flag: string): unknown {
+function findGivenValue(given: Record<string, unknown>, flag: string): unknown {
   const [, no = "", name = ""] = /^--(no-)?(.*)$/.exec(flag) ?? [];
   const value = given[name.replace(/-(\w)/g, (_match, letter: string) => letter.toUpperCase())];
   return no !== "" && value !== false ? undefined : value;
 }
 
-function checked(option: OptionSpec, flag: string, value: unknown): unknown {
+function parseValue(option: OptionSpec, flag: string, value: unknown): unknown {
   if (option.type === "flag") return value;
   if (option.type === "list") return value;
   const text = String(value);
-  if (text === "" && !option.mayBeEmpty) throw usage(`${flag} must not be empty`);
+  if (text === "" && !option.allowEmpty) throw usageError(`${flag} must not be empty`);
   if (option.choices !== undefined) {
     const wrong = text.split(",").find((part) => !option.choices?.includes(part));
     if (wrong !== undefined) {
-      throw usage(`${flag}: ${JSON.stringify(wrong)} is not one of ${option.choices.join(", ")}`);
+      throw usageError(`${flag}: ${JSON.stringify(wrong)} is not one of ${option.choices.join(", ")}`);
     }
   }
   if (option.type === "text") return text;
-  if (option.type === "time") return timeMs(text, flag);
+  if (option.type === "time") return parseTime(text, flag);
   if (option.type === "words") return text === "" ? [] : text.split(",").map((part) => part.trim());
-  if (!/^-?\d{1,19}$/.test(text)) throw usage(`${flag}: ${JSON.stringify(text)} is not a whole number`);
+  if (!/^-?\d{1,19}$/.test(text)) throw usageError(`${flag}: ${JSON.stringify(text)} is not a whole number`);
   return Number(text);
 }
 
@@ -168,7 +168,7 @@ export function longFlag(option: OptionSpec): string {
 }
 
 /** The flag that a field of a request came from, such as `--department` of `departments.0`; null when there is none. */
-export function flagOf(field: string, spec: AnyCommand): string | null {
+export function findFlag(field: string, spec: AnyCommand): string | null {
   const [name = ""] = field.split(".");
   const option = spec.options[name.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase())];
   return option === undefined ? null : longFlag(option);

@@ -1,5 +1,5 @@
 import { durationMs } from "../../src/base/duration.ts";
-import { usage } from "../terminal/exit.ts";
+import { usageError } from "../terminal/exit.ts";
 
 /** The flag of every command that waits. */
 export const TIMEOUT = {
@@ -9,16 +9,16 @@ export const TIMEOUT = {
 } as const;
 
 /** Ms that `--timeout` allows, or `fallback` without one. Throws a usage error. */
-export function timeoutMs(timeout: string | undefined, fallback: number): number {
-  return durationOf(timeout, "--timeout", fallback);
+export function parseTimeout(timeout: string | undefined, fallback: number): number {
+  return parseDuration(timeout, "--timeout", fallback);
 }
 
 /** Ms that a flag gives as a duration, or `fallback` without it. Throws a usage error. */
-export function durationOf(value: unknown, flag: string, fallback: number): number {
+export function parseDuration(value: unknown, flag: string, fallback: number): number {
   if (value === undefined) return fallback;
   const ms = durationMs(String(value));
   if (ms === null) {
-    throw usage(`${flag}: ${JSON.stringify(value)} is not a duration such as 30s, 5m or 500ms`);
+    throw usageError(`${flag}: ${JSON.stringify(value)} is not a duration such as 30s, 5m or 500ms`);
   }
   return ms;
 }

@@ -1,7 +1,7 @@
 import type { Api } from "../../src/http/app.ts";
 import type { Answer, Client, RequestParts } from "../client/client.ts";
 import type { Column, Row } from "../terminal/column.ts";
-import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec, type Values } from "./command.ts";
+import { type AnyCommand, command, type Context, type OptionSpec, toFields, type Values } from "./command.ts";
 
 /** Endpoints that answer a list of rows. */
 type ListEndpoint = {
@@ -38,7 +38,7 @@ export function listCommand<const O extends Record<string, OptionSpec>>(spec: Li
     options: spec.options as Record<string, OptionSpec>,
     async run(context) {
       check?.(context.options as Values<O>);
-      const { json, value, headers } = await read(context.client, endpoint, fieldsOf(context.options));
+      const { json, value, headers } = await readList(context.client, endpoint, toFields(context.options));
       await context.out.list(json, value, columns, id);
       noteMore(context, value.length, headers, Number(context.options.page ?? 1));
     },
@@ -46,7 +46,7 @@ export function listCommand<const O extends Record<string, OptionSpec>>(spec: Li
 }
 
 // Which list it is does not matter from here on: rows are rows.
-function read(client: Client, endpoint: ListEndpoint, query: object): Promise<Answer<Row[]>> {
+function readList(client: Client, endpoint: ListEndpoint, query: object): Promise<Answer<Row[]>> {
   return client.call(endpoint, { query } as RequestParts<typeof endpoint>) as Promise<
     Answer<unknown>
   > as Promise<

@@ -1,46 +1,46 @@
 import { Command, CommanderError } from "commander";
 import { type AnyCommand, longFlag, type OptionSpec, SHARED_OPTIONS } from "./command.ts";
-import { EXIT, Exit, usage } from "../terminal/exit.ts";
+import { EXIT, Exit, usageError } from "../terminal/exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import type { Io } from "../terminal/io.ts";
-import type { Line } from "./plain_line.ts";
+import type { ParsedLine } from "./plain_line.ts";
 
 /**
  * Reads a command line, prints the help that it asks for, and says what is wrong with it. Returns null after help. Throws a
- * usage error. Whatever plainLine() reads it reads alike.
+ * usage error. Whatever parsePlainLine() reads it reads alike.
  */
-export async function parsedLine(args: string[], io: Io, json: boolean): Promise<Line | null> {
-  const words = await helpAsFlag(args);
-  const found: { line: Line | null } = { line: null };
-  const root = await program(words, io, { json, found: (line) => found.line = line });
+export async function parseLine(args: string[], io: Io, json: boolean): Promise<ParsedLine | null> {
+  const words = await rewriteHelp(args);
+  const found: { line: ParsedLine | null } = { line: null };
+  const root = await buildProgram(words, io, { json, found: (line) => found.line = line });
   try {
     await root.parseAsync(words, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     // Help that was asked for is an answer; everything else is a usage error, and without --json commander has said what.
     if (error.exitCode === 0) return null;
-    throw new Exit(EXIT.usage, json ? inOurWords(error.message).replace(/\n+/g, " ") : "");
+    throw new Exit(EXIT.usage, json ? rewriteParserMessage(error.message).replace(/\n+/g, " ") : "");
   }
   return found.line;
 }
 
-interface Parsing {
+interface ParseOptions {
   json: boolean;
-  found: (line: Line) => void;
+  found: (line: ParsedLine) => void;
 }
 
-async function program(args: string[], io: Io, { json, found }: Parsing): Promise<Command> {
+async function buildProgram(args: string[], io: Io, { json, found }: ParseOptions): Promise<Command> {
   const root = new Command("svc ctl");
   // Before any subcommand is added, or those would still end the process (facts, Deno 10).
   root.exitOverride().configureOutput({
     writeOut: (text) => io.out(text),
     writeErr: (text) => io.err(text),
-    outputError: (text, write) => json ? undefined : write(`svc: ${inOurWords(text)}`),
+    outputError: (text, write) => json ? undefined : write(`svc: ${rewriteParserMessage(text)}`),
     getOutHelpWidth: () => io.width || 100,
     getErrHelpWidth: () => io.width || 100,
   });
   root.configureHelp({
-    styleTitle: (title) => TITLES[title] ?? title,
+    styleTitle: (title) => TITLE_TEXTS[title] ?? title,
     subcommandTerm: (one) =>
       [
         one.name(),
@@ -52,7 +52,7 @@ async function program(args: string[], io: Io, { json, found }: Parsing): Promis
   root.helpOption("-h, --help", "print this help").addHelpText("after", AFTER_HELP);
   root.helpCommand("help [group] [command]", "Print the help of a command");
   root.showSuggestionAfterError(true).enablePositionalOptions();
-  declare(root, SHARED_OPTIONS);
+  addOptions(root, SHARED_OPTIONS);
   const wanted = args.find((arg, index) =>
     Object.hasOwn(GROUPS, arg) && !/^(-c|--config|--ca|--reconnect)$/.test(args[index - 1] ?? "")
   );
@@ -63,20 +63,20 @@ async function program(args: string[], io: Io, { json, found }: Parsing): Promis
   return root;
 }
 
-const TITLES: Record<string, string> = { "Options:": "Flags:" };
+const TITLE_TEXTS: Record<string, string> = { "Options:": "Flags:" };
 const AFTER_HELP = `
 The help of one command:  svc ctl help worker create
 Exit codes: 0 done, 1 unexpected, 2 wrong usage, 3 not found, 4 not allowed, 5 conflict, 6 unreachable or try again,
 7 declined, 8 what was waited for failed, 124 waited too long, 130 interrupted`;
 
 // The parser speaks of options, we speak of flags, everywhere.
-function inOurWords(text: string): string {
+function rewriteParserMessage(text: string): string {
   return text.replace(/^error: /, "").replace(/^unknown option /, "unknown flag ")
     .replace(/^option '(?:-\w, )?(--[a-z-]+).*' argument missing/, "$1 needs a value");
 }
 
 /** `help <group> <command>` as `<group> <command> --help`; what does not exist is left to be refused by its name. */
-async function helpAsFlag(args: string[]): Promise<string[]> {
+async function rewriteHelp(args: string[]): Promise<string[]> {
   const [help, group, name] = args.filter((arg) => arg !== "--json");
   if (help !== "help" || group === undefined || group.startsWith("-")) return args;
   if (!Object.hasOwn(GROUPS, group)) return [group];
@@ -85,30 +85,30 @@ async function helpAsFlag(args: string[]): Promise<string[]> {
   return specs.some((spec) => spec.name === name) ? [group, name, "--help"] : [group, name];
 }
 
-async function addGroup(root: Command, name: string, found: Parsing["found"]): Promise<void> {
+async function addGroup(root: Command, name: string, found: ParseOptions["found"]): Promise<void> {
   const group = await loadGroup(name);
   if (!Array.isArray(group)) return addCommand(root, group, found);
   const parent = root.command(name).description(`${GROUPS[name]?.about ?? ""}.`);
   parent.usage("<command> [arguments] [flags]").helpCommand("help [command]", "Print the help of a command");
-  declare(parent, SHARED_OPTIONS);
+  addOptions(parent, SHARED_OPTIONS);
   for (const spec of group) addCommand(parent, spec, found);
 }
 
-function addCommand(parent: Command, spec: AnyCommand, found: Parsing["found"]): void {
+function addCommand(parent: Command, spec: AnyCommand, found: ParseOptions["found"]): void {
   const leaf = parent.command(spec.name).summary(spec.about).description(`${spec.about}.`);
   const args = (spec.args ?? []).map((arg) => arg.startsWith("[") ? arg : `<${arg}>`);
   for (const arg of args) leaf.argument(arg);
   leaf.usage([...args, "[flags]"].join(" "));
-  declare(leaf, { ...spec.options, ...SHARED_OPTIONS });
+  addOptions(leaf, { ...spec.options, ...SHARED_OPTIONS });
   const examples = spec.examples.map((example) => `  $ svc ctl ${example}`).join("\n");
   leaf.addHelpText("after", `\nExamples:\n${examples}`);
   leaf.action((...parts: unknown[]) => {
     const positional = parts.slice(0, args.length).filter((part) => part !== undefined).map(String);
-    found({ spec, args: positional, given: sharedFlags(leaf) });
+    found({ spec, args: positional, given: collectSharedFlags(leaf) });
   });
 }
 
-function declare(target: Command, options: Record<string, OptionSpec>): void {
+function addOptions(target: Command, options: Record<string, OptionSpec>): void {
   for (const [, option] of Object.entries(options)) {
     const choices = option.choices === undefined ? "" : ` (${option.choices.join(", ")})`;
     const fallback = option.default === undefined ? "" : ` (default ${option.default})`;
@@ -116,31 +116,31 @@ function declare(target: Command, options: Record<string, OptionSpec>): void {
     const about = option.about + choices + fallback + needed;
     if (option.type === "list") {
       target.option(option.flags, about, (value: string, all: string[] = []) => [...all, value]);
-    } else if (option.several || option.type === "words") {
+    } else if (option.multiple || option.type === "words") {
       target.option(
         option.flags,
         about,
         (value, all?: string) => all === undefined ? value : `${all},${value}`,
       );
     } else if (option.type === "flag") target.option(option.flags, about);
-    else target.option(option.flags, about, once(longFlag(option)));
+    else target.option(option.flags, about, refuseTwice(longFlag(option)));
   }
 }
 
 // It is unknown which of two values is meant (contract 8.7).
-function once(flag: string): (value: string, before: string | undefined) => string {
+function refuseTwice(flag: string): (value: string, before: string | undefined) => string {
   return (value, before) => {
-    if (before !== undefined) throw usage(`${flag} is given twice`);
+    if (before !== undefined) throw usageError(`${flag} is given twice`);
     return value;
   };
 }
 
 /** The flags of every command, which may stand behind `ctl`, behind the group or behind the command: in one place only. */
-function sharedFlags(leaf: Command): Record<string, unknown> {
+function collectSharedFlags(leaf: Command): Record<string, unknown> {
   const levels = [leaf.parent?.parent, leaf.parent, leaf].map((level) => level?.opts() ?? {});
   for (const flag of ["config", "ca", "reconnect"]) {
     if (levels.filter((given) => given[flag] !== undefined).length > 1) {
-      throw usage(`--${flag} is given twice`);
+      throw usageError(`--${flag} is given twice`);
     }
   }
   return Object.assign({}, ...levels);

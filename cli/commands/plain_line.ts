@@ -2,7 +2,7 @@ import { type AnyCommand, longFlag, type OptionSpec, SHARED_OPTIONS } from "./co
 import { GROUPS, loadGroup } from "./groups.ts";
 
 /** A command line as it was read: the command, its arguments, and the text of its flags by their names. */
-export interface Line {
+export interface ParsedLine {
   spec: AnyCommand;
   args: string[];
   given: Record<string, unknown>;
@@ -10,19 +10,19 @@ export interface Line {
 
 /**
  * Reads a command line of the plain kind: a group, a command, known flags, as many arguments as there must be. Returns null for
- * every other one: help, mistakes, and what is rarely written are left to parsedLine(), which knows the words for it.
+ * every other one: help, mistakes, and what is rarely written are left to parseLine(), which knows the words for it.
  */
-export async function plainLine(words: string[]): Promise<Line | null> {
+export async function parsePlainLine(words: string[]): Promise<ParsedLine | null> {
   const [group = "", ...rest] = words;
   if (!Object.hasOwn(GROUPS, group)) return null;
   const specs = await loadGroup(group);
-  if (!Array.isArray(specs)) return readLine(specs, rest);
+  if (!Array.isArray(specs)) return parseWords(specs, rest);
   const [name, ...behind] = rest;
   const spec = specs.find((one) => one.name === name);
-  return spec === undefined ? null : readLine(spec, behind);
+  return spec === undefined ? null : parseWords(spec, behind);
 }
 
-function readLine(spec: AnyCommand, words: string[]): Line | null {
+function parseWords(spec: AnyCommand, words: string[]): ParsedLine | null {
   const args: string[] = [];
   const given: Record<string, unknown> = {};
   const options = Object.values<OptionSpec>({ ...spec.options, ...SHARED_OPTIONS });
@@ -39,7 +39,7 @@ function readLine(spec: AnyCommand, words: string[]): Line | null {
     if (value === null || value === undefined) return null;
     // A value that looks like a flag may be a flag whose value was forgotten; `-7d` is a time.
     if (text === undefined && value !== true && isFlag(value) && !/^-\d/.test(value)) return null;
-    if (!take(given, option, value)) return null;
+    if (!storeFlag(given, option, value)) return null;
   }
   const names = spec.args ?? [];
   const needed = names.filter((name) => !name.startsWith("[")).length;
@@ -50,15 +50,15 @@ function isFlag(word: string): boolean {
   return word.length > 1 && word.startsWith("-");
 }
 
-/** Keeps a flag's value by the name that checkedValues() looks for; false when it was there and may be there once only. */
-function take(given: Record<string, unknown>, option: OptionSpec, value: string | true): boolean {
+/** Keeps a flag's value by the name that parseValues() looks for; false when it was there and may be there once only. */
+function storeFlag(given: Record<string, unknown>, option: OptionSpec, value: string | true): boolean {
   const [, no, long = ""] = /^--(no-)?(.*)$/.exec(longFlag(option)) ?? [];
   const name = long.replace(/-(\w)/g, (_match, letter: string) => letter.toUpperCase());
   const before = given[name];
   if (value === true) given[name] = no === undefined;
   else if (option.type === "list") given[name] = [...(Array.isArray(before) ? before : []), value];
   else if (before === undefined) given[name] = value;
-  else if (option.several || option.type === "words") given[name] = `${before},${value}`;
+  else if (option.multiple || option.type === "words") given[name] = `${before},${value}`;
   else return false;
   return true;
 }

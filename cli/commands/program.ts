@@ -1,8 +1,8 @@
-import { durationOf } from "./duration.ts";
-import { usage } from "../terminal/exit.ts";
+import { parseDuration } from "./duration.ts";
+import { usageError } from "../terminal/exit.ts";
 
 /** What a command is run with, as a request has it. */
-interface CommandLine {
+interface ProgramFields {
   command: string[];
   timeout_ms?: number;
 }
@@ -11,25 +11,25 @@ interface CommandLine {
  * The command in a flag: a line for the shell, or a JSON list of words that no shell reads. "" takes the command away: null.
  * Throws a usage error naming the flag.
  */
-export function commandOf(
+export function parseCommand(
   line: string | undefined,
   timeout: string | undefined,
   flag: string,
-): CommandLine | null | undefined {
+): ProgramFields | null | undefined {
   if (line === undefined || line === "") {
-    if (timeout !== undefined) throw usage(`${flag}-timeout goes with ${flag}`);
+    if (timeout !== undefined) throw usageError(`${flag}-timeout goes with ${flag}`);
     return line === undefined ? undefined : null;
   }
-  const limit = timeout === undefined ? {} : { timeout_ms: durationOf(timeout, `${flag}-timeout`, 0) };
-  return { command: line.startsWith("[") ? wordsOf(line, flag) : ["sh", "-c", line], ...limit };
+  const limit = timeout === undefined ? {} : { timeout_ms: parseDuration(timeout, `${flag}-timeout`, 0) };
+  return { command: line.startsWith("[") ? parseWords(line, flag) : ["sh", "-c", line], ...limit };
 }
 
-function wordsOf(text: string, flag: string): string[] {
+function parseWords(text: string, flag: string): string[] {
   try {
     const words: unknown = JSON.parse(text);
     if (Array.isArray(words) && words.every((word) => typeof word === "string")) return words;
   } catch {
     // Told below.
   }
-  throw usage(`${flag}: ${text} is not a JSON list of words, such as ["make", "test"]`);
+  throw usageError(`${flag}: ${text} is not a JSON list of words, such as ["make", "test"]`);
 }

@@ -1,4 +1,4 @@
-import { usage } from "../terminal/exit.ts";
+import { usageError } from "../terminal/exit.ts";
 
 const UNIT_MS: [names: RegExp, ms: number][] = [
   [/^(ms|milliseconds?)$/, 1],
@@ -16,15 +16,15 @@ const ISO = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[
  * Unix ms of a time as people and scripts write it: Unix ms, ISO 8601 (on this machine's clock where it names no zone), `now`, or
  * relative, such as `-1h`, `+10m`, `1h30m ago`, `in 2 days` (contract 8.11). Throws a usage error naming the flag.
  */
-export function timeMs(text: string, flag: string, now = Date.now()): number {
+export function parseTime(text: string, flag: string, now = Date.now()): number {
   const words = text.trim();
   const at = /^-?\d{1,19}$/.test(words)
     ? Number(words)
     : ISO.test(words)
-    ? isoMs(words)
-    : relativeMs(words, now);
+    ? parseIso(words)
+    : parseRelative(words, now);
   if (at === null || Number.isNaN(at)) {
-    throw usage(
+    throw usageError(
       `${flag}: ${
         JSON.stringify(text)
       } is not a time such as -1h, +10m, "1 hour ago", 2026-11-21T14:20 or Unix ms`,
@@ -34,11 +34,11 @@ export function timeMs(text: string, flag: string, now = Date.now()): number {
 }
 
 // A date alone is midnight here, and not in Greenwich.
-function isoMs(words: string): number {
+function parseIso(words: string): number {
   return Date.parse(words.length === 10 ? `${words}T00:00` : words.replace(" ", "T"));
 }
 
-function relativeMs(words: string, now: number): number | null {
+function parseRelative(words: string, now: number): number | null {
   if (words.toLowerCase() === "now") return now;
   const [, sign, amount = "", ago] = /^(\+|-|in\s+)?\s*(.+?)(\s+ago)?$/i.exec(words) ?? [];
   // Without a sign or a word it could be meant either way.

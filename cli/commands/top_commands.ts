@@ -5,7 +5,7 @@ interface TopCommand {
   about: string;
   usage: string;
   /** Words that may come first, with what they do. */
-  words?: Record<string, string>;
+  subcommands?: Record<string, string>;
   options?: readonly OptionSpec[];
   /** Whether files may be named. */
   files?: boolean;
@@ -14,18 +14,18 @@ interface TopCommand {
 }
 
 const CONFIG: OptionSpec = { ...SHARED_OPTIONS.config };
-const flag = (flags: string, about: string): OptionSpec => ({ flags, about, type: "flag" });
-const value = (flags: string, about: string): OptionSpec => ({ flags, about, type: "text" });
+const createFlag = (flags: string, about: string): OptionSpec => ({ flags, about, type: "flag" });
+const createValue = (flags: string, about: string): OptionSpec => ({ flags, about, type: "text" });
 
 /** Every command of `svc`; those of `ctl` are its groups. */
-export const TOP: Record<string, TopCommand> = {
+export const TOP_COMMANDS: Record<string, TopCommand> = {
   serve: {
     about: "Run the service until SIGTERM or SIGINT",
     usage: "serve [-c config.yaml] [--no-console] [--standby]",
     options: [
       CONFIG,
-      flag("--no-console", "without the web console at /"),
-      flag("--standby", "wait while another server holds the database, and take over when it is gone"),
+      createFlag("--no-console", "without the web console at /"),
+      createFlag("--standby", "wait while another server holds the database, and take over when it is gone"),
     ],
     more:
       "Without a configuration it listens on 127.0.0.1:8080 and keeps its data in ./data. Every key can be set in the environment, too:\n" +
@@ -37,9 +37,9 @@ export const TOP: Record<string, TopCommand> = {
     about: "Run workers of a service that is on another machine, until SIGTERM or SIGINT",
     usage: "runner --url https://host --token-file <path> [-c runner.yaml]",
     options: [
-      value("--url <url>", "where the service is"),
-      value("--token-file <path>", "the token that svc ctl runner add prints"),
-      value("-c, --config <path>", "work_root, max_runs and engines of this machine"),
+      createValue("--url <url>", "where the service is"),
+      createValue("--token-file <path>", "the token that svc ctl runner add prints"),
+      createValue("-c, --config <path>", "work_root, max_runs and engines of this machine"),
     ],
     files: true,
     more:
@@ -51,9 +51,9 @@ export const TOP: Record<string, TopCommand> = {
     usage: "restore <file> [-c config.yaml] [--yes] [--new-key] [--paused]",
     options: [
       CONFIG,
-      flag("--yes", "do not ask"),
-      flag("--new-key", "make a new key, which ends every token from before"),
-      flag("--paused", "pause every schedule until svc ctl system resume"),
+      createFlag("--yes", "do not ask"),
+      createFlag("--new-key", "make a new key, which ends every token from before"),
+      createFlag("--paused", "pause every schedule until svc ctl system resume"),
     ],
     files: true,
     more: "What was there is kept beside it.",
@@ -61,7 +61,7 @@ export const TOP: Record<string, TopCommand> = {
   service: {
     about: "Run it under systemd or launchd",
     usage: "service <command> [flags]",
-    words: {
+    subcommands: {
       print: "Print the unit and change nothing",
       install: "Write the unit, start it now and at every start of the machine",
       uninstall: "Stop it and remove the unit; data, configuration and account stay",
@@ -69,16 +69,16 @@ export const TOP: Record<string, TopCommand> = {
     },
     options: [
       CONFIG,
-      flag("--system", "for the whole machine; the default for root"),
-      flag("--user", "for you alone"),
-      value("--data-dir <path>", "data directory"),
-      value("--run-as <account>", "account that it runs as, made when missing"),
-      value("--env-file <path>", "NAME=value lines for it and its engines"),
-      { ...value("--writable <path>", "another directory in which workers may write"), type: "list" },
-      flag("--standby", "serve --standby: wait while another machine serves (docs/machines.md)"),
-      value("--program <path>", "the executable"),
-      value("--name <name>", "name of the service, for a second one"),
-      flag("--json", "with status: one JSON object"),
+      createFlag("--system", "for the whole machine; the default for root"),
+      createFlag("--user", "for you alone"),
+      createValue("--data-dir <path>", "data directory"),
+      createValue("--run-as <account>", "account that it runs as, made when missing"),
+      createValue("--env-file <path>", "NAME=value lines for it and its engines"),
+      { ...createValue("--writable <path>", "another directory in which workers may write"), type: "list" },
+      createFlag("--standby", "serve --standby: wait while another machine serves (docs/machines.md)"),
+      createValue("--program <path>", "the executable"),
+      createValue("--name <name>", "name of the service, for a second one"),
+      createFlag("--json", "with status: one JSON object"),
     ],
   },
   health: {
@@ -99,34 +99,34 @@ export const TOP: Record<string, TopCommand> = {
     usage: "doctor [-c config.yaml] [--fix] [--json]",
     options: [
       CONFIG,
-      flag("--fix", "put right what is safe: permissions, a missing data directory"),
-      flag("--json", "one JSON object"),
+      createFlag("--fix", "put right what is safe: permissions, a missing data directory"),
+      createFlag("--json", "one JSON object"),
     ],
     more: "The same as svc ctl system doctor. Exit code 1 when a check fails.",
   },
   completion: {
     about: "Print the completion script of a shell",
     usage: "completion bash|zsh|fish",
-    words: { bash: "", zsh: "", fish: "" },
+    subcommands: { bash: "", zsh: "", fish: "" },
     more: "In ~/.bashrc or ~/.zshrc:      source <(svc completion bash)\n" +
       "In ~/.config/fish/config.fish: svc completion fish | source",
   },
   version: {
     about: "Print the version",
     usage: "version [--json]",
-    options: [flag("--json", "all that is inside")],
+    options: [createFlag("--json", "all that is inside")],
   },
-  help: { about: "Print the help", usage: "help [command]", words: { ctl: "", service: "" } },
+  help: { about: "Print the help", usage: "help [command]", subcommands: { ctl: "", service: "" } },
 };
 
 /** The help of one command of `svc`, or null when there is none of this name. */
-export function topHelp(name: string): string | null {
-  const command = Object.hasOwn(TOP, name) ? TOP[name] : undefined;
+export function formatTopHelp(name: string): string | null {
+  const command = Object.hasOwn(TOP_COMMANDS, name) ? TOP_COMMANDS[name] : undefined;
   if (command === undefined) return null;
   const { about, usage, options = [], more } = command;
   const width = Math.max(0, ...options.map((option) => option.flags.length));
   const flags = options.map((option) =>
-    `  ${option.flags.padEnd(width)}  ${option.about}${fallback(option)}`
+    `  ${option.flags.padEnd(width)}  ${option.about}${formatDefault(option)}`
   );
   return [
     `Usage: svc ${usage}`,
@@ -136,6 +136,6 @@ export function topHelp(name: string): string | null {
   ].join("\n\n") + "\n";
 }
 
-function fallback(option: OptionSpec): string {
+function formatDefault(option: OptionSpec): string {
   return option.default === undefined ? "" : ` (default ${option.default})`;
 }

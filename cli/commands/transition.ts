@@ -10,7 +10,7 @@ type Endpoint = Extract<
 >;
 
 /** A command that moves one thing from one state to another, and prints what came of it. */
-export function moveCommand(
+export function transitionCommand(
   { ref, endpoint, ...spec }: {
     name: string;
     about: string;

@@ -1,5 +1,5 @@
 import type { Candidate } from "./candidates.ts";
-import { cellsOf, shortened } from "../terminal/table.ts";
+import { countCells, truncate } from "../terminal/table.ts";
 
 /** A line of bash up to the cursor, read without running any of it. */
 interface BashLine {
@@ -8,7 +8,7 @@ interface BashLine {
   /** The quote that is open at the cursor, or "". */
   quote: string;
   /** What of the last word bash keeps as it stands: a reply goes behind it. */
-  kept: string;
+  typedPrefix: string;
 }
 
 /**
@@ -16,7 +16,7 @@ interface BashLine {
  * COMP_WORDBREAKS, behind whose characters bash begins anew. Null where the last word is put together from pieces that a
  * reply could not go behind.
  */
-export function readLine(line: string, breaks: string): BashLine | null {
+export function parseBashLine(line: string, breaks: string): BashLine | null {
   const words: string[] = [];
   let word: string | null = null;
   let quote = "";
@@ -45,7 +45,7 @@ export function readLine(line: string, breaks: string): BashLine | null {
     }
   }
   if (closed && word !== null) return null;
-  return { words: [...words, word ?? ""], quote, kept };
+  return { words: [...words, word ?? ""], quote, typedPrefix: kept };
 }
 
 // Behind a name that leaves less room than this for it, a description says nothing.
@@ -55,20 +55,24 @@ const ABOUT_MIN_CELLS = 12;
  * Candidates as bash inserts them: quoted for the place where they go. Where bash only lists, on so many columns, descriptions stand
  * behind them, cut so that nothing wraps; 0 columns: bash does not list.
  */
-export function replies(found: Candidate[], { quote, kept }: BashLine, columns: number): string[] {
+export function formatReplies(
+  found: Candidate[],
+  { quote, typedPrefix: kept }: BashLine,
+  columns: number,
+): string[] {
   const fitting = found.filter(({ value }) => value.startsWith(kept) && !/[\n\r]/.test(value));
-  const values = fitting.map(({ value }) => quoted(value.slice(kept.length), quote));
+  const values = fitting.map(({ value }) => quoteValue(value.slice(kept.length), quote));
   if (columns === 0 || values.length < 2) return values;
-  const width = Math.max(...values.map(cellsOf));
+  const width = Math.max(...values.map(countCells));
   const room = columns - width - "  ()".length - 1;
   return values.map((value, at) => {
     const about = (fitting[at]?.about ?? "").replace(/\s+/g, " ").trim();
     if (about === "" || room < ABOUT_MIN_CELLS) return value;
-    return `${value}${" ".repeat(width - cellsOf(value))}  (${shortened(about, room)})`;
+    return `${value}${" ".repeat(width - countCells(value))}  (${truncate(about, room)})`;
   });
 }
 
-function quoted(value: string, quote: string): string {
+function quoteValue(value: string, quote: string): string {
   if (quote === "'") return value.replaceAll("'", "'\\''");
   if (quote === '"') return value.replace(/["\\$`!]/g, "\\$&");
   return value.replace(/[^\p{L}\p{N}_@%+=:,./-]/gu, "\\$&");

@@ -2,7 +2,7 @@ import { load } from "../../src/base/load.ts";
 import { type AnyCommand, longFlag, type OptionSpec, SHARED_OPTIONS } from "../commands/command.ts";
 import { GROUPS, loadGroup } from "../commands/groups.ts";
 import type { Io } from "../terminal/io.ts";
-import { TOP } from "../commands/top_commands.ts";
+import { TOP_COMMANDS } from "../commands/top_commands.ts";
 
 /** Something that the word under the cursor can become. */
 export interface Candidate {
@@ -11,10 +11,10 @@ export interface Candidate {
 }
 
 /** Everything that the last of `words` (those behind `svc`) can become; empty when there is nothing, or anything fails. */
-export async function candidatesFor(words: string[], io: Io): Promise<Candidate[]> {
+export async function findCandidates(words: string[], io: Io): Promise<Candidate[]> {
   const current = words.at(-1) ?? "";
   try {
-    const found = await everything(words, current, io);
+    const found = await findTopCandidates(words, current, io);
     const seen = new Set<string>();
     return found.filter(({ value }) =>
       value.startsWith(current) && !seen.has(value) && seen.add(value) !== undefined
@@ -24,33 +24,35 @@ export async function candidatesFor(words: string[], io: Io): Promise<Candidate[
   }
 }
 
-async function everything(words: string[], current: string, io: Io): Promise<Candidate[]> {
+async function findTopCandidates(words: string[], current: string, io: Io): Promise<Candidate[]> {
   const [first = "", ...rest] = words;
-  if (words.length < 2) return named(Object.entries(TOP).map(([name, { about }]) => [name, about]));
-  if (first === "help" && rest[0] === "ctl" && rest.length > 1) {
-    return await control(["help", ...rest.slice(1)], io);
+  if (words.length < 2) {
+    return toCandidates(Object.entries(TOP_COMMANDS).map(([name, { about }]) => [name, about]));
   }
-  if (first === "ctl") return await control(rest, io);
-  const place = Object.hasOwn(TOP, first) ? TOP[first] : undefined;
+  if (first === "help" && rest[0] === "ctl" && rest.length > 1) {
+    return await completeControl(["help", ...rest.slice(1)], io);
+  }
+  if (first === "ctl") return await completeControl(rest, io);
+  const place = Object.hasOwn(TOP_COMMANDS, first) ? TOP_COMMANDS[first] : undefined;
   if (place === undefined) return [];
-  const { options = [], words: after = {}, files = false } = place;
-  const typed = readTyped(rest, options);
-  if (typed.option !== null) return prefixed(typed, await valuesOf(typed, [], io));
-  if (current.startsWith("-")) return flagsOf(options, typed.given);
+  const { options = [], subcommands: after = {}, files = false } = place;
+  const typed = parsePrefix(rest, options);
+  if (typed.option !== null) return addPrefix(typed, await listValues(typed, [], io));
+  if (current.startsWith("-")) return listFlags(options, typed.given);
   if (typed.positional.length > 0) return [];
-  return files ? filesLike(current) : named(Object.entries(after));
+  return files ? listFiles(current) : toCandidates(Object.entries(after));
 }
 
-async function control(words: string[], io: Io): Promise<Candidate[]> {
+async function completeControl(words: string[], io: Io): Promise<Candidate[]> {
   const current = words.at(-1) ?? "";
   const shared = Object.values(SHARED_OPTIONS);
-  const early = readTyped(words, shared);
+  const early = parsePrefix(words, shared);
   const helping = early.positional[0] === "help";
   const [groupName, commandName] = helping ? early.positional.slice(1) : early.positional;
   if (groupName === undefined) {
-    if (early.option !== null) return prefixed(early, await valuesOf(early, [], io));
-    if (current.startsWith("-")) return flagsOf(shared, early.given);
-    const groups = named(Object.entries(GROUPS).map(([name, { about }]) => [name, about]));
+    if (early.option !== null) return addPrefix(early, await listValues(early, [], io));
+    if (current.startsWith("-")) return listFlags(shared, early.given);
+    const groups = toCandidates(Object.entries(GROUPS).map(([name, { about }]) => [name, about]));
     return helping ? groups : [...groups, { value: "help", about: "Print the help of a command" }];
   }
   if (!Object.hasOwn(GROUPS, groupName)) return [];
@@ -59,21 +61,26 @@ async function control(words: string[], io: Io): Promise<Candidate[]> {
   const spec = isGroup ? group.find(({ name }) => name === commandName) : group;
   if (spec === undefined || helping) {
     if (commandName !== undefined || !isGroup) return [];
-    if (current.startsWith("-")) return flagsOf(shared, early.given);
-    return named(group.map(({ name, about }) => [name, about]));
+    if (current.startsWith("-")) return listFlags(shared, early.given);
+    return toCandidates(group.map(({ name, about }) => [name, about]));
   }
-  return await ofCommand(groupName, spec, words, io);
+  return await completeCommand(groupName, spec, words, io);
 }
 
-async function ofCommand(group: string, spec: AnyCommand, words: string[], io: Io): Promise<Candidate[]> {
+async function completeCommand(
+  group: string,
+  spec: AnyCommand,
+  words: string[],
+  io: Io,
+): Promise<Candidate[]> {
   const options = [...Object.values(spec.options), ...Object.values(SHARED_OPTIONS)];
-  const typed = readTyped(words, options);
-  if (typed.option !== null) return prefixed(typed, await valuesOf(typed, words, io));
-  if (!typed.ended && (words.at(-1) ?? "").startsWith("-")) return flagsOf(options, typed.given);
+  const typed = parsePrefix(words, options);
+  if (typed.option !== null) return addPrefix(typed, await listValues(typed, words, io));
+  if (!typed.ended && (words.at(-1) ?? "").startsWith("-")) return listFlags(options, typed.given);
   const behind = typed.positional.slice(group === spec.name ? 1 : 2);
   const arg = spec.args?.[behind.length];
   if (arg === undefined) return [];
-  if (arg === "file") return filesLike(words.at(-1) ?? "");
+  if (arg === "file") return listFiles(words.at(-1) ?? "");
   const kind = arg === "id"
     ? group
     : arg === "id|name"
@@ -81,11 +88,11 @@ async function ofCommand(group: string, spec: AnyCommand, words: string[], io: I
     : arg === "worker"
     ? "worker_name"
     : "";
-  return await fromServer(kind, words, io);
+  return await listServerValues(kind, words, io);
 }
 
 /** A command line up to the cursor: what is whole, and whose value the last word is. */
-interface Typed {
+interface CommandPrefix {
   positional: string[];
   given: Set<string>;
   /** The flag whose value is being typed, and what of the last word stands before that value. */
@@ -95,8 +102,8 @@ interface Typed {
   ended: boolean;
 }
 
-function readTyped(words: string[], options: readonly OptionSpec[]): Typed {
-  const typed: Typed = { positional: [], given: new Set(), option: null, before: "", ended: false };
+function parsePrefix(words: string[], options: readonly OptionSpec[]): CommandPrefix {
+  const typed: CommandPrefix = { positional: [], given: new Set(), option: null, before: "", ended: false };
   const known = (word: string) =>
     options.find((option) => option.flags.split(/[ ,]+/).includes(word) && word.startsWith("-"));
   for (let at = 0; at < words.length; at++) {
@@ -120,24 +127,24 @@ function readTyped(words: string[], options: readonly OptionSpec[]): Typed {
   return typed;
 }
 
-function flagsOf(options: readonly OptionSpec[], given: ReadonlySet<string>): Candidate[] {
+function listFlags(options: readonly OptionSpec[], given: ReadonlySet<string>): Candidate[] {
   return options
     .filter((option) => !given.has(longFlag(option)) || option.type === "list" || option.type === "words")
     .map((option) => ({ value: longFlag(option), about: option.about }));
 }
 
 /** Candidates of a value as the whole word that they make: behind `--flag=`, and behind the values before the last comma. */
-function prefixed({ before }: Typed, found: Candidate[]): Candidate[] {
+function addPrefix({ before }: CommandPrefix, found: Candidate[]): Candidate[] {
   return before === "" ? found : found.map(({ value, about }) => ({ value: before + value, about }));
 }
 
-async function valuesOf({ option, before }: Typed, words: string[], io: Io): Promise<Candidate[]> {
+async function listValues({ option, before }: CommandPrefix, words: string[], io: Io): Promise<Candidate[]> {
   if (option === null) return [];
   const typed = (words.at(-1) ?? "").slice(before.length);
-  if (/<(path|file)>/.test(option.flags)) return filesLike(typed);
+  if (/<(path|file)>/.test(option.flags)) return listFiles(typed);
   const found = option.choices?.map((choice) => ({ value: choice, about: "" })) ??
-    await fromServer(option.offers ?? "", words, io);
-  if (!option.several && option.type !== "words") return found;
+    await listServerValues(option.completion ?? "", words, io);
+  if (!option.multiple && option.type !== "words") return found;
   const whole = typed.slice(0, typed.lastIndexOf(",") + 1);
   const there = whole.split(",");
   return found.filter(({ value }) => !there.includes(value))
@@ -145,23 +152,23 @@ async function valuesOf({ option, before }: Typed, words: string[], io: Io): Pro
 }
 
 // Loaded only where something is asked of the server or of the configuration.
-async function fromServer(kind: string, words: string[], io: Io): Promise<Candidate[]> {
+async function listServerValues(kind: string, words: string[], io: Io): Promise<Candidate[]> {
   if (kind === "") return [];
-  const { offered } = await load<typeof import("./completion_values.ts")>(
+  const { listCompletionValues } = await load<typeof import("./completion_values.ts")>(
     "./completion_values.ts",
     import.meta.url,
   );
-  return named(await offered(kind, words, io));
+  return toCandidates(await listCompletionValues(kind, words, io));
 }
 
-function named(entries: (readonly [string, string])[]): Candidate[] {
+function toCandidates(entries: (readonly [string, string])[]): Candidate[] {
   return entries.map(([value, about]) => ({ value, about }));
 }
 
 const FILES_MAX = 200;
 
-// The scripts turn the shells' own completion of files off, so files are offered here.
-function filesLike(word: string): Candidate[] {
+// The scripts turn the shells' own completion of files off, so files are listCompletionValues here.
+function listFiles(word: string): Candidate[] {
   const folder = word.includes("/") ? word.slice(0, word.lastIndexOf("/") + 1) : "";
   const found: Candidate[] = [];
   for (const entry of Deno.readDirSync(folder || ".")) {

@@ -7,56 +7,56 @@ import type { Io } from "../terminal/io.ts";
 const ANSWER_MAX_MS = 1_000;
 const ROWS = { page_size: 100 };
 
-type Offered = [value: string, about: string][];
+type CompletionValues = [value: string, about: string][];
 
 /** What flags and arguments of a kind can be, from the server or the configuration. Throws whatever went wrong. */
-export async function offered(kind: string, words: string[], io: Io): Promise<Offered> {
+export async function listCompletionValues(kind: string, words: string[], io: Io): Promise<CompletionValues> {
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(ANSWER_MAX_MS)]);
   const client = new Client({ ...io, signal }, {
-    config: valueOf(["-c", "--config"], words),
-    ca: valueOf(["--ca"], words),
+    config: findFlagValue(["-c", "--config"], words),
+    ca: findFlagValue(["--ca"], words),
   });
-  return Object.hasOwn(OFFERS, kind) ? await OFFERS[kind]?.(client, words, io) ?? [] : [];
+  return Object.hasOwn(SOURCES, kind) ? await SOURCES[kind]?.(client, words, io) ?? [] : [];
 }
 
-const OFFERS: Record<string, (client: Client, words: string[], io: Io) => Promise<Offered>> = {
-  worker: async (client) => (await workers(client)).map(({ id, name }) => [id, name]),
+const SOURCES: Record<string, (client: Client, words: string[], io: Io) => Promise<CompletionValues>> = {
+  worker: async (client) => (await listWorkers(client)).map(({ id, name }) => [id, name]),
   worker_name: async (client) =>
-    (await workers(client)).map(({ name, description }) => [name, brief(description)]),
-  department_name: async (client) => names((await client.call("GET /api/departments")).value),
+    (await listWorkers(client)).map(({ name, description }) => [name, shorten(description)]),
+  department_name: async (client) => listNames((await client.call("GET /api/departments")).value),
   execution: async (client) => {
     const { value } = await client.call("GET /api/executions", { query: ROWS });
     return value.map((
       { id, status, worker_name, instruction },
-    ) => [id, `${status} ${worker_name}: ${brief(instruction)}`]);
+    ) => [id, `${status} ${worker_name}: ${shorten(instruction)}`]);
   },
   message: async (client) => {
     const { value } = await client.call("GET /api/messages/inbound", { query: ROWS });
-    return value.map(({ id, content }) => [id, brief(content)]);
+    return value.map(({ id, content }) => [id, shorten(content)]);
   },
-  task: async (client) => await tasks(client, TASK_STATUSES),
-  open_task: async (client) => await tasks(client, ["scheduled", "pending"]),
-  schedule: async (client) => await tasks(client, ["scheduled", "pending", "running"]),
+  task: async (client) => await listTasks(client, TASK_STATUSES),
+  open_task: async (client) => await listTasks(client, ["scheduled", "pending"]),
+  schedule: async (client) => await listTasks(client, ["scheduled", "pending", "running"]),
   session_name: async (client) =>
-    (await sessions(client)).map(({ id, name }) => name === "" ? [id, ""] : [name, id]),
-  session_key: sessionKeys,
-  memory_scope: async (client) => [["global", "everywhere"], ...await sessionKeys(client)],
+    (await listSessions(client)).map(({ id, name }) => name === "" ? [id, ""] : [name, id]),
+  session_key: listSessionKeys,
+  memory_scope: async (client) => [["global", "everywhere"], ...await listSessionKeys(client)],
   memory_key: async (client, words) => {
-    const scope = valueOf(["--scope"], words);
+    const scope = findFlagValue(["--scope"], words);
     if (scope === undefined) return [];
     const { value } = await client.call("GET /api/memory", { query: { scope, ...ROWS } });
-    return value.map(({ key, value: text }) => [key, brief(text)]);
+    return value.map(({ key, value: text }) => [key, shorten(text)]);
   },
   engine: async (client, words, io) => {
     const { ENGINES_DEFAULT, loadConfig } = await load<typeof import("../../src/config/schema.ts")>(
       "../../src/config/schema.ts",
       import.meta.url,
     );
-    const configured = await loadConfig(valueOf(["-c", "--config"], words), io.env).then(
+    const configured = await loadConfig(findFlagValue(["-c", "--config"], words), io.env).then(
       ({ config }) => Object.keys(config.engines).filter((name) => name !== "default"),
       () => [],
     );
-    const used = await workers(client).then(
+    const used = await listWorkers(client).then(
       (all) => all.map(({ engine }) => engine).filter(Boolean),
       () => [],
     );
@@ -71,25 +71,25 @@ const OFFERS: Record<string, (client: Client, words: string[], io: Io) => Promis
   time_zone: () => Promise.resolve(["UTC", ...Intl.supportedValuesOf("timeZone")].map((zone) => [zone, ""])),
 };
 
-async function workers(client: Client) {
+async function listWorkers(client: Client) {
   return (await client.call("GET /api/workers", { query: { page_size: 200 } })).value;
 }
 
-async function sessions(client: Client) {
+async function listSessions(client: Client) {
   return (await client.call("GET /api/local/sessions", { query: ROWS })).value;
 }
 
-async function sessionKeys(client: Client): Promise<Offered> {
-  return (await sessions(client)).map(({ id, name }) => [`local:${id}`, name]);
+async function listSessionKeys(client: Client): Promise<CompletionValues> {
+  return (await listSessions(client)).map(({ id, name }) => [`local:${id}`, name]);
 }
 
 // A list of tasks needs a filter; all workers together are one.
-async function tasks(client: Client, status: readonly string[]): Promise<Offered> {
-  const worker_id = (await workers(client)).map(({ id }) => id).join(",");
+async function listTasks(client: Client, status: readonly string[]): Promise<CompletionValues> {
+  const worker_id = (await listWorkers(client)).map(({ id }) => id).join(",");
   if (worker_id === "") return [];
   const query = { worker_id, status: status.join(","), ...ROWS };
   const { value } = await client.call("GET /api/tasks", { query });
-  return value.map((task) => [task.id, `${task.status} ${brief(task.instruction)}`]);
+  return value.map((task) => [task.id, `${task.status} ${shorten(task.instruction)}`]);
 }
 
 interface Named {
@@ -97,12 +97,12 @@ interface Named {
   children: Named[];
 }
 
-function names(trees: readonly Named[]): Offered {
-  return trees.flatMap(({ name, children }): Offered => [[name, ""], ...names(children)]);
+function listNames(trees: readonly Named[]): CompletionValues {
+  return trees.flatMap(({ name, children }): CompletionValues => [[name, ""], ...listNames(children)]);
 }
 
 /** The value that a flag has on the line so far. */
-function valueOf(flags: string[], words: string[]): string | undefined {
+function findFlagValue(flags: string[], words: string[]): string | undefined {
   for (const [at, word] of words.slice(0, -1).entries()) {
     const [flag = "", inline] = word.split(/=(.*)/s);
     if (flags.includes(flag)) return inline ?? words[at + 1];
@@ -110,6 +110,6 @@ function valueOf(flags: string[], words: string[]): string | undefined {
   return undefined;
 }
 
-function brief(text: string): string {
+function shorten(text: string): string {
   return text.replace(/\s+/g, " ").slice(0, 40);
 }

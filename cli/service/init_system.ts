@@ -25,14 +25,14 @@ export interface InitSystem {
   status(plan: ServicePlan): Promise<ServiceStatus>;
 }
 
-interface Ran {
+interface ProgramResult {
   code: number;
   out: string;
   err: string;
 }
 
 /** Runs a program of the machine to its end; 127 when there is none of that name. */
-export async function run(command: string, ...args: string[]): Promise<Ran> {
+export async function run(command: string, ...args: string[]): Promise<ProgramResult> {
   try {
     const { code, stdout, stderr } = await new Deno.Command(command, { args, stdin: "null" }).output();
     const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
@@ -43,14 +43,14 @@ export async function run(command: string, ...args: string[]): Promise<Ran> {
 }
 
 /** As run(), but throws an Exit that names the program unless it succeeds. */
-export async function must(command: string, ...args: string[]): Promise<string> {
+export async function runOrThrow(command: string, ...args: string[]): Promise<string> {
   const { code, out, err } = await run(command, ...args);
   if (code === 0) return out;
   throw new Exit(EXIT.unexpected, `${[command, ...args].join(" ")} ended with ${code}: ${err || out}`);
 }
 
 /** Writes a file under a temporary name first; answers whether anything changed. */
-export async function writeFresh(path: string, text: string, mode: number): Promise<boolean> {
+export async function writeAtomically(path: string, text: string, mode: number): Promise<boolean> {
   if (await Deno.readTextFile(path).catch(() => null) === text) return false;
   await Deno.mkdir(dirname(path), { recursive: true });
   await Deno.writeTextFile(`${path}.new`, text, { mode });
@@ -65,11 +65,11 @@ export async function exists(path: string): Promise<boolean> {
 }
 
 /** The configuration and data directory that the unit names, made where they are missing. Answers what was made. */
-export async function makePlaces(plan: ServicePlan): Promise<string[]> {
+export async function createDirectories(plan: ServicePlan): Promise<string[]> {
   const made: string[] = [];
   if (!await exists(plan.config)) {
     const words = "# Every key and its default: svc ctl config schema\n";
-    await writeFresh(plan.config, `${words}data_dir: ${JSON.stringify(plan.dataDir)}\n`, 0o644);
+    await writeAtomically(plan.config, `${words}data_dir: ${JSON.stringify(plan.dataDir)}\n`, 0o644);
     made.push(plan.config);
   }
   if (!await exists(plan.dataDir)) {

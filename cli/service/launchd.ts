@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { EXIT, Exit } from "../terminal/exit.ts";
 import {
+  createDirectories,
   exists,
   type InitSystem,
-  makePlaces,
-  must,
   run,
+  runOrThrow,
   type ServiceStatus,
-  writeFresh,
+  writeAtomically,
 } from "./init_system.ts";
 import type { Io } from "../terminal/io.ts";
 import type { ServicePlan } from "./service_unit.ts";
@@ -27,14 +27,14 @@ export class Launchd implements InitSystem {
         `Cannot install: there is no account ${plan.account}; name one with --run-as`,
       );
     }
-    for (const one of await makePlaces(plan)) this.#say(`made ${one}`);
-    if (plan.scope === "system") await must("chown", `${plan.account}:`, plan.dataDir);
+    for (const one of await createDirectories(plan)) this.#say(`made ${one}`);
+    if (plan.scope === "system") await runOrThrow("chown", `${plan.account}:`, plan.dataDir);
     const path = this.#path(plan);
     if ((await run("launchctl", "print", this.#target(plan))).code === 0) {
-      await must("launchctl", "bootout", this.#target(plan));
+      await runOrThrow("launchctl", "bootout", this.#target(plan));
     }
-    await writeFresh(path, unit, 0o644);
-    await must("launchctl", "bootstrap", this.#domain(plan), path);
+    await writeAtomically(path, unit, 0o644);
+    await runOrThrow("launchctl", "bootstrap", this.#domain(plan), path);
     this.#say(`wrote ${path}; ${plan.name} runs`);
   }
 

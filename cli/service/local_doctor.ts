@@ -18,7 +18,7 @@ interface Finding {
   fix?: () => Promise<string>;
 }
 
-interface Patient {
+interface DoctorInput {
   config: ClientConfig;
   configFlag: string | undefined;
   io: Io;
@@ -35,7 +35,7 @@ const OPEN_FILES_MIN = 4_096;
  * 8.17). With `fix` puts right what is safe and examines again. Returns the answer of the server's doctor in the same form, and
  * what was done.
  */
-export async function examineLocally(
+export async function checkMachine(
   io: Io,
   configFlag: string | undefined,
   fix: boolean,
@@ -43,10 +43,10 @@ export async function examineLocally(
   const patient = { io, configFlag, config: await readClientConfig(configFlag, io.env) };
   const done: string[] = [];
   const checks: Row[] = [];
-  for (const [name, look] of Object.entries(LOOKS)) {
+  for (const [name, look] of Object.entries(CHECKS)) {
     let finding = await look(patient);
     if (fix && finding.fix !== undefined) {
-      done.push(await finding.fix().catch((error) => `cannot fix ${name}: ${wordsOf(error)}`));
+      done.push(await finding.fix().catch((error) => `cannot fix ${name}: ${formatError(error)}`));
       finding = await look(patient);
     }
     const { status, detail, hint } = finding;
@@ -56,22 +56,22 @@ export async function examineLocally(
   return { answer: { status: has("fail") ? "fail" : has("warn") ? "warn" : "ok", checks }, done };
 }
 
-const LOOKS: Record<string, (patient: Patient) => Promise<Finding>> = {
-  service: lookAtService,
-  config: lookAtConfig,
-  secrets: lookAtConfigSecrets,
-  data_dir: lookAtDataDirectory,
-  permissions: lookAtPermissions,
-  disk: lookAtDisk,
-  open_files: lookAtOpenFiles,
-  account: lookAtAccount,
+const CHECKS: Record<string, (patient: DoctorInput) => Promise<Finding>> = {
+  service: checkService,
+  config: checkConfig,
+  secrets: checkConfigSecrets,
+  data_dir: checkDataDirectory,
+  permissions: checkPermissions,
+  disk: checkDisk,
+  open_files: checkOpenFiles,
+  account: checkAccount,
 };
 
-function ok(detail: string): Finding {
+function reportOk(detail: string): Finding {
   return { status: "ok", detail, hint: "" };
 }
 
-async function lookAtService({ config }: Patient): Promise<Finding> {
+async function checkService({ config }: DoctorInput): Promise<Finding> {
   const { lock } = dataPaths(config.dataDir);
   if (await isLocked(lock)) {
     const pid = (await Deno.readTextFile(lock).catch(() => "")).trim();
@@ -88,7 +88,7 @@ async function lookAtService({ config }: Patient): Promise<Finding> {
   };
 }
 
-async function lookAtConfig({ configFlag, io }: Patient): Promise<Finding> {
+async function checkConfig({ configFlag, io }: DoctorInput): Promise<Finding> {
   // The whole schema is loaded by this only.
   const { loadConfig } = await load<typeof import("../../src/config/schema.ts")>(
     "../../src/config/schema.ts",
@@ -96,26 +96,26 @@ async function lookAtConfig({ configFlag, io }: Patient): Promise<Finding> {
   );
   try {
     const { path } = await loadConfig(configFlag, io.env);
-    return ok(path === null ? "there is no config.yaml, so the defaults hold" : `${path} is right`);
+    return reportOk(path === null ? "there is no config.yaml, so the defaults hold" : `${path} is right`);
   } catch (error) {
-    return { status: "fail", detail: wordsOf(error), hint: "see: svc ctl config schema" };
+    return { status: "fail", detail: formatError(error), hint: "see: svc ctl config schema" };
   }
 }
 
-async function lookAtConfigSecrets({ configFlag }: Patient): Promise<Finding> {
+async function checkConfigSecrets({ configFlag }: DoctorInput): Promise<Finding> {
   const { path } = await readConfigSource(configFlag);
-  if (path === null) return ok("there is no configuration file");
+  if (path === null) return reportOk("there is no configuration file");
   const exposure = await findExposure(path);
-  if (exposure === null) return ok(`${path} shows no secret to others`);
+  if (exposure === null) return reportOk(`${path} shows no secret to others`);
   return {
     status: "warn",
     detail: `others may read ${path}, which holds ${exposure.key}`,
     hint: `chmod go= ${path}`,
-    fix: () => close(path),
+    fix: () => closePermissions(path),
   };
 }
 
-async function lookAtDataDirectory({ config }: Patient): Promise<Finding> {
+async function checkDataDirectory({ config }: DoctorInput): Promise<Finding> {
   const path = config.dataDir;
   const info = await Deno.stat(path).catch(() => null);
   if (info === null) {
@@ -135,47 +135,47 @@ async function lookAtDataDirectory({ config }: Patient): Promise<Finding> {
   try {
     const probe = await Deno.makeTempFile({ dir: path, prefix: ".probe-" });
     await Deno.remove(probe);
-    return ok(`${path} can be written to`);
+    return reportOk(`${path} can be written to`);
   } catch (error) {
     return {
       status: "fail",
-      detail: `${path}: ${wordsOf(error)}`,
+      detail: `${path}: ${formatError(error)}`,
       hint: "run it as the owner of the directory",
     };
   }
 }
 
-async function lookAtPermissions({ config }: Patient): Promise<Finding> {
+async function checkPermissions({ config }: DoctorInput): Promise<Finding> {
   const { root, secretKey, logs, uploads } = dataPaths(config.dataDir);
   const open: string[] = [];
   for (const path of [root, secretKey, logs, uploads]) {
-    if (((await modeOf(path) ?? 0) & 0o077) !== 0) open.push(path);
+    if (((await readMode(path) ?? 0) & 0o077) !== 0) open.push(path);
   }
-  if (open.length === 0) return ok(`only its owner may read ${root}`);
+  if (open.length === 0) return reportOk(`only its owner may read ${root}`);
   return {
     status: open.includes(secretKey) || open.includes(root) ? "fail" : "warn",
     detail: `others may read ${open.join(", ")}`,
     hint: `chmod go= ${open.join(" ")}`,
-    fix: async () => (await Promise.all(open.map(close))).join("; "),
+    fix: async () => (await Promise.all(open.map(closePermissions))).join("; "),
   };
 }
 
-async function lookAtDisk({ config }: Patient): Promise<Finding> {
+async function checkDisk({ config }: DoctorInput): Promise<Finding> {
   const found = await statfs(config.dataDir).catch(() => null);
-  if (found === null) return ok("not looked at: there is no data directory yet");
+  if (found === null) return reportOk("not looked at: there is no data directory yet");
   const free = found.bavail * found.bsize;
   const detail = `${Math.round(free / MB)} MB free in ${config.dataDir}`;
-  if (free >= DISK_WARN_BYTES) return ok(detail);
+  if (free >= DISK_WARN_BYTES) return reportOk(detail);
   const hint = "free some space, or keep less (retention in the configuration)";
   return { status: free < DISK_FAIL_BYTES ? "fail" : "warn", detail, hint };
 }
 
-async function lookAtOpenFiles(): Promise<Finding> {
+async function checkOpenFiles(): Promise<Finding> {
   const limits = await Deno.readTextFile("/proc/self/limits").catch(() => "");
   const soft = /^Max open files\s+(\d+|unlimited)/m.exec(limits)?.[1];
-  if (soft === undefined) return ok("not looked at on this system");
+  if (soft === undefined) return reportOk("not looked at on this system");
   const detail = `at most ${soft} at once (soft limit of this shell)`;
-  if (soft === "unlimited" || Number(soft) >= OPEN_FILES_MIN) return ok(detail);
+  if (soft === "unlimited" || Number(soft) >= OPEN_FILES_MIN) return reportOk(detail);
   return {
     status: "warn",
     detail,
@@ -183,8 +183,8 @@ async function lookAtOpenFiles(): Promise<Finding> {
   };
 }
 
-function lookAtAccount(): Promise<Finding> {
-  if (Deno.uid() !== 0) return Promise.resolve(ok("not root"));
+function checkAccount(): Promise<Finding> {
+  if (Deno.uid() !== 0) return Promise.resolve(reportOk("not root"));
   return Promise.resolve({
     status: "warn",
     detail: "this is root, and agents that root starts may do everything",
@@ -192,15 +192,15 @@ function lookAtAccount(): Promise<Finding> {
   });
 }
 
-async function modeOf(path: string): Promise<number | null> {
+async function readMode(path: string): Promise<number | null> {
   return Deno.build.os === "windows" ? null : (await Deno.stat(path).catch(() => null))?.mode ?? null;
 }
 
-async function close(path: string): Promise<string> {
+async function closePermissions(path: string): Promise<string> {
   await Deno.chmod(path, ((await Deno.stat(path)).mode ?? 0o700) & 0o700);
   return `chmod go= ${path}`;
 }
 
-function wordsOf(error: unknown): string {
+function formatError(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).replace(/ \(os error.*/s, "");
 }

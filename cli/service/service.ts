@@ -1,13 +1,13 @@
 import { isAbsolute, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { absolutePath, readConfigSource } from "../../src/config/file.ts";
-import { EXIT, Exit, exitCodeOf, usage } from "../terminal/exit.ts";
+import { EXIT, Exit, getExitCode, usageError } from "../terminal/exit.ts";
 import { BrokenPipe, type Io } from "../terminal/io.ts";
 import { Output } from "../terminal/output.ts";
-import { styleFor } from "../terminal/style.ts";
+import { createStyle } from "../terminal/style.ts";
 import type { InitSystem } from "./init_system.ts";
 import { Launchd } from "./launchd.ts";
-import { launchdPlist, type ServicePlan, systemdUnit } from "./service_unit.ts";
+import { buildLaunchdPlist, buildSystemdUnit, type ServicePlan } from "./service_unit.ts";
 import { Systemd } from "./systemd.ts";
 
 const HELP = `Run svc as a service of this machine: systemd on Linux, launchd on macOS.
@@ -46,7 +46,7 @@ const OPTIONS = {
   help: { type: "boolean", short: "h" },
 } as const;
 
-type Given = ReturnType<typeof parse>["values"];
+type ServiceFlags = ReturnType<typeof parse>["values"];
 
 /** What of the machine the plan depends on; a test may be another one. */
 export interface Machine {
@@ -65,7 +65,7 @@ const THIS_MACHINE: Machine = {
 };
 
 /** `svc service`: answers the exit code (contract 6). */
-export async function service(args: string[], io: Io, machine: Machine = THIS_MACHINE): Promise<number> {
+export async function runService(args: string[], io: Io, machine: Machine = THIS_MACHINE): Promise<number> {
   try {
     const { values, positionals: [verb, ...more] } = parse(args);
     if (values.help || verb === "help") {
@@ -77,13 +77,13 @@ export async function service(args: string[], io: Io, machine: Machine = THIS_MA
       return EXIT.usage;
     }
     if (more.length > 0) {
-      throw usage(`${JSON.stringify(more[0])} is one word too many; see: svc service help`);
+      throw usageError(`${JSON.stringify(more[0])} is one word too many; see: svc service help`);
     }
     return await run(verb, values, io, machine);
   } catch (error) {
     if (error instanceof BrokenPipe) return EXIT.done;
     io.err(`svc: ${error instanceof Error ? error.message : error}\n`);
-    return error instanceof Error && error.name === "ConfigError" ? EXIT.usage : exitCodeOf(error);
+    return error instanceof Error && error.name === "ConfigError" ? EXIT.usage : getExitCode(error);
   }
 }
 
@@ -98,29 +98,29 @@ function parse(args: string[]) {
     if (twice !== undefined) throw new Error(`--${twice} is given twice`);
     return parsed;
   } catch (error) {
-    throw usage(
+    throw usageError(
       `${(error instanceof Error ? error.message : String(error)).split(". ")[0]}; see: svc service help`,
     );
   }
 }
 
-async function run(verb: string, given: Given, io: Io, machine: Machine): Promise<number> {
+async function run(verb: string, given: ServiceFlags, io: Io, machine: Machine): Promise<number> {
   if (!["print", "install", "uninstall", "status"].includes(verb)) {
-    throw usage(
+    throw usageError(
       `no command is called service ${JSON.stringify(verb)}; there are print, install, uninstall, status`,
     );
   }
   if (machine.os === "windows") {
-    throw usage(
+    throw usageError(
       "there is no service for Windows; run `svc serve` in WSL 2 or in a container, svc ctl works everywhere",
     );
   }
-  const plan = await planOf(given, io, machine, {
+  const plan = await buildPlan(given, io, machine, {
     withProgram: verb === "print" || verb === "install",
     // The state of a service is for everybody, its configuration is not.
     withData: verb !== "status",
   });
-  const unit = machine.os === "darwin" ? launchdPlist(plan) : systemdUnit(plan);
+  const unit = machine.os === "darwin" ? buildLaunchdPlist(plan) : buildSystemdUnit(plan);
   if (verb === "print") {
     io.out(unit);
     return EXIT.done;
@@ -142,32 +142,32 @@ async function printStatus(init: InitSystem, plan: ServicePlan, json: boolean, i
   const { installed, running, ...rest } = await init.status(plan);
   const row = { name: plan.name, scope: plan.scope, installed, running, ...rest };
   const format = json ? "json" : io.outIsTerminal ? "table" : "tsv";
-  new Output(io, format, await styleFor(io.outIsTerminal, io.env)).object(JSON.stringify(row), row);
+  new Output(io, format, await createStyle(io.outIsTerminal, io.env)).object(JSON.stringify(row), row);
   return !installed ? EXIT.notFound : running ? EXIT.done : EXIT.tryAgain;
 }
 
-async function planOf(
-  given: Given,
+async function buildPlan(
+  given: ServiceFlags,
   io: Io,
   machine: Machine,
   { withProgram, withData }: { withProgram: boolean; withData: boolean },
 ): Promise<ServicePlan> {
-  if (given.system && given.user) throw usage("--system and --user exclude each other");
+  if (given.system && given.user) throw usageError("--system and --user exclude each other");
   const scope = given.system || (!given.user && machine.uid === 0) ? "system" : "user";
-  if (scope === "user" && given["run-as"] !== undefined) throw usage("--run-as goes with --system only");
+  if (scope === "user" && given["run-as"] !== undefined) throw usageError("--run-as goes with --system only");
   const name = given.name ?? "svc";
   if (!/^[a-z][a-z0-9-]{0,30}$/.test(name)) {
-    throw usage("--name must be a small letter and then up to 30 small letters, digits and dashes");
+    throw usageError("--name must be a small letter and then up to 30 small letters, digits and dashes");
   }
   const account = given["run-as"] ?? name;
   if (!/^[a-z_][a-z0-9_-]{0,30}$/i.test(account)) {
-    throw usage(`--run-as: ${JSON.stringify(account)} is not a name of an account`);
+    throw usageError(`--run-as: ${JSON.stringify(account)} is not a name of an account`);
   }
-  const places = placesOf(scope, name, machine.os, io);
-  const path = (flag: string, value: string) => checkedPath(flag, resolve(io.cwd, value));
+  const places = findDirectories(scope, name, machine.os, io);
+  const path = (flag: string, value: string) => checkPath(flag, resolve(io.cwd, value));
   const program = given.program === undefined ? machine.program : path("--program", given.program);
   if (program === null && withProgram) {
-    throw usage("--program is needed: this svc runs from source; build one with: make build");
+    throw usageError("--program is needed: this svc runs from source; build one with: make build");
   }
   const config = given.config === undefined
     ? join(places.config, "config.yaml")
@@ -178,7 +178,7 @@ async function planOf(
     program: program ?? "",
     config,
     dataDir: given["data-dir"] === undefined
-      ? withData && await configuredDataDir(config) || places.data
+      ? withData && await readDataDir(config) || places.data
       : path("--data-dir", given["data-dir"]),
     account,
     environmentFile: given["env-file"] === undefined
@@ -190,7 +190,7 @@ async function planOf(
 }
 
 /** The data directory that a configuration names, or null when it names none or is not there yet. */
-async function configuredDataDir(config: string): Promise<string | null> {
+async function readDataDir(config: string): Promise<string | null> {
   const isThere = await Deno.stat(config).then(() => true, () => false);
   if (!isThere) return null;
   const { document, base } = await readConfigSource(config);
@@ -198,7 +198,7 @@ async function configuredDataDir(config: string): Promise<string | null> {
   return typeof named === "string" ? absolutePath(base, named) : null;
 }
 
-function placesOf(
+function findDirectories(
   scope: "system" | "user",
   name: string,
   os: string,
@@ -211,7 +211,7 @@ function placesOf(
   }
   const home = io.env.HOME ?? "";
   if (!isAbsolute(home)) {
-    throw usage("HOME is not set, so there is no place for a service of yours; set it, or use --system");
+    throw usageError("HOME is not set, so there is no place for a service of yours; set it, or use --system");
   }
   const folder = (variable: string, fallback: string) => {
     const set = io.env[variable] ?? "";
@@ -220,8 +220,8 @@ function placesOf(
   return { config: folder("XDG_CONFIG_HOME", ".config"), data: folder("XDG_DATA_HOME", ".local/share") };
 }
 
-function checkedPath(flag: string, path: string): string {
+function checkPath(flag: string, path: string): string {
   // deno-lint-ignore no-control-regex
-  if (/[\u0000-\u001f\u007f]/.test(path)) throw usage(`${flag} must not hold control characters`);
+  if (/[\u0000-\u001f\u007f]/.test(path)) throw usageError(`${flag} must not hold control characters`);
   return path;
 }

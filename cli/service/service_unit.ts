@@ -20,9 +20,9 @@ export interface ServicePlan {
 const HOMES = /^\/(home|root|run\/user)(\/|$)/;
 
 /** The systemd unit of a plan (decision 0042, which also says what is missing on purpose). */
-export function systemdUnit(plan: ServicePlan): string {
+export function buildSystemdUnit(plan: ServicePlan): string {
   const system = plan.scope === "system";
-  const serve = serveOf(plan).map(commandWord);
+  const serve = buildServeCommand(plan).map(quoteCommandWord);
   return `# Made by svc service. After a change of data_dir in ${plan.config}: svc service install, again.
 [Unit]
 Description=svc: AI worker agents, messages in, tasks out, replies back
@@ -33,10 +33,10 @@ StartLimitBurst=5
 Type=notify
 NotifyAccess=main
 ExecStart=${serve.join(" ")}
-${system ? `User=${plan.account}\n` : ""}WorkingDirectory=${wholeLine(plan.dataDir)}
-Environment=${listWord(`SVC_DATA_DIR=${plan.dataDir}`)}
-EnvironmentFile=-${wholeLine(plan.environmentFile)}
-${directories(plan)}UMask=0077
+${system ? `User=${plan.account}\n` : ""}WorkingDirectory=${escapePercent(plan.dataDir)}
+Environment=${quoteListWord(`SVC_DATA_DIR=${plan.dataDir}`)}
+EnvironmentFile=-${escapePercent(plan.environmentFile)}
+${buildDirectories(plan)}UMask=0077
 
 # A wrong configuration (2) or a data directory in use (5) does not get better by trying again.
 Restart=on-failure
@@ -54,28 +54,28 @@ LimitCORE=0
 LimitNOFILE=65536
 TasksMax=8192
 NoNewPrivileges=yes
-${system ? systemHardening(plan) : ""}
+${system ? buildHardening(plan) : ""}
 [Install]
 WantedBy=${system ? "multi-user.target" : "default.target"}
 `;
 }
 
-function serveOf({ program, config, standby }: ServicePlan): string[] {
+function buildServeCommand({ program, config, standby }: ServicePlan): string[] {
   return [program, "serve", "-c", config, ...(standby ? ["--standby"] : [])];
 }
 
-function directories(plan: ServicePlan): string {
+function buildDirectories(plan: ServicePlan): string {
   if (plan.scope === "user") return "";
   const isDefault = plan.dataDir === `/var/lib/${plan.name}`;
   const outside = [...plan.writable, ...(isDefault ? [] : [plan.dataDir])];
   const inHomes = outside.filter((path) => HOMES.test(path));
   const elsewhere = outside.filter((path) => !HOMES.test(path));
   return (isDefault ? `StateDirectory=${plan.name}\nStateDirectoryMode=0700\n` : "") +
-    (inHomes.length === 0 ? "" : `BindPaths=${inHomes.map(listWord).join(" ")}\n`) +
-    (elsewhere.length === 0 ? "" : `ReadWritePaths=${elsewhere.map(listWord).join(" ")}\n`);
+    (inHomes.length === 0 ? "" : `BindPaths=${inHomes.map(quoteListWord).join(" ")}\n`) +
+    (elsewhere.length === 0 ? "" : `ReadWritePaths=${elsewhere.map(quoteListWord).join(" ")}\n`);
 }
 
-function systemHardening(plan: ServicePlan): string {
+function buildHardening(plan: ServicePlan): string {
   const homes = [plan.dataDir, ...plan.writable].some((path) => HOMES.test(path));
   return `
 # Not here, because V8 compiles as it runs: MemoryDenyWriteExecute. Not here, because with them no run gets a pid
@@ -105,41 +105,41 @@ SystemCallErrorNumber=EPERM
 }
 
 /** One word of a list, quoted where it has to be; `%` begins a specifier everywhere in a unit. */
-function listWord(text: string): string {
-  const plain = wholeLine(text);
+function quoteListWord(text: string): string {
+  const plain = escapePercent(text);
   return /^[\w@/.:=,+%$-]+$/.test(plain)
     ? plain
     : `"${plain.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
 
 /** One word of a command line, where `$` begins a variable too. */
-function commandWord(text: string): string {
-  return listWord(text.replaceAll("$", "$$$$"));
+function quoteCommandWord(text: string): string {
+  return quoteListWord(text.replaceAll("$", "$$$$"));
 }
 
-function wholeLine(path: string): string {
+function escapePercent(path: string): string {
   return path.replaceAll("%", "%%");
 }
 
 /** The launchd property list of a plan. launchd has no file of variables: they go into EnvironmentVariables. */
-export function launchdPlist(plan: ServicePlan): string {
-  const serve = serveOf(plan);
+export function buildLaunchdPlist(plan: ServicePlan): string {
+  const serve = buildServeCommand(plan);
   const account = plan.scope === "system"
-    ? `  <key>UserName</key><string>${xml(plan.account)}</string>\n`
+    ? `  <key>UserName</key><string>${escapeXml(plan.account)}</string>\n`
     : "";
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
-  <key>Label</key><string>${xml(plan.name)}</string>
+  <key>Label</key><string>${escapeXml(plan.name)}</string>
   <key>ProgramArguments</key>
   <array>
-${serve.map((word) => `    <string>${xml(word)}</string>`).join("\n")}
+${serve.map((word) => `    <string>${escapeXml(word)}</string>`).join("\n")}
   </array>
-${account}  <key>WorkingDirectory</key><string>${xml(plan.dataDir)}</string>
+${account}  <key>WorkingDirectory</key><string>${escapeXml(plan.dataDir)}</string>
   <key>EnvironmentVariables</key>
   <dict>
-    <key>SVC_DATA_DIR</key><string>${xml(plan.dataDir)}</string>
+    <key>SVC_DATA_DIR</key><string>${escapeXml(plan.dataDir)}</string>
     <key>PATH</key><string>/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin</string>
   </dict>
   <key>RunAtLoad</key><true/>
@@ -147,12 +147,12 @@ ${account}  <key>WorkingDirectory</key><string>${xml(plan.dataDir)}</string>
   <key>ThrottleInterval</key><integer>10</integer>
   <key>ExitTimeOut</key><integer>120</integer>
   <key>Umask</key><integer>63</integer>
-  <key>StandardErrorPath</key><string>${xml(`${plan.dataDir}/svc.err.log`)}</string>
+  <key>StandardErrorPath</key><string>${escapeXml(`${plan.dataDir}/svc.err.log`)}</string>
 </dict>
 </plist>
 `;
 }
 
-function xml(text: string): string {
+function escapeXml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

@@ -1,19 +1,19 @@
 import { join } from "node:path";
 import { EXIT, Exit } from "../terminal/exit.ts";
 import {
+  createDirectories,
   exists,
   type InitSystem,
-  makePlaces,
-  must,
   run,
+  runOrThrow,
   type ServiceStatus,
-  writeFresh,
+  writeAtomically,
 } from "./init_system.ts";
 import type { Io } from "../terminal/io.ts";
 import type { ServicePlan } from "./service_unit.ts";
 
 /** A program in a home cannot be seen by a service that is kept out of homes. */
-function refuseHidden(plan: ServicePlan): void {
+function refuseHiddenProgram(plan: ServicePlan): void {
   if (plan.scope !== "system" || !/^\/(home|root|tmp|var\/tmp|run\/user)\//.test(plan.program)) return;
   throw new Exit(
     EXIT.usage,
@@ -31,17 +31,17 @@ export class Systemd implements InitSystem {
   }
 
   async install(plan: ServicePlan, unit: string): Promise<void> {
-    refuseHidden(plan);
+    refuseHiddenProgram(plan);
     const control = await this.#control(plan, "install");
     const made = plan.scope === "system" ? await this.#makeAccount(plan) : [];
-    made.push(...await makePlaces(plan));
-    if (plan.scope === "system") await must("chown", `${plan.account}:`, plan.dataDir);
+    made.push(...await createDirectories(plan));
+    if (plan.scope === "system") await runOrThrow("chown", `${plan.account}:`, plan.dataDir);
     const path = this.#path(plan);
-    const changed = await writeFresh(path, unit, 0o644);
+    const changed = await writeAtomically(path, unit, 0o644);
     for (const one of made) this.#say(`made ${one}`);
     this.#say(changed ? `wrote ${path}` : `${path} is as it should be`);
-    await must("systemctl", ...control, "daemon-reload");
-    await must("systemctl", ...control, "enable", "--quiet", plan.name);
+    await runOrThrow("systemctl", ...control, "daemon-reload");
+    await runOrThrow("systemctl", ...control, "enable", "--quiet", plan.name);
     const { code, err } = await run("systemctl", ...control, changed ? "restart" : "start", plan.name);
     if (code !== 0) {
       const { out } = await run(
@@ -74,9 +74,9 @@ export class Systemd implements InitSystem {
     if (!await exists(path)) {
       throw new Exit(EXIT.notFound, `Cannot uninstall ${plan.name}: there is no ${path}`);
     }
-    await must("systemctl", ...control, "disable", "--now", "--quiet", plan.name);
+    await runOrThrow("systemctl", ...control, "disable", "--now", "--quiet", plan.name);
     await Deno.remove(path);
-    await must("systemctl", ...control, "daemon-reload");
+    await runOrThrow("systemctl", ...control, "daemon-reload");
     await run("systemctl", ...control, "reset-failed", plan.name);
     this.#say(`stopped ${plan.name} and removed ${path}; its data and configuration stay`);
   }
@@ -84,7 +84,13 @@ export class Systemd implements InitSystem {
   async status(plan: ServicePlan): Promise<ServiceStatus> {
     const control = await this.#control(plan, "ask for the status");
     const names = "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,StatusText,FragmentPath";
-    const out = await must("systemctl", ...control, "show", `${plan.name}.service`, `--property=${names}`);
+    const out = await runOrThrow(
+      "systemctl",
+      ...control,
+      "show",
+      `${plan.name}.service`,
+      `--property=${names}`,
+    );
     const values = new Map(
       out.split("\n").map((line) => line.split(/=(.*)/s).slice(0, 2) as [string, string]),
     );
@@ -119,7 +125,7 @@ export class Systemd implements InitSystem {
 
   async #makeAccount(plan: ServicePlan): Promise<string[]> {
     if ((await run("getent", "passwd", plan.account)).code === 0) return [];
-    await must(
+    await runOrThrow(
       "useradd",
       ...["--system", "--user-group", "--no-create-home", "--home-dir", plan.dataDir],
       ...["--shell", "/usr/sbin/nologin", plan.account],

@@ -31,7 +31,7 @@ export function timeField(name: string): Column {
   return {
     name,
     value: (row) => row[name],
-    show: (row) => relativeTime(row[name] as number | null),
+    show: (row) => formatRelativeTime(row[name] as number | null),
     paint: (text, _row, style) => style.dim(text),
     kind: "fixed",
   };
@@ -42,7 +42,7 @@ export function clockField(name: string): Column {
   return {
     name,
     value: (row) => row[name],
-    show: (row) => exactTime(row[name] as number),
+    show: (row) => formatExactTime(row[name] as number),
     paint: (text, _row, style) => style.dim(text),
     kind: "fixed",
   };
@@ -88,11 +88,11 @@ export function paintStatus(text: string, status: string, style: Style): string 
 }
 
 /** A value in words: lists by commas, departments and the like by name, other objects as JSON. */
-export function text(value: unknown): string {
+export function formatText(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (Array.isArray(value)) {
     return value.map((one) =>
-      typeof one === "object" && one !== null && "name" in one ? String(one.name) : text(one)
+      typeof one === "object" && one !== null && "name" in one ? String(one.name) : formatText(one)
     )
       .join(",");
   }
@@ -102,7 +102,7 @@ export function text(value: unknown): string {
 const UNITS: [string, number][] = [["d", 86_400], ["h", 3_600], ["m", 60], ["s", 1]];
 
 /** "3m ago", "in 2h", or "-" for no time. */
-export function relativeTime(at: number | null | undefined, now = Date.now()): string {
+export function formatRelativeTime(at: number | null | undefined, now = Date.now()): string {
   if (at === null || at === undefined) return "-";
   const seconds = Math.round(Math.abs(now - at) / 1000);
   if (seconds === 0) return "now";
@@ -112,13 +112,13 @@ export function relativeTime(at: number | null | undefined, now = Date.now()): s
 }
 
 /** A time on this machine's clock, such as `2026-11-21 14:20:00`. */
-export function localTime(at: number): string {
+export function formatLocalTime(at: number): string {
   const date = new Date(at);
   const pad = (part: number) => String(part).padStart(2, "0");
   return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())} ` +
     `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
 }
 
-function exactTime(at: number): string {
-  return `${localTime(at)}.${String(at % 1000).padStart(3, "0")}`;
+function formatExactTime(at: number): string {
+  return `${formatLocalTime(at)}.${String(at % 1000).padStart(3, "0")}`;
 }

@@ -30,7 +30,7 @@ export const EXIT_MEANINGS: Record<keyof typeof EXIT, string> = {
   interrupted: "interrupted with Ctrl-C",
 };
 
-const OF_CODE: Record<ErrorCode, number> = {
+const EXIT_BY_ERROR_CODE: Record<ErrorCode, number> = {
   invalid_request: EXIT.usage,
   payload_too_large: EXIT.usage,
   unsupported_media_type: EXIT.usage,
@@ -58,13 +58,13 @@ export class Exit extends Error {
 }
 
 /** A usage error: exit code 2 (contract 6). */
-export function usage(words: string): Exit {
+export function usageError(words: string): Exit {
   return new Exit(EXIT.usage, words);
 }
 
 /** The exit code of whatever a command threw (contract 6). */
-export function exitCodeOf(error: unknown): number {
+export function getExitCode(error: unknown): number {
   if (error instanceof Exit) return error.code;
-  if (error instanceof ServiceError) return OF_CODE[error.code];
+  if (error instanceof ServiceError) return EXIT_BY_ERROR_CODE[error.code];
   return EXIT.unexpected;
 }

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { usage } from "./exit.ts";
+import { usageError } from "./exit.ts";
 import type { Io } from "./io.ts";
 import { readText } from "./prompt.ts";
 
@@ -11,7 +11,7 @@ interface Input {
 }
 
 /** The text of a file, or of stdin for `-`. Throws a usage error for what cannot be read or is too large (contract 8.7). */
-export async function readInput(io: Io, file: string, { flag, maxBytes }: Input): Promise<string> {
+export async function readInputFile(io: Io, file: string, { flag, maxBytes }: Input): Promise<string> {
   if (file === "-") return await readText(io, maxBytes, flag);
   const path = resolve(io.cwd, file);
   try {
@@ -19,6 +19,6 @@ export async function readInput(io: Io, file: string, { flag, maxBytes }: Input)
     if (size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
     return await Deno.readTextFile(path);
   } catch (error) {
-    throw usage(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw usageError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -30,7 +30,7 @@ export class BrokenPipe extends Error {
 
 const encoder = new TextEncoder();
 
-function writer(stream: { writeSync(bytes: Uint8Array): number }): (text: string) => void {
+function createWriter(stream: { writeSync(bytes: Uint8Array): number }): (text: string) => void {
   return (text) => {
     const bytes = encoder.encode(text);
     try {
@@ -43,13 +43,13 @@ function writer(stream: { writeSync(bytes: Uint8Array): number }): (text: string
 }
 
 /** The process's own streams. */
-export function processIo(signal: AbortSignal): Io {
+export function openProcessIo(signal: AbortSignal): Io {
   const outIsTerminal = Deno.stdout.isTerminal();
   return {
-    out: writer(Deno.stdout),
+    out: createWriter(Deno.stdout),
     err: (text) => {
       try {
-        writer(Deno.stderr)(text);
+        createWriter(Deno.stderr)(text);
       } catch {
         // Nobody listens; there is no other place to say so.
       }
@@ -63,14 +63,14 @@ export function processIo(signal: AbortSignal): Io {
     outIsTerminal,
     errIsTerminal: Deno.stderr.isTerminal(),
     inIsTerminal: Deno.stdin.isTerminal(),
-    width: outIsTerminal || Deno.stderr.isTerminal() ? consoleWidth() : 0,
+    width: outIsTerminal || Deno.stderr.isTerminal() ? readConsoleWidth() : 0,
     env: Deno.env.toObject(),
     cwd: Deno.cwd(),
     signal,
   };
 }
 
-function consoleWidth(): number {
+function readConsoleWidth(): number {
   try {
     return Deno.consoleSize().columns;
   } catch {

@@ -1,8 +1,15 @@
 import { load } from "../../src/base/load.ts";
-import { type Column, localTime, paintStatus, relativeTime, type Row, text } from "./column.ts";
+import {
+  type Column,
+  formatLocalTime,
+  formatRelativeTime,
+  formatText,
+  paintStatus,
+  type Row,
+} from "./column.ts";
 import type { Io } from "./io.ts";
 import type { Style } from "./style.ts";
-import { visible, visibleJson } from "./visible.ts";
+import { escapeControls, escapeJson } from "./visible.ts";
 
 /** How an answer is shown: for people, for pipes, as the server's JSON, or ids only (contract 6). */
 type Format = "table" | "tsv" | "json" | "ids";
@@ -22,7 +29,7 @@ export class Output {
   /** A line of plain text. */
   line(text: string): void {
     const isShown = this.format === "json" && this.#io.outIsTerminal;
-    this.#io.out((isShown ? visibleJson(text) : text) + "\n");
+    this.#io.out((isShown ? escapeJson(text) : text) + "\n");
   }
 
   /** Text as it is. */
@@ -31,10 +38,10 @@ export class Output {
   }
 
   /** A list: `json` is the server's text, `rows` what it holds. */
-  async list(json: string, rows: Row[], columns: Column[], id: (row: Row) => string = idOf): Promise<void> {
+  async list(json: string, rows: Row[], columns: Column[], id: (row: Row) => string = readId): Promise<void> {
     if (this.format === "json") return this.line(json);
     if (this.format === "ids") return rows.forEach((row) => this.line(id(row)));
-    if (this.format === "tsv") return rows.forEach((row) => this.line(tabSeparated(row, columns)));
+    if (this.format === "tsv") return rows.forEach((row) => this.line(formatTsv(row, columns)));
     if (rows.length === 0) return this.#io.err(this.style.dim("none") + "\n");
     const { drawTable } = await load<typeof import("./table.ts")>("./table.ts", import.meta.url);
     this.line(drawTable(rows, columns, this.style, this.#io.width));
@@ -42,18 +49,18 @@ export class Output {
 
   /** One row of a list that comes bit by bit: as it would stand in a pipe, or as a line for people. */
   row(row: Row, columns: Column[], id: string): void {
-    if (this.format === "ids") return this.line(text(row[id]));
-    if (this.format === "tsv") return this.line(tabSeparated(row, columns));
+    if (this.format === "ids") return this.line(formatText(row[id]));
+    if (this.format === "tsv") return this.line(formatTsv(row, columns));
     this.line(columns.map((column) => this.#cell(column, row)).filter((cell) => cell !== "").join("  "));
   }
 
   /** One object: `field<TAB>value` lines in a pipe, an aligned list for people. */
-  object(json: string, row: Row, id: string = idOf(row)): void {
+  object(json: string, row: Row, id: string = readId(row)): void {
     if (this.format === "json") return this.line(json);
     if (this.format === "ids") return id === "" ? undefined : this.line(id);
     const entries = Object.entries(row);
     if (this.format === "tsv") {
-      return entries.forEach(([name, value]) => this.line(`${name}\t${escaped(text(value))}`));
+      return entries.forEach(([name, value]) => this.line(`${name}\t${escape(formatText(value))}`));
     }
     const width = Math.max(0, ...entries.map(([name]) => name.length));
     for (const [name, value] of entries) {
@@ -65,15 +72,17 @@ export class Output {
 
   #shown(name: string, value: unknown): string {
     if (/_at$|^ts$/.test(name) && typeof value === "number") {
-      return `${localTime(value)} ${this.style.dim(`(${relativeTime(value)})`)}`;
+      return `${formatLocalTime(value)} ${this.style.dim(`(${formatRelativeTime(value)})`)}`;
     }
-    const words = text(value);
-    if (name === "status") return paintStatus(visible(words), words, this.style);
-    return words === "" ? this.style.dim("-") : visible(words);
+    const words = formatText(value);
+    if (name === "status") return paintStatus(escapeControls(words), words, this.style);
+    return words === "" ? this.style.dim("-") : escapeControls(words);
   }
 
   #cell(column: Column, row: Row): string {
-    const words = visible((column.show?.(row) ?? text(column.value(row))).replace(/[\t\n]/g, " "));
+    const words = escapeControls(
+      (column.show?.(row) ?? formatText(column.value(row))).replace(/[\t\n]/g, " "),
+    );
     const characters = [...words];
     const cut = characters.length <= CELL_MAX ? words : `${characters.slice(0, CELL_MAX - 1).join("")}…`;
     return cut === "" ? "" : column.paint?.(cut, row, this.style) ?? cut;
@@ -83,15 +92,15 @@ export class Output {
 // What comes bit by bit is not aligned with anything: a cell of a line may be this long.
 const CELL_MAX = 60;
 
-function idOf(row: Row): string {
-  return text(row.id);
+function readId(row: Row): string {
+  return formatText(row.id);
 }
 
-function tabSeparated(row: Row, columns: Column[]): string {
-  return columns.map((column) => escaped(text(column.value(row)))).join("\t");
+function formatTsv(row: Row, columns: Column[]): string {
+  return columns.map((column) => escape(formatText(column.value(row)))).join("\t");
 }
 
-function escaped(value: string): string {
+function escape(value: string): string {
   return value.replaceAll("\\", "\\\\").replaceAll("\t", "\\t").replaceAll("\n", "\\n").replaceAll(
     "\r",
     "\\r",

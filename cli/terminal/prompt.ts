@@ -1,6 +1,6 @@
-import { usage } from "./exit.ts";
+import { usageError } from "./exit.ts";
 import type { Io } from "./io.ts";
-import { visible } from "./visible.ts";
+import { escapeControls } from "./visible.ts";
 
 // Without a terminal there may be no one to answer: a script must not hang (contract 6).
 const PIPE_WAIT_MS = 5_000;
@@ -11,11 +11,13 @@ const PIPE_WAIT_MS = 5_000;
  */
 export async function confirm(io: Io, question: string): Promise<boolean> {
   // It names things, and names may come from anybody.
-  io.err(`${visible(question)} [y/N] `);
-  const line = await readLine(io);
+  io.err(`${escapeControls(question)} [y/N] `);
+  const line = await parseBashLine(io);
   if (!io.inIsTerminal) io.err("\n");
   if (line === null) {
-    throw usage("there is no terminal to ask on and no answer on stdin; use --force to go on without asking");
+    throw usageError(
+      "there is no terminal to ask on and no answer on stdin; use --force to go on without asking",
+    );
   }
   return /^y(es)?$/i.test(line.trim());
 }
@@ -24,11 +26,11 @@ export async function confirm(io: Io, question: string): Promise<boolean> {
 export async function readText(io: Io, max: number, named: string, instead = ""): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of stdinOf(io)) {
+  for await (const chunk of openStdin(io)) {
     chunks.push(chunk);
     size += chunk.length;
     if (size > max) {
-      throw usage(`${named}: the text is longer than ${max} bytes${instead}`);
+      throw usageError(`${named}: the text is longer than ${max} bytes${instead}`);
     }
   }
   try {
@@ -36,7 +38,7 @@ export async function readText(io: Io, max: number, named: string, instead = "")
       await new Blob(chunks as BlobPart[]).arrayBuffer(),
     );
   } catch {
-    throw usage(`${named}: the text is not valid UTF-8${instead}`);
+    throw usageError(`${named}: the text is not valid UTF-8${instead}`);
   }
 }
 
@@ -51,7 +53,7 @@ export class SecretPrompt {
   #pending: string[] = [];
 
   constructor(io: Io, otherwise = "--stdin") {
-    if (!io.inIsTerminal) throw usage(`there is no terminal to ask on; use ${otherwise}`);
+    if (!io.inIsTerminal) throw usageError(`there is no terminal to ask on; use ${otherwise}`);
     this.#io = io;
   }
 
@@ -74,7 +76,7 @@ export class SecretPrompt {
       if (character === undefined) this.#pending = [...await this.#more()];
       else if (character === "\n" || character === "\r") return typed.join("");
       else if (ERASE.includes(character)) typed.pop();
-      else if (character === END_OF_INPUT) throw usage("nothing was entered");
+      else if (character === END_OF_INPUT) throw usageError("nothing was entered");
       else typed.push(character);
     }
   }
@@ -87,7 +89,7 @@ export class SecretPrompt {
     );
     try {
       const next = await Promise.race([reader.read(), interrupted]);
-      if (next === null || next.done) throw usage("nothing was entered");
+      if (next === null || next.done) throw usageError("nothing was entered");
       return this.#decoder.decode(next.value, { stream: true });
     } finally {
       reader.releaseLock();
@@ -97,13 +99,13 @@ export class SecretPrompt {
 
 /** Every line of stdin, without their ends. For secrets that a script hands over. */
 export async function readLines(io: Io): Promise<string[]> {
-  const text = await new Response(stdinOf(io)).text();
+  const text = await new Response(openStdin(io)).text();
   return text.replace(/\r?\n$/, "").split(/\r?\n/);
 }
 
 /** The first line of stdin; null when it ends, or stays silent for too long, without one. */
-async function readLine(io: Io): Promise<string | null> {
-  const reader = stdinOf(io).getReader();
+async function parseBashLine(io: Io): Promise<string | null> {
+  const reader = openStdin(io).getReader();
   const decoder = new TextDecoder();
   let text = "";
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -125,6 +127,6 @@ async function readLine(io: Io): Promise<string | null> {
 }
 
 // We handle SIGINT ourselves, so Ctrl-C would otherwise not end a wait for a line.
-function stdinOf(io: Io): ReadableStream<Uint8Array> {
+function openStdin(io: Io): ReadableStream<Uint8Array> {
   return io.stdin.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), { signal: io.signal });
 }

@@ -4,15 +4,15 @@ import { load } from "../../src/base/load.ts";
 export type Style = Record<"bold" | "dim" | "red" | "green" | "yellow" | "cyan", (text: string) => string>;
 
 /** Whether a stream gets colours: only a terminal does, unless NO_COLOR is set or TERM is `dumb` (contract 6). */
-export function wantsColours(isTerminal: boolean, env: Record<string, string>): boolean {
+export function wantsColors(isTerminal: boolean, env: Record<string, string>): boolean {
   return isTerminal && !env.NO_COLOR && env.TERM !== "dumb";
 }
 
 /** Colours for a stream, or none: only a terminal has them, unless NO_COLOR is set or TERM is `dumb` (contract 6). */
-export async function styleFor(isTerminal: boolean, env: Record<string, string>): Promise<Style> {
-  if (!wantsColours(isTerminal, env)) {
+export async function createStyle(isTerminal: boolean, env: Record<string, string>): Promise<Style> {
+  if (!wantsColors(isTerminal, env)) {
     const plain = (value: string) => value;
     return { bold: plain, dim: plain, red: plain, green: plain, yellow: plain, cyan: plain };
   }
-  return (await load<typeof import("./colors.ts")>("./colors.ts", import.meta.url)).colouredStyle();
+  return (await load<typeof import("./colors.ts")>("./colors.ts", import.meta.url)).createColors();
 }

@@ -1,7 +1,7 @@
 import widthOf from "fast-string-truncated-width";
-import { type Column, type Row, text } from "./column.ts";
+import { type Column, formatText, type Row } from "./column.ts";
 import type { Style } from "./style.ts";
-import { visible } from "./visible.ts";
+import { escapeControls } from "./visible.ts";
 
 const GAP = 2;
 const ID_ENDING_MIN = 6;
@@ -23,17 +23,17 @@ const FLOORS: [kinds: (string | undefined)[], floor: number | "cells"][] = [
  * shortest unique ending, long cells cut with `…`, nothing wrapped (contract 8.12). Columns that say nothing are left out.
  */
 export function drawTable(rows: Row[], columns: Column[], style: Style, width: number): string {
-  const full = columns.filter((column) => rows.some((row) => text(column.value(row)) !== ""));
-  const endings = idEndings(rows, full);
-  const cells = rows.map((row) => full.map((column) => plainCell(column, row, endings)));
+  const full = columns.filter((column) => rows.some((row) => formatText(column.value(row)) !== ""));
+  const endings = shortenIds(rows, full);
+  const cells = rows.map((row) => full.map((column) => formatCell(column, row, endings)));
   const heads = full.map((column) => column.name.toUpperCase());
-  const needed = full.map((_column, at) => Math.max(0, ...cells.map((row) => cellsOf(row[at] ?? ""))));
-  const natural = heads.map((head, at) => Math.max(cellsOf(head), needed[at] ?? 0));
-  const widths = fit(full, { natural, needed }, width);
+  const needed = full.map((_column, at) => Math.max(0, ...cells.map((row) => countCells(row[at] ?? ""))));
+  const natural = heads.map((head, at) => Math.max(countCells(head), needed[at] ?? 0));
+  const widths = fitWidths(full, { natural, needed }, width);
   const line = (words: string[], paint: (word: string, at: number) => string) =>
     words.map((word, at) => {
-      const cut = shortened(word, widths[at] ?? 0);
-      const gap = at === words.length - 1 ? 0 : (widths[at] ?? 0) - cellsOf(cut) + GAP;
+      const cut = truncate(word, widths[at] ?? 0);
+      const gap = at === words.length - 1 ? 0 : (widths[at] ?? 0) - countCells(cut) + GAP;
       return paint(cut, at) + " ".repeat(gap);
     }).join("").trimEnd();
   return [
@@ -45,26 +45,26 @@ export function drawTable(rows: Row[], columns: Column[], style: Style, width: n
 }
 
 // What stands in a cell for a person, on one line and without colours.
-function plainCell(column: Column, row: Row, endings: (value: string) => string = (id) => id): string {
-  const words = column.show?.(row) ?? text(column.value(row));
-  return visible((column.kind === "id" ? endings(words) : words).replace(/[\t\n]/g, " "));
+function formatCell(column: Column, row: Row, endings: (value: string) => string = (id) => id): string {
+  const words = column.show?.(row) ?? formatText(column.value(row));
+  return escapeControls((column.kind === "id" ? endings(words) : words).replace(/[\t\n]/g, " "));
 }
 
 /** How many cells of a terminal a text takes. */
-export function cellsOf(words: string): number {
+export function countCells(words: string): number {
   return widthOf(words).width;
 }
 
 /** The text cut to so many cells, with `…` where something is missing; never in the middle of a character. */
-export function shortened(words: string, cells: number): string {
+export function truncate(words: string, cells: number): string {
   // A text of any length costs no more than what can be seen of it.
   const near = words.slice(0, Math.max(cells, 0) * 32 + 32);
-  if (near.length === words.length && cellsOf(words) <= cells) return words;
+  if (near.length === words.length && countCells(words) <= cells) return words;
   if (cells < 1) return "";
   let kept = "";
   let used = 0;
   for (const { segment } of new Intl.Segmenter().segment(near)) {
-    used += cellsOf(segment);
+    used += countCells(segment);
     if (used > cells - 1) break;
     kept += segment;
   }
@@ -72,7 +72,7 @@ export function shortened(words: string, cells: number): string {
 }
 
 /** Widths of columns of these natural widths, `needed` for what stands below their titles, made to fit by taking from the widest first. */
-function fit(
+function fitWidths(
   columns: Column[],
   { natural, needed }: { natural: number[]; needed: number[] },
   width: number,
@@ -99,10 +99,10 @@ function fit(
 }
 
 /** Turns ids, also inside session keys, into `…` and the shortest ending that no other id of the table has. */
-function idEndings(rows: Row[], columns: Column[]): (value: string) => string {
+function shortenIds(rows: Row[], columns: Column[]): (value: string) => string {
   const ids = new Set(
     columns.filter((column) => column.kind === "id")
-      .flatMap((column) => rows.flatMap((row) => text(column.value(row)).match(UUID) ?? []))
+      .flatMap((column) => rows.flatMap((row) => formatText(column.value(row)).match(UUID) ?? []))
       .map((id) => id.toLowerCase()),
   );
   let length = ID_ENDING_MIN;

@@ -12,11 +12,11 @@ const RESET = "\u001b[0m";
 const CONCEALS = /^(?!.*[34]8[;:]).*[[;:]0*8[;:m]/;
 
 /** A line of what an agent wrote, as visible() has it, with its colours or without them; none reaches the next line. */
-export function visibleLine(line: string, coloured: boolean): string {
+export function escapeLine(line: string, coloured: boolean): string {
   const pieces = line.split(COLOUR);
-  if (pieces.length === 1) return visible(line);
+  if (pieces.length === 1) return escapeControls(line);
   const shown = pieces.map((piece, at) => {
-    if (at % 2 === 0) return visible(piece);
+    if (at % 2 === 0) return escapeControls(piece);
     return coloured && !CONCEALS.test(piece) ? piece : "";
   }).join("");
   return coloured ? shown + RESET : shown;
@@ -26,7 +26,7 @@ export function visibleLine(line: string, coloured: boolean): string {
  * The text without what would drive a terminal, since an agent may have written it, and with characters that cannot be seen
  * or that turn the order of others spelled out, such as `\u{202E}` (contract 8.1).
  */
-export function visible(value: string): string {
+export function escapeControls(value: string): string {
   return value.replace(CONTROLS, "\ufffd").replace(
     HIDDEN,
     (character) => `\\u{${character.codePointAt(0)?.toString(16).toUpperCase()}}`,
@@ -37,7 +37,7 @@ export function visible(value: string): string {
 const RAW_IN_JSON = /[\u007f-\u009f]/g;
 
 /** A JSON text in which nothing drives a terminal; the value is the same (contract 6.7). */
-export function visibleJson(json: string): string {
+export function escapeJson(json: string): string {
   const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return json.replace(RAW_IN_JSON, escape).replace(HIDDEN, escape);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CREATING } from "../../cli/client/retry.ts";
+import { CREATE_ENDPOINTS } from "../../cli/client/retry.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { fakeEngines } from "../harness/agents.ts";
@@ -152,7 +152,9 @@ describe("names and endings where an id goes (contract 8.11)", () => {
 describe("requests that make something (contract 8.6)", () => {
   it("are those that the server does once for each key", () => {
     const routes = (ROUTES as readonly AnyRoute[]).filter(({ idempotent }) => idempotent);
-    expect([...CREATING].sort()).toEqual(routes.map(({ method, path }) => `${method} ${path}`).sort());
+    expect([...CREATE_ENDPOINTS].sort()).toEqual(
+      routes.map(({ method, path }) => `${method} ${path}`).sort(),
+    );
   });
 
   it("are sent once more with the same key when the answer is lost; then it is not known, and exit 1", async () => {

@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 import { type AnyCommand, SHARED_OPTIONS } from "../../cli/commands/command.ts";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import type { Io } from "../../cli/terminal/io.ts";
-import { parsedLine } from "../../cli/commands/parser.ts";
-import { type Line, plainLine } from "../../cli/commands/plain_line.ts";
+import { parseLine } from "../../cli/commands/parser.ts";
+import { type ParsedLine, parsePlainLine } from "../../cli/commands/plain_line.ts";
 
 const io = { out: () => {}, err: () => {}, width: 100, env: {} } as unknown as Io;
 
 /** What a command gets of a line. A flag that switches something off is on by itself for the parser. */
-function meaning(line: Line | null): unknown {
+function meaning(line: ParsedLine | null): unknown {
   if (line === null) return "help";
   const off = Object.values(line.spec.options).map(({ flags }) => flags).filter((flag) =>
     flag.startsWith("--no-")
@@ -20,7 +20,7 @@ function meaning(line: Line | null): unknown {
   return { command: line.spec, args: line.args, given: Object.fromEntries(given) };
 }
 
-const parsed = (words: string[]) => parsedLine(words, io, true).then(meaning, String);
+const parsed = (words: string[]) => parseLine(words, io, true).then(meaning, String);
 
 const specs: { group: string; spec: AnyCommand; words: string[] }[] = [];
 for (const group of Object.keys(GROUPS)) {
@@ -69,7 +69,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
     let plain = 0;
     await fc.assert(
       fc.asyncProperty(lines, async (words) => {
-        const line = await plainLine(words);
+        const line = await parsePlainLine(words);
         if (line === null) return;
         plain++;
         expect(meaning(line)).toEqual(await parsed(words));
@@ -97,7 +97,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
       ["inbox", "--since", "-7d", "--json"],
     ];
     for (const words of lines) {
-      const line = await plainLine(words);
+      const line = await parsePlainLine(words);
       expect([words, line === null ? null : meaning(line)]).toEqual([words, await parsed(words)]);
     }
   });
@@ -109,7 +109,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
         const words = [...example.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) =>
           quoted ?? bare ?? ""
         );
-        const line = await plainLine(words);
+        const line = await parsePlainLine(words);
         expect([example, line === null ? null : meaning(line)]).toEqual([example, await parsed(words)]);
       }
     }
@@ -132,6 +132,6 @@ describe("a command line that is read without the parser (contract 6)", () => {
       ["--json", "worker", "list"],
       ["run", "Ada", "--", "-x"],
     ];
-    for (const words of left) expect([words, await plainLine(words)]).toEqual([words, null]);
+    for (const words of left) expect([words, await parsePlainLine(words)]).toEqual([words, null]);
   });
 });

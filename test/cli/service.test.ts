@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
-import { type Machine, service } from "../../cli/service/service.ts";
+import { type Machine, runService } from "../../cli/service/service.ts";
 import { tempDir } from "../harness/process.ts";
 
 const ROOT_MACHINE: Partial<Machine> = { os: "linux", uid: 0, program: "/usr/local/bin/svc" };
@@ -33,7 +33,7 @@ async function call(
   const initSystem = () => {
     throw new Error("no init system is asked here");
   };
-  const code = await service(args, io, { ...ROOT_MACHINE, initSystem, ...machine } as Machine);
+  const code = await runService(args, io, { ...ROOT_MACHINE, initSystem, ...machine } as Machine);
   return { code, ...said };
 }
 

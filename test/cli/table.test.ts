@@ -1,12 +1,12 @@
 import widthOf from "fast-string-truncated-width";
 import { describe, expect, it } from "vitest";
 import { field, idField, type Row, statusField, timeField } from "../../cli/terminal/column.ts";
-import { fieldsOf } from "../../cli/commands/command.ts";
-import { styleFor } from "../../cli/terminal/style.ts";
+import { toFields } from "../../cli/commands/command.ts";
+import { createStyle } from "../../cli/terminal/style.ts";
 import { drawTable } from "../../cli/terminal/table.ts";
-import { visible } from "../../cli/terminal/visible.ts";
+import { escapeControls } from "../../cli/terminal/visible.ts";
 
-const plain = await styleFor(false, {});
+const plain = await createStyle(false, {});
 const COLUMNS = [
   idField(),
   statusField(),
@@ -74,22 +74,24 @@ describe("drawTable() (contract 8.12)", () => {
   });
 
   it("has no colours where TERM is dumb", async () => {
-    const style = await styleFor(true, { TERM: "dumb" });
+    const style = await createStyle(true, { TERM: "dumb" });
     expect(drawTable([rowOf("1")], COLUMNS, style, 80)).not.toContain("\u001b");
-    expect(drawTable([rowOf("1")], COLUMNS, await styleFor(true, { TERM: "xterm" }), 80)).toContain("\u001b");
+    expect(drawTable([rowOf("1")], COLUMNS, await createStyle(true, { TERM: "xterm" }), 80)).toContain(
+      "\u001b",
+    );
   });
 });
 
 it("visible() escapes characters that are invisible or change the direction of text (contract 8.1)", () => {
-  expect(visible("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
-  expect(visible("a\u200db")).toBe("a\\u{200D}b");
+  expect(escapeControls("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
+  expect(escapeControls("a\u200db")).toBe("a\\u{200D}b");
   // An emoji made of several characters is one emoji, and is kept.
-  expect(visible("👩‍🚀 👨🏽‍🚒 ❤️‍🔥")).toBe("👩‍🚀 👨🏽‍🚒 ❤️‍🔥");
-  expect(visible("\u001b[2J")).toBe("\ufffd[2J");
+  expect(escapeControls("👩‍🚀 👨🏽‍🚒 ❤️‍🔥")).toBe("👩‍🚀 👨🏽‍🚒 ❤️‍🔥");
+  expect(escapeControls("\u001b[2J")).toBe("\ufffd[2J");
 });
 
 it("fieldsOf() sends options by their names and leaves out absent ones", () => {
-  expect(fieldsOf({ pageSize: 5, session: undefined, recursive: false, deleteWorkDir: true })).toEqual({
+  expect(toFields({ pageSize: 5, session: undefined, recursive: false, deleteWorkDir: true })).toEqual({
     page_size: 5,
     recursive: false,
     delete_work_dir: true,

@@ -1,7 +1,7 @@
 import { ServiceError } from "../../../src/domain/error.ts";
 import { type Column, field } from "../../terminal/column.ts";
 import { type AnyCommand, command } from "../command.ts";
-import { changeHosts, readHosts } from "../../client/login_file.ts";
+import { readLogins, updateLogins } from "../../client/login_file.ts";
 
 const COLUMNS: Column[] = [field("url"), field("username"), field("current")];
 const LOCAL = "local";
@@ -13,7 +13,7 @@ export const contextCommands: AnyCommand[] = [
     options: {},
     examples: ["context list"],
     async run({ io, out }) {
-      const { current, hosts } = await readHosts(io);
+      const { current, hosts } = await readLogins(io);
       const rows = [
         { url: LOCAL, username: "", current: current === "" },
         ...Object.entries(hosts).map(([url, { username }]) => ({ url, username, current: url === current })),
@@ -28,7 +28,7 @@ export const contextCommands: AnyCommand[] = [
     options: {},
     examples: ["context use https://svc.example.org", "context use local"],
     async run({ io, args: [given = ""], note }) {
-      const { hosts } = await readHosts(io);
+      const { hosts } = await readLogins(io);
       const url = given === LOCAL ? "" : given.replace(/\/+$/, "");
       if (url !== "" && hosts[url] === undefined) {
         throw new ServiceError(
@@ -36,7 +36,7 @@ export const contextCommands: AnyCommand[] = [
           `Cannot use ${given}: there is no login for it; run svc ctl login ${given}`,
         );
       }
-      await changeHosts(io, (all) => ({ ...all, current: url }));
+      await updateLogins(io, (all) => ({ ...all, current: url }));
       note(url === "" ? "svc ctl talks to the service of the configuration" : `svc ctl talks to ${url}`);
     },
   }),

@@ -1,8 +1,8 @@
 import { type AnyCommand, command, type Context } from "../command.ts";
-import { usage } from "../../terminal/exit.ts";
-import { changeHosts, hostsPath, readHosts } from "../../client/login_file.ts";
+import { usageError } from "../../terminal/exit.ts";
+import { findLoginPath, readLogins, updateLogins } from "../../client/login_file.ts";
 import { readLines, SecretPrompt } from "../../terminal/prompt.ts";
-import { checkedUrl } from "../../client/server_address.ts";
+import { parseUrl } from "../../client/server_address.ts";
 import { ServiceError } from "../../../src/domain/error.ts";
 
 interface Login {
@@ -27,18 +27,18 @@ export const loginCommand: AnyCommand = command({
   examples: ["login https://svc.example.org --username ada", "login --password-stdin < password"],
   async run({ client, io, args: [given], options, note }) {
     if (io.env.SVC_RUN_ID) throw new ServiceError("forbidden", "Cannot log in from an agent's run");
-    const address = given === undefined ? await client.url() : checkedUrl(given, "the address");
+    const address = given === undefined ? await client.url() : parseUrl(given, "the address");
     const { username = "admin" } = options;
-    const password = await passwordOf(
+    const password = await readPassword(
       io,
       options.passwordStdin === true,
       `Password of ${username} at ${address}`,
     );
     const body = { username, password };
     const login = await client.transport.post<Login>(address, "/api/auth/login", body);
-    const { current, hosts } = await readHosts(io);
+    const { current, hosts } = await readLogins(io);
     const before = hosts[address];
-    await changeHosts(io, (all) => ({
+    await updateLogins(io, (all) => ({
       current: address,
       hosts: {
         ...all.hosts,
@@ -55,7 +55,7 @@ export const loginCommand: AnyCommand = command({
       await client.transport.post(address, "/api/auth/logout", { refresh_token: before.refresh_token })
         .catch(() => {});
     }
-    note(`logged in as ${username} at ${address}; kept in ${hostsPath(io.env)}`);
+    note(`logged in as ${username} at ${address}; kept in ${findLoginPath(io.env)}`);
     if (current !== "" && current !== address) {
       note(`svc ctl talked to ${current} before: svc ctl context use ${current}`);
     }
@@ -70,8 +70,8 @@ export const logoutCommand: AnyCommand = command({
   options: {},
   examples: ["logout", "logout https://svc.example.org"],
   async run({ client, io, args: [given], note }) {
-    const { current, hosts } = await readHosts(io);
-    const address = given === undefined ? current || await client.url() : checkedUrl(given, "the address");
+    const { current, hosts } = await readLogins(io);
+    const address = given === undefined ? current || await client.url() : parseUrl(given, "the address");
     const host = hosts[address];
     if (host === undefined) {
       throw new ServiceError(
@@ -81,7 +81,7 @@ export const logoutCommand: AnyCommand = command({
     }
     const end = client.transport.post(address, "/api/auth/logout", { refresh_token: host.refresh_token });
     const reached = await end.then(() => true, () => false);
-    await changeHosts(io, (all) => {
+    await updateLogins(io, (all) => {
       const { [address]: _gone, ...rest } = all.hosts;
       return { current: all.current === address ? "" : all.current, hosts: rest };
     });
@@ -137,10 +137,10 @@ async function open(address: string): Promise<boolean> {
   }
 }
 
-async function passwordOf(io: Context["io"], fromStdin: boolean, question: string): Promise<string> {
+async function readPassword(io: Context["io"], fromStdin: boolean, question: string): Promise<string> {
   const password = fromStdin
     ? (await readLines(io))[0] ?? ""
     : await new SecretPrompt(io, "--password-stdin").ask(question);
-  if (password === "") throw usage("no password was given");
+  if (password === "") throw usageError("no password was given");
   return password;
 }

@@ -1,9 +1,9 @@
 import { durationMs } from "../../../src/base/duration.ts";
 import { type Column, field, idField, timeField } from "../../terminal/column.ts";
 import { type AnyCommand, command } from "../command.ts";
-import { usage } from "../../terminal/exit.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
-import { keepToken } from "../../client/token_file.ts";
+import { saveToken } from "../../client/token_file.ts";
 
 const COLUMNS: Column[] = [
   idField(),
@@ -37,7 +37,7 @@ export const tokenCommands: AnyCommand[] = [
       name: { flags: "-n, --name <name>", about: "its name; unique", type: "text", required: true },
       scopes: {
         flags: "--scopes <scopes>",
-        offers: "scope",
+        completion: "scope",
         about: "what it may, such as read:tasks,write:tasks; within what you may",
         type: "words",
         required: true,
@@ -59,10 +59,10 @@ export const tokenCommands: AnyCommand[] = [
       "token create -n ci --scopes read:* --expires-in never --token-file ci.token",
     ],
     async run({ client, out, io, options: { name, scopes, expiresIn, tokenFile } }) {
-      const expires_at = expiryOf(expiresIn);
+      const expires_at = parseExpiry(expiresIn);
       const body = { name, scopes, ...(expires_at === undefined ? {} : { expires_at }) };
       const make = () => client.call("POST /api/tokens", { body });
-      const { json, value } = await keepToken(io, tokenFile, make);
+      const { json, value } = await saveToken(io, tokenFile, make);
       out.object(json, value);
     },
   }),
@@ -79,12 +79,14 @@ export const tokenCommands: AnyCommand[] = [
   }),
 ];
 
-function expiryOf(given: string | undefined): number | null | undefined {
+function parseExpiry(given: string | undefined): number | null | undefined {
   if (given === undefined) return undefined;
   if (given === "never") return null;
   const ms = durationMs(given);
   if (ms === null) {
-    throw usage(`--expires-in: ${JSON.stringify(given)} is not a duration such as 12h or 30d, nor never`);
+    throw usageError(
+      `--expires-in: ${JSON.stringify(given)} is not a duration such as 12h or 30d, nor never`,
+    );
   }
   return Date.now() + ms;
 }

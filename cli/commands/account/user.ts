@@ -1,9 +1,9 @@
 import { ROLES } from "../../../src/domain/vocabulary.ts";
 import { type Column, field, idField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec } from "../command.ts";
+import { type AnyCommand, command, type Context, type OptionSpec, toFields } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
 import { readLines, SecretPrompt } from "../../terminal/prompt.ts";
-import { usage } from "../../terminal/exit.ts";
+import { usageError } from "../../terminal/exit.ts";
 
 const COLUMNS: Column[] = [
   idField(),
@@ -77,7 +77,7 @@ export const userCommands: AnyCommand[] = [
     },
     examples: ["user update ada --role viewer"],
     async run({ client, out, args: [id_or_name = ""], options }) {
-      const parts = { params: { id_or_name }, body: fieldsOf(options) };
+      const parts = { params: { id_or_name }, body: toFields(options) };
       const { json, value } = await client.call("PUT /api/users/:id_or_name", parts);
       out.object(json, value);
     },
@@ -145,7 +145,7 @@ async function asked({ client, io }: Pick<Context, "client" | "io">, who: string
   const current = own ? await ask.ask("Current password") : "";
   const fresh = await ask.ask("New password");
   if (await ask.ask("Again") !== fresh) {
-    throw usage("the two passwords are not the same; nothing was changed");
+    throw usageError("the two passwords are not the same; nothing was changed");
   }
   return [fresh, current];
 }

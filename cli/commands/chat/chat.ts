@@ -3,9 +3,9 @@ import { conflict, notFound, ServiceError } from "../../../src/domain/error.ts";
 import { nameKey } from "../../../src/domain/name.ts";
 import type { Client } from "../../client/client.ts";
 import { type AnyCommand, command } from "../command.ts";
-import { TIMEOUT, timeoutMs } from "../duration.ts";
-import { Conversation } from "./chat_turn.ts";
-import { usage } from "../../terminal/exit.ts";
+import { parseTimeout, TIMEOUT } from "../duration.ts";
+import { ChatTurn } from "./chat_turn.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { readText } from "../../terminal/prompt.ts";
 import { resolveRef } from "../../client/resource_ref.ts";
 
@@ -21,7 +21,7 @@ export const chatCommand: AnyCommand = command({
   options: {
     session: {
       flags: "--session <id|name>",
-      offers: "session_name",
+      completion: "session_name",
       about:
         "the session to talk in; made when no session has the name; without it each call has one of its own",
       type: "text",
@@ -29,7 +29,7 @@ export const chatCommand: AnyCommand = command({
     last: { flags: "--last", about: "go on in the session in which you spoke last", type: "flag" },
     worker: {
       flags: "--worker <id|name>",
-      offers: "worker_name",
+      completion: "worker_name",
       about: "talk to this worker",
       type: "text",
     },
@@ -49,41 +49,46 @@ export const chatCommand: AnyCommand = command({
     "chat",
   ],
   async run(context) {
-    const { client, args: [given], options, io, tell } = context;
-    const limitMs = timeoutMs(options.timeout, TIMEOUT_DEFAULT_MS);
+    const { client, args: [given], options, io, reportId: tell } = context;
+    const limitMs = parseTimeout(options.timeout, TIMEOUT_DEFAULT_MS);
     const asks = given === undefined;
     if (asks && !(io.inIsTerminal && io.errIsTerminal)) {
-      throw usage("a text is needed: svc ctl chat <text>, or - to read it from standard input");
+      throw usageError("a text is needed: svc ctl chat <text>, or - to read it from standard input");
     }
     const text = given === "-" ? (await readText(io, CONTENT_MAX_BYTES, "-")).replace(/[\r\n]+$/, "") : given;
-    if (!asks && text?.trim() === "") throw usage("the text must not be empty");
-    if (options.last && options.session !== undefined) throw usage("--last and --session exclude each other");
+    if (!asks && text?.trim() === "") throw usageError("the text must not be empty");
+    if (options.last && options.session !== undefined) {
+      throw usageError("--last and --session exclude each other");
+    }
     const { replyTo } = options;
     if (replyTo !== undefined && (asks || !options.last && options.session === undefined)) {
-      throw usage("--reply-to goes with a text, and with --session or --last");
+      throw usageError("--reply-to goes with a text, and with --session or --last");
     }
     const known = options.last
-      ? await lastSession(client)
+      ? await findLastSession(client)
       : options.session === undefined
       ? null
       : await findSession(client, options.session);
-    const mention = options.worker === undefined ? "" : `@${await mentionOf(client, options.worker)} `;
+    const mention = options.worker === undefined ? "" : `@${await findMention(client, options.worker)} `;
     if (text === undefined) {
-      const { talk } = await load<typeof import("./chat_loop.ts")>("./chat_loop.ts", import.meta.url);
-      return await talk(context, { known, mention, limitMs, begin: (line) => makeSession(client, line) });
+      const { runChatLoop: talk } = await load<typeof import("./chat_loop.ts")>(
+        "./chat_loop.ts",
+        import.meta.url,
+      );
+      return await talk(context, { known, mention, limitMs, begin: (line) => createSession(client, line) });
     }
-    const session = known ?? await makeSession(client, text);
+    const session = known ?? await createSession(client, text);
     if (known === null) tell("session", session);
     const words = replyTo === undefined ? mention + text : text;
     const accepted = (id: string) => tell("accepted", id);
-    await new Conversation(context, session).say(words, limitMs, { accepted, replyTo });
+    await new ChatTurn(context, session).say(words, limitMs, { accepted, replyTo });
   },
 });
 
 const NAME_MAX_CHARACTERS = 40;
 
 /** Makes a session of its own for a text; its name is the first words. */
-async function makeSession(client: Client, text: string): Promise<string> {
+async function createSession(client: Client, text: string): Promise<string> {
   // What no name may have is left out: it is only a name.
   const words = text.replace(/[\p{C}\p{Z}\s]+/gu, " ").trim();
   const short = [...words].length <= NAME_MAX_CHARACTERS
@@ -93,7 +98,7 @@ async function makeSession(client: Client, text: string): Promise<string> {
   return (await client.call("POST /api/local/sessions", { body })).value.id;
 }
 
-async function lastSession(client: Client): Promise<string> {
+async function findLastSession(client: Client): Promise<string> {
   const { value: [last] } = await client.call("GET /api/local/sessions", {
     query: { last: true, page_size: 1 },
   });
@@ -112,7 +117,7 @@ async function findSession(client: Client, wanted: string): Promise<string> {
 }
 
 /** The name for a mention of the worker. Throws when no worker has it, or several do: a mention would reach none of them. */
-async function mentionOf(client: Client, wanted: string): Promise<string> {
+async function findMention(client: Client, wanted: string): Promise<string> {
   const id = await resolveRef(client, "worker", wanted.replace(/^@/, ""));
   const { name } = (await client.call("GET /api/workers/:id", { params: { id } })).value;
   const { value } = await client.call("GET /api/workers", { query: { name, page_size: 200 } });

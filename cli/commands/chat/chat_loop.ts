@@ -1,13 +1,13 @@
 import { ServiceError } from "../../../src/domain/error.ts";
 import { ChatPrompt } from "../../terminal/chat_prompt.ts";
 import type { Context } from "../command.ts";
-import { Conversation } from "./chat_turn.ts";
+import { ChatTurn } from "./chat_turn.ts";
 import { Exit } from "../../terminal/exit.ts";
 import type { Reply } from "../../client/reply_stream.ts";
-import { visible } from "../../terminal/visible.ts";
+import { escapeControls } from "../../terminal/visible.ts";
 
 /** How a conversation on a terminal begins. */
-interface Opening {
+interface ChatLoopOptions {
   /** The session to go on in, or null. */
   known: string | null;
   /** Makes a session for the first line. */
@@ -18,7 +18,7 @@ interface Opening {
 }
 
 /** A question that may be answered: the message that asks it, and its options. */
-interface Asked {
+interface PendingQuestion {
   questionId: string;
   messageId: string;
   options: string[];
@@ -28,20 +28,23 @@ interface Asked {
  * Asks on the terminal again and again. What fails is said and ends nothing; Ctrl-C ends the run, Ctrl-D the chat. A question of
  * the agent can be answered at once, while its run waits for it, or with a later line (contract 12).
  */
-export async function talk(context: Context, { known, begin, mention, limitMs }: Opening): Promise<void> {
+export async function runChatLoop(
+  context: Context,
+  { known, begin, mention, limitMs }: ChatLoopOptions,
+): Promise<void> {
   const { io, note, out } = context;
   note(out.style.dim("Ctrl-C stops a run, Ctrl-D ends the chat."));
   let session = known;
-  let conversation: Conversation | null = known === null ? null : new Conversation(context, known);
+  let conversation: ChatTurn | null = known === null ? null : new ChatTurn(context, known);
   using prompt = new ChatPrompt(io, "> ");
-  const questions = new Questions(context, prompt);
+  const questions = new QuestionPrompt(context, prompt);
   let stopped = false;
   let stopping = Promise.resolve();
   prompt.onInterrupt = () => {
     stopped = true;
     stopping = (conversation?.stop() ?? Promise.resolve(0)).then(
       (count) => note(count === 0 ? "nothing runs yet" : "stopped; write on in the same conversation"),
-      (error) => note(`svc: ${visible(String(error.message))}`),
+      (error) => note(`svc: ${escapeControls(String(error.message))}`),
     );
   };
   while (true) {
@@ -51,7 +54,7 @@ export async function talk(context: Context, { known, begin, mention, limitMs }:
     stopped = false;
     try {
       session ??= await begin(line);
-      const talking = conversation ??= new Conversation(context, session);
+      const talking = conversation ??= new ChatTurn(context, session);
       await questions.look();
       const answer = questions.take(line);
       await questions.during(
@@ -66,7 +69,7 @@ export async function talk(context: Context, { known, begin, mention, limitMs }:
         error instanceof ServiceError && error.code !== "unauthenticated";
       if (!goesOn || !(error instanceof Error)) throw error;
       // Whoever stopped it knows.
-      if (!stopped) note(out.style.red(`svc: ${visible(error.message)}`));
+      if (!stopped) note(out.style.red(`svc: ${escapeControls(error.message)}`));
     }
     // The run may end before its stop has been answered; the next prompt stands behind what is said of it.
     await stopping;
@@ -77,13 +80,13 @@ export async function talk(context: Context, { known, begin, mention, limitMs }:
 const COMMAND = /^[/!]answer\s+([^]+)$/;
 
 /** The lines of a person, and the question that the next one may answer. */
-class Questions {
+class QuestionPrompt {
   readonly #context: Context;
   readonly #prompt: ChatPrompt;
-  #asked: Asked | null = null;
+  #asked: PendingQuestion | null = null;
   /** What is being typed already, because a question came while an answer was awaited. */
   #typing: Promise<string | null> | null = null;
-  #talking: Conversation | null = null;
+  #talking: ChatTurn | null = null;
   /** Somebody is asked for an answer just now: nothing else may draw on the line. */
   open = false;
 
@@ -123,7 +126,7 @@ class Questions {
   }
 
   /** Does `work`, in which questions of this conversation may come. */
-  async during(talking: Conversation, work: () => Promise<void>): Promise<void> {
+  async during(talking: ChatTurn, work: () => Promise<void>): Promise<void> {
     this.#talking = talking;
     this.#prompt.busy = true;
     try {

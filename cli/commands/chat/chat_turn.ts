@@ -4,17 +4,17 @@ import { isEndedTask } from "../../../src/domain/vocabulary.ts";
 import type { Context } from "../command.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { type Reply, ReplyStream } from "../../client/reply_stream.ts";
-import { resumed } from "../../client/retry.ts";
+import { retryRead } from "../../client/retry.ts";
 import { Spinner } from "../../terminal/spinner.ts";
-import { visible } from "../../terminal/visible.ts";
+import { escapeControls } from "../../terminal/visible.ts";
 
 type Trace = Api["GET /api/messages/:id/trace"]["response"];
 
 // Something else may be going on in the conversation, which the stream does not tell apart.
-const LOOK_MS = 2_000;
+const POLL_MS = 2_000;
 
 /** Who is told of questions, and may be typing an answer just then. */
-interface Asking {
+interface QuestionListener {
   asked: (said: Reply) => void;
   /** Something is being typed, which hide() takes off the screen and show() brings back. */
   readonly open: boolean;
@@ -23,22 +23,22 @@ interface Asking {
 }
 
 /** How something is said. */
-interface Saying {
+interface SendOptions {
   /** Called with the message's id as soon as it is stored. */
   accepted?: (messageId: string) => void;
-  asking?: Asking;
+  asking?: QuestionListener;
   /** The message that it replies to. */
   replyTo?: string | undefined;
 }
 
 /** A chat with the service in one local session: what is said, and what answers it. */
-export class Conversation {
+export class ChatTurn {
   readonly #context: Context;
   readonly #id: string;
   /** The message that was said last, while its outcome is waited for. */
   #messageId: string | null = null;
   #printed = new Set<string>();
-  #asking: Asking | null = null;
+  #asking: QuestionListener | null = null;
   /** Messages that answer questions of it; null for one that could not be sent. */
   #answers: Promise<string | null>[] = [];
   #stopped = false;
@@ -55,7 +55,7 @@ export class Conversation {
   async say(
     content: string,
     limitMs: number,
-    { accepted = () => {}, asking, replyTo }: Saying = {},
+    { accepted = () => {}, asking, replyTo }: SendOptions = {},
   ): Promise<void> {
     const { client, io } = this.#context;
     const params = { id: this.#id };
@@ -84,7 +84,7 @@ export class Conversation {
       }
       const silent = this.#printed.size === 0 && replyTo === undefined;
       if (silent && !this.#stopped) this.#context.note("no reply");
-      for (const trace of traces) if (trace !== null && trace !== "late") judge(trace);
+      for (const trace of traces) if (trace !== null && trace !== "late") throwUnlessDone(trace);
     } catch (error) {
       const { errIsTerminal, signal } = io;
       if (signal.aborted && errIsTerminal) this.#context.note(`\nleft; ${onward}`);
@@ -106,7 +106,7 @@ export class Conversation {
       client.call("POST /api/local/sessions/:id/messages", { params, body }).then(
         ({ value }) => value.message_id,
         (error) => {
-          note(out.style.red(`svc: ${visible(String(error.message))}`));
+          note(out.style.red(`svc: ${escapeControls(String(error.message))}`));
           return null;
         },
       ),
@@ -127,7 +127,7 @@ export class Conversation {
       // Whatever has ended in the meantime needs no end.
       await (running
         ? client.call("POST /api/executions/:id/cancel", { params: { id: execution_id }, body: {} })
-        : client.call("POST /api/tasks/:id/cancel", { params: { id }, body: {} })).catch(ignoreEnded);
+        : client.call("POST /api/tasks/:id/cancel", { params: { id }, body: {} })).catch(ignoreConflict);
     }
     return open.length;
   }
@@ -166,21 +166,21 @@ export class Conversation {
           withinMs: Math.min(client.reconnectMs, left),
           onward: `it goes on: svc ctl message trace ${messageId}`,
         };
-        const { idle, lost } = await replies.next(Math.min(LOOK_MS, left));
+        const { idle, lost } = await replies.next(Math.min(POLL_MS, left));
         if (io.signal.aborted) throw io.signal.reason;
         if (lost) {
           replies = new ReplyStream(
-            await resumed(() => this.#open(replies.after), bounds),
+            await retryRead(() => this.#open(replies.after), bounds),
             replies.after,
             listener,
           );
         }
-        const trace = await resumed(() => this.#trace(messageId), bounds);
+        const trace = await retryRead(() => this.#trace(messageId), bounds);
         if (trace === null ? !idle : !isDone(trace)) continue;
         spinner.stop();
         // What the stream has not brought yet.
         for (const reply of (trace?.replies ?? []).filter(({ status }) => status === "sent")) {
-          const said = asSaid(reply);
+          const said = toReply(reply);
           print(said, JSON.stringify(said));
         }
         return trace;
@@ -201,11 +201,11 @@ export class Conversation {
     const { io, out, note } = this.#context;
     if (out.format === "json") return out.line(json);
     if (out.format === "ids") return out.line(said.id);
-    if (io.outIsTerminal && said.worker_name) note(out.style.dim(`${visible(said.worker_name)}:`));
+    if (io.outIsTerminal && said.worker_name) note(out.style.dim(`${escapeControls(said.worker_name)}:`));
     if (!io.outIsTerminal) return out.line(said.content);
     // What an agent says must not drive the operator's terminal.
-    if (said.media) out.line(fileInWords(said.media));
-    if (said.content !== "" || !said.media) out.line(visible(said.content));
+    if (said.media) out.line(formatFile(said.media));
+    if (said.content !== "" || !said.media) out.line(escapeControls(said.content));
   }
 
   // A token that may chat need not be one that may look into what came of it.
@@ -225,7 +225,7 @@ function isDone({ message, tasks }: Trace): boolean {
   return tasks.every(({ status }) => isEndedTask(status) || status === "scheduled");
 }
 
-function judge({ message, tasks }: Trace): void {
+function throwUnlessDone({ message, tasks }: Trace): void {
   const task = tasks.find(({ status }) => status === "failed" || status === "cancelled");
   if (task !== undefined) {
     throw new Exit(EXIT.awaitedFailed, `task ${task.id} ${task.status}: ${task.reason}`);
@@ -234,7 +234,7 @@ function judge({ message, tasks }: Trace): void {
   if (message.routed === "nobody") throw new Exit(EXIT.awaitedFailed, "nobody was found for it");
 }
 
-function asSaid(
+function toReply(
   { id, content, sent_at: ts, source_type, source_id, media, message_id, question_id }:
     Trace["replies"][number],
 ) {
@@ -253,10 +253,10 @@ function asSaid(
 }
 
 // A file has a name, and words about it may be missing.
-function fileInWords({ name, size, mime }: { name: string; size: number; mime: string }): string {
-  return visible(`[file ${name}, ${mime}, ${size} bytes]`);
+function formatFile({ name, size, mime }: { name: string; size: number; mime: string }): string {
+  return escapeControls(`[file ${name}, ${mime}, ${size} bytes]`);
 }
 
-function ignoreEnded(error: unknown): void {
+function ignoreConflict(error: unknown): void {
   if (!(error instanceof ServiceError) || error.code !== "conflict") throw error;
 }

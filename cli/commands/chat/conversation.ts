@@ -18,11 +18,11 @@ export const conversationCommands: AnyCommand[] = [
     options: {
       sessionKey: {
         flags: "--session-key <key>",
-        offers: "session_key",
+        completion: "session_key",
         about: "this conversation",
         type: "text",
       },
-      platform: { flags: "--platform <names>", about: "of these platforms", type: "text", several: true },
+      platform: { flags: "--platform <names>", about: "of these platforms", type: "text", multiple: true },
       ...pageOptions(100),
     },
     examples: ["conversation list", "conversation list --platform local"],

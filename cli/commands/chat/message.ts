@@ -1,5 +1,5 @@
 import { basename, resolve } from "node:path";
-import { formOf } from "../../client/upload_form.ts";
+import { buildForm } from "../../client/upload_form.ts";
 import { INBOUND_STATUSES, OUTBOUND_STATUSES, SOURCE_TYPES } from "../../../src/domain/vocabulary.ts";
 import {
   clockField,
@@ -10,8 +10,8 @@ import {
   statusField,
   timeField,
 } from "../../terminal/column.ts";
-import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
-import { usage } from "../../terminal/exit.ts";
+import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
 import { readText } from "../../terminal/prompt.ts";
 
@@ -21,16 +21,16 @@ const TEXT_MAX_BYTES = 256 * 1024;
 const FILTERS = {
   sessionKey: {
     flags: "--session-key <key>",
-    offers: "session_key",
+    completion: "session_key",
     about: "of this conversation",
     type: "text",
   },
   platform: {
     flags: "--platform <name>",
-    offers: "platform",
+    completion: "platform",
     about: "of this platform, such as local",
     type: "text",
-    several: true,
+    multiple: true,
   },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -65,7 +65,7 @@ export const messageCommands: AnyCommand[] = [
     options: {
       messageId: {
         flags: "--message-id <id>",
-        offers: "message",
+        completion: "message",
         about: "the message that is answered",
         type: "text",
         required: true,
@@ -79,7 +79,9 @@ export const messageCommands: AnyCommand[] = [
     ],
     async run({ client, out, options, io, note }) {
       const { messageId, mediaPath } = options;
-      if (!options.stdin && mediaPath === undefined) throw usage("one of --stdin and --media-path is needed");
+      if (!options.stdin && mediaPath === undefined) {
+        throw usageError("one of --stdin and --media-path is needed");
+      }
       // The line break that echo and heredocs add at the end is not part of the text.
       const content = options.stdin
         ? (await readText(io, TEXT_MAX_BYTES, "--stdin", "; send a file with --media-path")).replace(
@@ -88,18 +90,18 @@ export const messageCommands: AnyCommand[] = [
         )
         : "";
       if (options.stdin && content.trim() === "" && mediaPath === undefined) {
-        throw usage("--stdin: there was no text on standard input");
+        throw usageError("--stdin: there was no text on standard input");
       }
       const body = { message_id: messageId, content };
       if (mediaPath === undefined) {
         const { json, value } = await client.call("POST /api/messages", { body });
         return out.object(json, value);
       }
-      const form = await formOf(resolve(io.cwd, mediaPath), {
+      const form = await buildForm(resolve(io.cwd, mediaPath), {
         message_id: messageId,
         ...(content === "" ? {} : { content }),
       });
-      const progress = progressBar(basename(mediaPath), io.errIsTerminal ? io.err : null);
+      const progress = createProgressBar(basename(mediaPath), io.errIsTerminal ? io.err : null);
       const { json, value } = await client.call("POST /api/messages", { upload: form.stream(progress) });
       progress(form.size, form.size);
       if (io.errIsTerminal) note("");
@@ -118,7 +120,7 @@ export const messageCommands: AnyCommand[] = [
         about: "in this status",
         type: "text",
         choices: INBOUND_STATUSES,
-        several: true,
+        multiple: true,
       },
       receivedFrom: { flags: "--received-from <time>", about: "received at or after", type: "time" },
       receivedTo: { flags: "--received-to <time>", about: "received at or before", type: "time" },
@@ -138,16 +140,21 @@ export const messageCommands: AnyCommand[] = [
         about: "in this status",
         type: "text",
         choices: OUTBOUND_STATUSES,
-        several: true,
+        multiple: true,
       },
       sourceType: {
         flags: "--source-type <type>",
         about: "said by",
         type: "text",
         choices: SOURCE_TYPES,
-        several: true,
+        multiple: true,
       },
-      sourceId: { flags: "--source-id <id>", offers: "worker", about: "said by this worker", type: "text" },
+      sourceId: {
+        flags: "--source-id <id>",
+        completion: "worker",
+        about: "said by this worker",
+        type: "text",
+      },
       sentFrom: { flags: "--sent-from <time>", about: "sent at or after", type: "time" },
       sentTo: { flags: "--sent-to <time>", about: "sent at or before", type: "time" },
       ...pageOptions(100),
@@ -162,7 +169,7 @@ export const messageCommands: AnyCommand[] = [
     options: {
       platform: {
         flags: "--platform <name>",
-        offers: "platform",
+        completion: "platform",
         about: "all to this platform",
         type: "text",
       },
@@ -174,13 +181,13 @@ export const messageCommands: AnyCommand[] = [
     ],
     async run({ client, out, args: [id], options: { platform, since }, note }) {
       if (platform === undefined) {
-        if (id === undefined) throw usage("one of <id> and --platform is needed");
-        if (since !== undefined) throw usage("--since goes with --platform");
+        if (id === undefined) throw usageError("one of <id> and --platform is needed");
+        if (since !== undefined) throw usageError("--since goes with --platform");
         const { json, value } = await client.call("POST /api/messages/:id/resend", { params: { id } });
         return out.object(json, value);
       }
-      if (id !== undefined) throw usage("<id> and --platform do not go together");
-      const body = { platform, ...fieldsOf({ since }) };
+      if (id !== undefined) throw usageError("<id> and --platform do not go together");
+      const body = { platform, ...toFields({ since }) };
       const { json, value } = await client.call("POST /api/messages/resend", { body });
       out.object(json, value, String(value.resent));
       if (value.more) note("There are more: send them by the same command");
@@ -195,7 +202,7 @@ export const messageCommands: AnyCommand[] = [
     examples: ["message trace 01a1fd23-4c79-764a-afab-047dd52450e4"],
     async run({ client, out, args: [id = ""] }) {
       const { json, value } = await client.call("GET /api/messages/:id/trace", { params: { id } });
-      await out.list(json, stepsOf(value), TRACE_COLUMNS);
+      await out.list(json, buildSteps(value), TRACE_COLUMNS);
     },
   }),
 ];
@@ -212,7 +219,7 @@ const TRACE_COLUMNS = [
 type Steps = Record<"parts" | "routing" | "tasks" | "executions" | "replies", Row[]>;
 
 /** The trace as one list by time, for reading from top to bottom. */
-function stepsOf({ parts, routing, tasks, executions, replies }: Steps): Row[] {
+function buildSteps({ parts, routing, tasks, executions, replies }: Steps): Row[] {
   const step = (name: string, row: Row, from: unknown, to: unknown, what: unknown): Row => ({
     at: from,
     step: name,
@@ -222,7 +229,7 @@ function stepsOf({ parts, routing, tasks, executions, replies }: Steps): Row[] {
     what,
   });
   return [
-    ...parts.map((row) => step("message", row, row.received_at, row.processed_at, said(row))),
+    ...parts.map((row) => step("message", row, row.received_at, row.processed_at, findText(row))),
     ...routing.map((row) => step("routing", row, row.created_at, row.completed_at, row.reason || row.error)),
     ...tasks.map((row) => step("task", row, row.created_at, null, `${row.type}: ${row.instruction}`)),
     ...executions.map((row) =>
@@ -231,26 +238,26 @@ function stepsOf({ parts, routing, tasks, executions, replies }: Steps): Row[] {
         row,
         row.started_at ?? row.created_at,
         row.completed_at,
-        `${row.worker_name}: ${outcome(row)}`,
+        `${row.worker_name}: ${findOutcome(row)}`,
       )
     ),
-    ...replies.map((row) => step("reply", row, row.created_at, row.sent_at, said(row))),
+    ...replies.map((row) => step("reply", row, row.created_at, row.sent_at, findText(row))),
   ].sort((a, b) => Number(a.at) - Number(b.at));
 }
 
 // A file without text is shown by its name.
-function said(row: Row): unknown {
+function findText(row: Row): unknown {
   return row.content || MEDIA.value(row);
 }
 
-function outcome(row: Row): unknown {
+function findOutcome(row: Row): unknown {
   return row.failure ? `${row.failure} ${row.error}`.trim() : row.result || row.instruction;
 }
 
 const BAR_CELLS = 30;
 
 /** Draws how far an upload is, over and over on one line; nothing without a terminal. */
-function progressBar(
+function createProgressBar(
   name: string,
   err: ((text: string) => void) | null,
 ): (sent: number, size: number) => void {

@@ -11,7 +11,7 @@ export const routeCommands: AnyCommand[] = [
     options: {
       sessionKey: {
         flags: "--session-key <key>",
-        offers: "session_key",
+        completion: "session_key",
         about: "the conversation in which it would be said",
         type: "text",
       },

@@ -2,14 +2,14 @@ import { ACTIVE_TASK_STATUSES } from "../../../src/domain/vocabulary.ts";
 import { ServiceError } from "../../../src/domain/error.ts";
 import type { Client } from "../../client/client.ts";
 import { field, idField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
+import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
 import { confirm } from "../../terminal/prompt.ts";
 
 const KEY = {
   flags: "--session-key <key>",
-  offers: "session_key",
+  completion: "session_key",
   about: "the conversation, such as local:<session id>",
   type: "text",
   required: true,
@@ -46,7 +46,7 @@ export const sessionCommands: AnyCommand[] = [
     async run({ client, out, options, io }) {
       const query = { session_key: options.sessionKey };
       if (!options.force && !options.yes) {
-        const names = await linkedWorkers(client, options.sessionKey);
+        const names = await findLinkedWorkers(client, options.sessionKey);
         if (
           names.length > 1 &&
           !await confirm(io, `${names.length} workers are linked (${names.join(", ")}). Clear them all?`)
@@ -65,7 +65,7 @@ export const sessionCommands: AnyCommand[] = [
       sessionKey: KEY,
       workerId: {
         flags: "--worker-id <id>",
-        offers: "worker",
+        completion: "worker",
         ref: "worker",
         about: "who is to forget",
         type: "text",
@@ -77,7 +77,7 @@ export const sessionCommands: AnyCommand[] = [
       const { workerId, ...fields } = options;
       const { json, value } = await client.call("DELETE /api/contexts/:worker_id", {
         params: { worker_id: workerId },
-        query: fieldsOf(fields),
+        query: toFields(fields),
       });
       out.object(json, value, workerId);
     },
@@ -85,7 +85,7 @@ export const sessionCommands: AnyCommand[] = [
 ];
 
 /** The names of the workers that remember a conversation, or have active tasks of it (contract 8.15). */
-async function linkedWorkers(client: Client, sessionKey: string): Promise<string[]> {
+async function findLinkedWorkers(client: Client, sessionKey: string): Promise<string[]> {
   const query = { session_key: sessionKey, page_size: 100 };
   const contexts = (await client.call("GET /api/contexts", { query })).value;
   const names = new Map(contexts.map(({ worker_id, worker_name }) => [worker_id, worker_name]));

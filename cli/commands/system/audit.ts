@@ -1,4 +1,4 @@
-import { type AnyCommand, command, fieldsOf } from "../command.ts";
+import { type AnyCommand, command, toFields } from "../command.ts";
 
 const PAGE_SIZE = 100;
 
@@ -12,14 +12,14 @@ export const auditCommand: AnyCommand = command({
       flags: "--actor <actors>",
       about: "by these, such as user:ada,token:ci",
       type: "text",
-      several: true,
+      multiple: true,
     },
     kind: {
       flags: "--kind <kinds>",
-      offers: "event_kind",
+      completion: "event_kind",
       about: "of these kinds, such as user.created",
       type: "text",
-      several: true,
+      multiple: true,
     },
     from: { flags: "--from <ms>", about: "not before this time (Unix ms)", type: "int" },
     to: { flags: "--to <ms>", about: "not after this time (Unix ms)", type: "int" },
@@ -28,7 +28,7 @@ export const auditCommand: AnyCommand = command({
   async run({ client, out, options }) {
     let after: number | undefined = options.after;
     while (true) {
-      const query = { ...fieldsOf(options), page_size: PAGE_SIZE, ...(after === undefined ? {} : { after }) };
+      const query = { ...toFields(options), page_size: PAGE_SIZE, ...(after === undefined ? {} : { after }) };
       const { value, headers } = await client.call("GET /api/audit", { query });
       for (const entry of value) out.line(out.format === "ids" ? String(entry.seq) : JSON.stringify(entry));
       const last = value.at(-1);

@@ -1,18 +1,18 @@
 import { resolve } from "node:path";
 import { CONFIG_DEFAULT } from "../../../src/config/file.ts";
 import { type AnyCommand, command } from "../command.ts";
-import { usage } from "../../terminal/exit.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { load } from "../../../src/base/load.ts";
 
 // The whole schema is loaded by these commands only (contract 6).
-function configuration() {
+function loadSchema() {
   return load<typeof import("../../../src/config/schema.ts")>(
     "../../../src/config/schema.ts",
     import.meta.url,
   );
 }
 
-function display() {
+function loadDisplay() {
   return load<typeof import("../../../src/config/show.ts")>("../../../src/config/show.ts", import.meta.url);
 }
 
@@ -26,7 +26,7 @@ export const configCommands: AnyCommand[] = [
       const path = resolve(configFlag ?? CONFIG_DEFAULT);
       const there = await Deno.stat(path).then((info) => info.isFile, () => false);
       if (!there && configFlag !== undefined) {
-        throw usage(`there is no file ${path}; leave out -c to use the defaults`);
+        throw usageError(`there is no file ${path}; leave out -c to use the defaults`);
       }
       out.object(JSON.stringify({ path, exists: there }), { path, exists: there }, path);
       if (!there) note("there is no such file, so the defaults hold");
@@ -39,10 +39,10 @@ export const configCommands: AnyCommand[] = [
     options: {},
     examples: ["config show", "config show --json | jq .limits"],
     async run({ out, configFlag, io }) {
-      const { loadConfig } = await configuration();
-      const { shownConfig } = await display();
+      const { loadConfig } = await loadSchema();
+      const { shownConfig } = await loadDisplay();
       const shown = shownConfig((await loadConfig(configFlag, io.env)).config);
-      out.object(JSON.stringify(shown), Object.fromEntries(flat(shown, "")), "");
+      out.object(JSON.stringify(shown), Object.fromEntries(flatten(shown, "")), "");
     },
   }),
   command({
@@ -51,7 +51,7 @@ export const configCommands: AnyCommand[] = [
     options: {},
     examples: ["config validate -c /etc/svc/config.yaml"],
     async run({ out, configFlag, io }) {
-      const { loadConfig } = await configuration();
+      const { loadConfig } = await loadSchema();
       const { path } = await loadConfig(configFlag, io.env);
       const answer = { valid: true, path: path ?? "" };
       out.object(JSON.stringify(answer), answer, path ?? "");
@@ -63,13 +63,15 @@ export const configCommands: AnyCommand[] = [
     options: {},
     examples: ["config schema > config.schema.json"],
     async run({ out }) {
-      const { configJsonSchema } = await display();
+      const { configJsonSchema } = await loadDisplay();
       out.line(JSON.stringify(configJsonSchema(), null, 2));
     },
   }),
 ];
 
-function flat(value: unknown, path: string): [string, unknown][] {
+function flatten(value: unknown, path: string): [string, unknown][] {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return [[path, value]];
-  return Object.entries(value).flatMap(([key, inner]) => flat(inner, path === "" ? key : `${path}.${key}`));
+  return Object.entries(value).flatMap(([key, inner]) =>
+    flatten(inner, path === "" ? key : `${path}.${key}`)
+  );
 }

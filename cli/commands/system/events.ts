@@ -1,31 +1,31 @@
 import { createParser } from "eventsource-parser";
 import { ServiceError } from "../../../src/domain/error.ts";
 import { clockField, type Column, field, idField, type Row } from "../../terminal/column.ts";
-import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec } from "../command.ts";
+import { type AnyCommand, command, type Context, type OptionSpec, toFields } from "../command.ts";
 
 const OPTIONS = {
   follow: { flags: "-f, --follow", about: "go on until interrupted", type: "flag" },
   after: { flags: "--after <seq>", about: "only what came behind this number", type: "int" },
   sessionKey: {
     flags: "--session-key <key>",
-    offers: "session_key",
+    completion: "session_key",
     about: "of this conversation",
     type: "text",
   },
-  workerId: { flags: "--worker-id <id>", offers: "worker", about: "of this worker", type: "text" },
-  taskId: { flags: "--task-id <id>", offers: "task", about: "of this task", type: "text" },
+  workerId: { flags: "--worker-id <id>", completion: "worker", about: "of this worker", type: "text" },
+  taskId: { flags: "--task-id <id>", completion: "task", about: "of this task", type: "text" },
   kind: {
     flags: "--kind <kinds>",
-    offers: "event_kind",
+    completion: "event_kind",
     about: "of these kinds, such as task.created,task.failed",
     type: "text",
-    several: true,
+    multiple: true,
   },
   actor: {
     flags: "--actor <actors>",
     about: "by these, such as user:ada,token:ci",
     type: "text",
-    several: true,
+    multiple: true,
   },
   pageSize: { flags: "--page-size <n>", about: "how many, up to 100", type: "int", default: 50 },
 } as const satisfies Record<string, OptionSpec>;
@@ -56,10 +56,10 @@ const SHOWN: Column[] = [
       row.worker_id || row.session_key,
   },
   idField("actor"),
-  { name: "data", value: (row) => wordsOf(row.data as Row) },
+  { name: "data", value: (row) => formatData(row.data as Row) },
 ];
 
-function wordsOf(data: Row): string {
+function formatData(data: Row): string {
   return Object.entries(data)
     .map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`)
     .join(", ");
@@ -73,7 +73,7 @@ export const eventsCommand: AnyCommand = command({
   async run(context) {
     const { client, out, note } = context;
     const { follow: goesOn, ...filters } = context.options;
-    const query = fieldsOf(filters);
+    const query = toFields(filters);
     if (goesOn) return await follow(context, query);
     const headers = { accept: "application/json" };
     const { json, value, headers: answered } = await client.call("GET /api/events", { query, headers });
@@ -85,7 +85,7 @@ export const eventsCommand: AnyCommand = command({
 // A login goes on with another token when one ends, behind the last event that came (contract 9).
 async function follow(context: Context, query: Record<string, string | number>): Promise<void> {
   const { client } = context;
-  let after = query.after === undefined ? await latest(context, query) : Number(query.after);
+  let after = query.after === undefined ? await findLatestSeq(context, query) : Number(query.after);
   while (true) {
     const { ended, seq } = await followOnce(context, { ...query, after });
     after = seq;
@@ -102,7 +102,7 @@ const ENDS: Record<string, string> = {
 };
 
 /** The number behind which events are new. */
-async function latest({ client }: Context, query: Record<string, string | number>): Promise<number> {
+async function findLatestSeq({ client }: Context, query: Record<string, string | number>): Promise<number> {
   const headers = { accept: "application/json" };
   const { value } = await client.call("GET /api/events", { query: { ...query, page_size: 1 }, headers });
   return value.at(-1)?.seq ?? 0;

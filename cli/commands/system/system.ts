@@ -1,21 +1,21 @@
 import { resolve } from "node:path";
-import { alreadyThere, exists, saveArchive } from "../../client/backup_file.ts";
+import { exists, refuseExisting, saveBackup } from "../../client/backup_file.ts";
 import {
   field,
+  formatRelativeTime,
   idField,
   paintStatus,
-  relativeTime,
   type Row,
   statusField,
   timeField,
 } from "../../terminal/column.ts";
 import { load } from "../../../src/base/load.ts";
-import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
-import { EXIT, Exit, usage } from "../../terminal/exit.ts";
+import { type AnyCommand, command, type Context, toFields } from "../command.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import type { Io } from "../../terminal/io.ts";
 import type { Output } from "../../terminal/output.ts";
 import { confirm, readLines, SecretPrompt } from "../../terminal/prompt.ts";
-import { visible } from "../../terminal/visible.ts";
+import { escapeControls } from "../../terminal/visible.ts";
 import { ServiceError } from "../../../src/domain/error.ts";
 import { Problem } from "../../client/transport.ts";
 
@@ -54,11 +54,11 @@ export const systemCommands: AnyCommand[] = [
         return await out.list(json, recent, RECENT_COLUMNS);
       }
       if (out.format === "tsv") {
-        for (const [name, one] of Object.entries(flat(value))) out.object(json, { [name]: one }, "");
+        for (const [name, one] of Object.entries(flatten(value))) out.object(json, { [name]: one }, "");
         return;
       }
       const { bold, dim } = out.style;
-      out.line(`svc ${value.version}  ${value.state}, started ${relativeTime(value.started_at)}`);
+      out.line(`svc ${value.version}  ${value.state}, started ${formatRelativeTime(value.started_at)}`);
       for (const group of ["workers", "tasks", "executions"] as const) {
         const { total, ...counts } = value[group];
         const words = Object.entries(counts).map(([name, count]) =>
@@ -68,14 +68,18 @@ export const systemCommands: AnyCommand[] = [
       }
       const { executions, failed, ...used } = value.usage_today;
       out.line(
-        `${bold("today".padEnd(11))} ${String(executions).padStart(7)}   failed ${failed}${tokens(used)}`,
+        `${bold("today".padEnd(11))} ${String(executions).padStart(7)}   failed ${failed}${
+          formatTokens(used)
+        }`,
       );
       for (const worker of used.workers) {
         const name = dim(worker.worker_name.padEnd(9));
-        out.line(`  ${name} ${String(worker.executions).padStart(7)}${tokens(worker)}`);
+        out.line(`  ${name} ${String(worker.executions).padStart(7)}${formatTokens(worker)}`);
       }
       for (const { engine, until } of value.limited_engines) {
-        out.line(`${bold("limited".padEnd(11))} ${out.style.yellow(engine)} waits, ${relativeTime(until)}`);
+        out.line(
+          `${bold("limited".padEnd(11))} ${out.style.yellow(engine)} waits, ${formatRelativeTime(until)}`,
+        );
       }
       if (recent.length > 0) out.line("");
       await out.list(json, recent, RECENT_COLUMNS);
@@ -87,7 +91,7 @@ export const systemCommands: AnyCommand[] = [
     options: { limit: { flags: "--limit <n>", about: "how many, 1 to 100", type: "int", default: 10 } },
     examples: ["system executions", "system executions --limit 50 --json"],
     async run({ client, out, options }) {
-      const { json, value } = await client.call("GET /api/system/executions", { query: fieldsOf(options) });
+      const { json, value } = await client.call("GET /api/system/executions", { query: toFields(options) });
       await out.list(json, value, BEE_RUN_COLUMNS);
     },
   }),
@@ -105,13 +109,13 @@ export const systemCommands: AnyCommand[] = [
     examples: ["system password", "system password --stdin < new-password"],
     async run({ client, out, options, io }) {
       const ask = options.stdin ? null : new SecretPrompt(io);
-      const [fresh = "", current] = ask === null ? await readLines(io) : [await chosen(ask)];
+      const [fresh = "", current] = ask === null ? await readLines(io) : [await readNewPassword(ask)];
       const change = (body: { new_password: string; current_password?: string }) =>
         client.call("PUT /api/system/password", { body });
       let answer = await change({ new_password: fresh, ...(current ? { current_password: current } : {}) })
         .catch((error) => {
           // Only a token from a login has to prove that its holder knows the password (decision 0030).
-          if (ask === null || !asksForCurrent(error)) throw error;
+          if (ask === null || !needsCurrentPassword(error)) throw error;
           return null;
         });
       if (answer === null && ask !== null) {
@@ -156,18 +160,18 @@ export const systemCommands: AnyCommand[] = [
     ],
     async run({ client, out, options, io, args: [file = ""] }) {
       const path = resolve(io.cwd, file);
-      if (file === "" || file.endsWith("/")) throw usage("the file must have a name");
+      if (file === "" || file.endsWith("/")) throw usageError("the file must have a name");
       // Who writes this means stdout, and would look for the archive in vain.
-      if (file === "-") throw usage("a backup goes to a file, not to stdout; one of that name is ./-");
-      if (!options.force && await exists(path)) throw alreadyThere(path);
+      if (file === "-") throw usageError("a backup goes to a file, not to stdout; one of that name is ./-");
+      if (!options.force && await exists(path)) throw refuseExisting(path);
       if (options.passwordStdin && !options.includeKey) {
-        throw usage("--password-stdin goes with --include-key");
+        throw usageError("--password-stdin goes with --include-key");
       }
       const body = options.includeKey
-        ? { include_key: true, password: await passwordOf(io, options.passwordStdin === true) }
+        ? { include_key: true, password: await readPassword(io, options.passwordStdin === true) }
         : {};
       const response = await client.open("POST /api/system/backup", { body });
-      const bytes = await saveArchive(response, path, options.force === true);
+      const bytes = await saveBackup(response, path, options.force === true);
       const row = { file: path, bytes };
       out.object(JSON.stringify(row), row, path);
     },
@@ -197,7 +201,7 @@ export const systemCommands: AnyCommand[] = [
     examples: ["system doctor", "system doctor -q", "system doctor --fix"],
     async run(context) {
       const { out, note } = context;
-      const { json, value, done } = await examined(context);
+      const { json, value, done } = await runDoctor(context);
       for (const words of done) note(words);
       if (out.format === "ids") {
         for (const check of value.checks) if (check.status !== "ok") out.line(String(check.name));
@@ -211,27 +215,27 @@ export const systemCommands: AnyCommand[] = [
   }),
 ];
 
-type Examined = { json: string; value: { checks: Row[] }; done: string[] };
+type DoctorReport = { json: string; value: { checks: Row[] }; done: string[] };
 
 /** What the service says of itself; of this machine when its own service is down (contract 8.17). */
-async function examined({ client, io, configFlag, options }: Context): Promise<Examined> {
+async function runDoctor({ client, io, configFlag, options }: Context): Promise<DoctorReport> {
   // Another machine's service, or an agent's: what is here says nothing about it.
   const isHere = !io.env.SVC_URL && !io.env.SVC_RUN_ID;
   const fix = Boolean(options.fix);
   if (fix && !isHere) {
-    throw usage("--fix is for the machine of the service, and SVC_URL names another address");
+    throw usageError("--fix is for the machine of the service, and SVC_URL names another address");
   }
-  const { examineLocally } = await load<typeof import("../../service/local_doctor.ts")>(
+  const { checkMachine } = await load<typeof import("../../service/local_doctor.ts")>(
     "../../service/local_doctor.ts",
     import.meta.url,
   );
-  const done = fix ? (await examineLocally(io, configFlag, true)).done : [];
+  const done = fix ? (await checkMachine(io, configFlag, true)).done : [];
   try {
     return { ...await client.call("GET /api/system/doctor"), done };
   } catch (error) {
     // Whatever it is that keeps us from asking: what is here may tell why.
     if (!isHere || error instanceof Problem || io.signal.aborted) throw error;
-    const { answer } = await examineLocally(io, configFlag, false);
+    const { answer } = await checkMachine(io, configFlag, false);
     return { json: JSON.stringify(answer), value: answer, done };
   }
 }
@@ -240,40 +244,40 @@ async function examined({ client, io, configFlag, options }: Context): Promise<E
 function printCheck(out: Output, { name, status, detail, hint }: Row): void {
   const shown = paintStatus(String(status), String(status), out.style);
   const gap = " ".repeat(6 - String(status).length);
-  out.line(`${out.style.bold(String(name).padEnd(12))} ${shown}${gap}${visible(String(detail))}`);
-  if (hint !== "") out.line(`${" ".repeat(19)}${visible(String(hint))}`);
+  out.line(`${out.style.bold(String(name).padEnd(12))} ${shown}${gap}${escapeControls(String(detail))}`);
+  if (hint !== "") out.line(`${" ".repeat(19)}${escapeControls(String(hint))}`);
 }
 
-async function passwordOf(io: Io, stdin: boolean): Promise<string> {
+async function readPassword(io: Io, stdin: boolean): Promise<string> {
   if (stdin) return (await readLines(io))[0] ?? "";
   return await new SecretPrompt(io, "--password-stdin").ask("Password");
 }
 
-async function chosen(ask: SecretPrompt): Promise<string> {
+async function readNewPassword(ask: SecretPrompt): Promise<string> {
   const fresh = await ask.ask("New password");
   if (await ask.ask("Again") !== fresh) {
-    throw usage("the two passwords are not the same; nothing was changed");
+    throw usageError("the two passwords are not the same; nothing was changed");
   }
   return fresh;
 }
 
-function asksForCurrent(error: unknown): boolean {
+function needsCurrentPassword(error: unknown): boolean {
   return error instanceof Problem && error instanceof ServiceError &&
     error.json.includes('"current_password"');
 }
 
 /** Nested objects as `outer.inner`; lists as they are. */
-function flat(row: Row, prefix = ""): Row {
+function flatten(row: Row, prefix = ""): Row {
   return Object.fromEntries(
     Object.entries(row).flatMap(([name, value]) =>
       typeof value === "object" && value !== null && !Array.isArray(value)
-        ? Object.entries(flat(value as Row, `${prefix}${name}.`))
+        ? Object.entries(flatten(value as Row, `${prefix}${name}.`))
         : [[`${prefix}${name}`, Array.isArray(value) ? JSON.stringify(value) : value]]
     ),
   );
 }
 
-function tokens(
+function formatTokens(
   used: { input_tokens: number | null; output_tokens: number | null; cost_usd: number | null },
 ): string {
   const parts = [

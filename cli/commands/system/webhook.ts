@@ -1,5 +1,5 @@
 import { type Column, field, idField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
+import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
 
@@ -79,7 +79,7 @@ export const webhookCommands: AnyCommand[] = [
       const enabled = enable ? { enabled: true } : disable ? { enabled: false } : {};
       const { json, value } = await client.call("PUT /api/webhooks/:id_or_name", {
         params: { id_or_name },
-        body: { ...fieldsOf(rest), ...enabled },
+        body: { ...toFields(rest), ...enabled },
       });
       out.object(json, value);
     },
@@ -120,7 +120,7 @@ export const webhookCommands: AnyCommand[] = [
     async run({ client, out, options, args: [id_or_name = ""] }) {
       const { json, value } = await client.call("GET /api/webhooks/:id_or_name/deliveries", {
         params: { id_or_name },
-        query: fieldsOf(options),
+        query: toFields(options),
       });
       await out.list(json, value, DELIVERY_COLUMNS);
     },

@@ -1,11 +1,11 @@
 import type { Api } from "../../../src/http/app.ts";
 import { type AnyCommand, command, type Context } from "../command.ts";
-import { durationOf } from "../duration.ts";
-import { EXIT, Exit, usage } from "../../terminal/exit.ts";
-import { runMessage } from "../../client/credential.ts";
+import { parseDuration } from "../duration.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import { readRunMessageId } from "../../client/credential.ts";
 import { readText } from "../../terminal/prompt.ts";
-import { resumed } from "../../client/retry.ts";
-import { visible } from "../../terminal/visible.ts";
+import { retryRead } from "../../client/retry.ts";
+import { escapeControls } from "../../terminal/visible.ts";
 
 type Question = Api["GET /api/questions/:id"]["response"];
 
@@ -45,7 +45,7 @@ export const askCommand: AnyCommand = command({
     },
     messageId: {
       flags: "--message-id <id>",
-      offers: "message",
+      completion: "message",
       about: "the message that it is about; in a run its own, elsewhere none: then it is in the inbox only",
       type: "text",
     },
@@ -55,17 +55,19 @@ export const askCommand: AnyCommand = command({
     "ask 'Which database?' --wait 60s",
   ],
   async run(context) {
-    const { client, out, args: [given = ""], options, io, note, tell } = context;
+    const { client, out, args: [given = ""], options, io, note, reportId: tell } = context;
     const text = given === "-" ? (await readText(io, TEXT_MAX_BYTES, "-")).replace(/[\r\n]+$/, "") : given;
-    if (text.trim() === "") throw usage("the question must not be empty");
-    const waitMs = options.wait === undefined ? null : durationOf(options.wait, "--wait", 0);
-    if (waitMs !== null && waitMs > WAIT_MAX_MS) throw usage("--wait: must be at most 90s");
+    if (text.trim() === "") throw usageError("the question must not be empty");
+    const waitMs = options.wait === undefined ? null : parseDuration(options.wait, "--wait", 0);
+    if (waitMs !== null && waitMs > WAIT_MAX_MS) throw usageError("--wait: must be at most 90s");
     const body = {
-      message_id: options.messageId ?? (runMessage(io.env) || `ask-${crypto.randomUUID()}`),
+      message_id: options.messageId ?? (readRunMessageId(io.env) || `ask-${crypto.randomUUID()}`),
       text,
       options: options.option ?? [],
       ...(options.default === undefined ? {} : { default: options.default }),
-      ...(options.timeout === undefined ? {} : { timeout_ms: durationOf(options.timeout, "--timeout", 0) }),
+      ...(options.timeout === undefined
+        ? {}
+        : { timeout_ms: parseDuration(options.timeout, "--timeout", 0) }),
     };
     const { json, value } = await client.call("POST /api/questions", { body });
     const inRun = Boolean(io.env.SVC_RUN_ID);
@@ -76,26 +78,31 @@ export const askCommand: AnyCommand = command({
       return;
     }
     tell("accepted", value.id);
-    await waitAndPrint(context as unknown as Context, value.id, waitMs, inRun);
+    await waitAndPrintAnswer(context as unknown as Context, value.id, waitMs, inRun);
   },
 });
 
-async function waitAndPrint(context: Context, id: string, waitMs: number, inRun: boolean): Promise<void> {
+async function waitAndPrintAnswer(
+  context: Context,
+  id: string,
+  waitMs: number,
+  inRun: boolean,
+): Promise<void> {
   const { client, out, io } = context;
   const onward = inRun ? LATER : `see: svc ctl question get ${id}`;
   const until = performance.now() + waitMs;
   let question: { json: string; value: Question };
   do {
     const left = Math.max(0, Math.round(until - performance.now()));
-    question = await resumed(
+    question = await retryRead(
       () => client.call("GET /api/questions/:id/wait", { params: { id }, query: { timeout_ms: left } }),
-      { signal: io.signal, withinMs: Math.min(client.reconnectMs, left), onward },
+      { signal: io.signal, withinMs: Math.min(client.reconnectMs, left), nextStep: onward },
     );
   } while (question.value.status === "open" && performance.now() < until);
   const { json, value } = question;
   if (out.format === "json") out.line(json);
   else if (out.format === "ids") out.line(value.id);
-  else if (value.answer !== "") out.line(io.outIsTerminal ? visible(value.answer) : value.answer);
+  else if (value.answer !== "") out.line(io.outIsTerminal ? escapeControls(value.answer) : value.answer);
   if (value.status === "open") throw new Exit(EXIT.timedOut, `no answer yet; ${onward}`);
   if (value.status !== "answered") {
     throw new Exit(EXIT.awaitedFailed, `question ${id} is ${value.status}: nobody answered it`);

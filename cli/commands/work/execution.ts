@@ -1,11 +1,11 @@
 import { ServiceError } from "../../../src/domain/error.ts";
 import { EXECUTION_STATUSES, isEndedExecution } from "../../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec } from "../command.ts";
+import { type AnyCommand, command, type Context, type OptionSpec, toFields } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
-import { moveCommand } from "../transition.ts";
-import { wantsColours } from "../../terminal/style.ts";
-import { visibleLine } from "../../terminal/visible.ts";
+import { transitionCommand } from "../transition.ts";
+import { wantsColors } from "../../terminal/style.ts";
+import { escapeLine } from "../../terminal/visible.ts";
 
 const COLUMNS = [
   idField(),
@@ -33,14 +33,14 @@ export const executionCommands: AnyCommand[] = [
     options: {
       workerId: {
         flags: "--worker-id <id>",
-        offers: "worker",
+        completion: "worker",
         ref: "worker",
         about: "of this worker",
         type: "text",
       },
       sessionId: {
         flags: "--session-id <id>",
-        offers: "session_key",
+        completion: "session_key",
         about: "of this session: its id, key or local session",
         type: "text",
       },
@@ -49,7 +49,7 @@ export const executionCommands: AnyCommand[] = [
         about: "in this status",
         type: "text",
         choices: EXECUTION_STATUSES,
-        several: true,
+        multiple: true,
       },
       startedFrom: { flags: "--started-from <time>", about: "started at or after", type: "time" },
       startedTo: { flags: "--started-to <time>", about: "started at or before", type: "time" },
@@ -83,14 +83,14 @@ export const executionCommands: AnyCommand[] = [
     ],
     run: printLog,
   }),
-  moveCommand({
+  transitionCommand({
     name: "cancel",
     about: "End a run with its whole process tree",
     ref: "execution",
     endpoint: "POST /api/executions/:id/cancel",
     examples: ["execution cancel 01a1fd23-4c7d-7750-a391-3a9041dee235"],
   }),
-  moveCommand({
+  transitionCommand({
     name: "retry",
     about: "Do the same again: a new task for the same worker, which is printed",
     ref: "execution",
@@ -103,12 +103,12 @@ export const executionCommands: AnyCommand[] = [
 async function printLog(
   { client, out, args: [id = ""], options, io }: Context<typeof LOG_OPTIONS>,
 ): Promise<void> {
-  const query = fieldsOf(options);
+  const query = toFields(options);
   let printed = 0;
   let over = false;
   while (true) {
     const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
-    const body = behind(printed, response.body?.pipeThrough(new TextDecoderStream()) ?? [], (count) => {
+    const body = skipPrinted(printed, response.body?.pipeThrough(new TextDecoderStream()) ?? [], (count) => {
       printed += count;
     });
     // In a pipe it stays what it is.
@@ -117,7 +117,7 @@ async function printLog(
     // Only the log of an ended run may be kept by a cache (interface 4.1).
     const whole = response.headers.get("cache-control")?.includes("public") ?? false;
     if (query.follow !== true || whole || over) return;
-    over = await isOver(client, id);
+    over = await hasEnded(client, id);
     // It may have ended after its answer did, with the token or the service: what it wrote between is in the next answer.
     if (over && query.tail === undefined) continue;
     if (over) return;
@@ -135,20 +135,20 @@ async function printLines(
   env: Record<string, string>,
   print: (text: string) => void,
 ): Promise<void> {
-  const coloured = wantsColours(true, env);
+  const coloured = wantsColors(true, env);
   let rest = "";
   for await (const piece of pieces) {
     const lines = (rest + piece).split("\n");
     rest = lines.pop() ?? "";
-    print(lines.map((line) => `${visibleLine(line.replace(/\r$/, ""), coloured)}\n`).join(""));
+    print(lines.map((line) => `${escapeLine(line.replace(/\r$/, ""), coloured)}\n`).join(""));
   }
-  if (rest !== "") print(visibleLine(rest, coloured));
+  if (rest !== "") print(escapeLine(rest, coloured));
 }
 
 const FOLLOW_PAUSE_MS = 1_000;
 
 /** A text without its first characters, which were printed before; tells how many more there were. */
-async function* behind(
+async function* skipPrinted(
   known: number,
   texts: AsyncIterable<string> | Iterable<string>,
   onMore: (count: number) => void,
@@ -164,7 +164,7 @@ async function* behind(
 }
 
 // A run of the coordinator is no execution, and has ended when its log has.
-async function isOver(client: Context["client"], id: string): Promise<boolean> {
+async function hasEnded(client: Context["client"], id: string): Promise<boolean> {
   try {
     const { value } = await client.call("GET /api/executions/:id", { params: { id } });
     return isEndedExecution(value.status);

@@ -2,9 +2,9 @@ import { QUESTION_STATUSES } from "../../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../../terminal/column.ts";
 import { type AnyCommand, command } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
-import { moveCommand } from "../transition.ts";
+import { transitionCommand } from "../transition.ts";
 import { readText } from "../../terminal/prompt.ts";
-import { usage } from "../../terminal/exit.ts";
+import { usageError } from "../../terminal/exit.ts";
 
 // What the server takes as text (contract 1).
 const ANSWER_MAX_BYTES = 256 * 1024;
@@ -30,17 +30,17 @@ export const questionCommands: AnyCommand[] = [
         about: "in one of these",
         type: "text",
         choices: QUESTION_STATUSES,
-        several: true,
+        multiple: true,
       },
       sessionKey: {
         flags: "--session-key <key>",
-        offers: "session_key",
+        completion: "session_key",
         about: "of this conversation",
         type: "text",
       },
       workerId: {
         flags: "--worker-id <id>",
-        offers: "worker",
+        completion: "worker",
         ref: "worker",
         about: "of this worker",
         type: "text",
@@ -72,7 +72,7 @@ export const questionCommands: AnyCommand[] = [
       const answer = given === "-"
         ? (await readText(io, ANSWER_MAX_BYTES, "-")).replace(/[\r\n]+$/, "")
         : given;
-      if (answer.trim() === "") throw usage("the answer must not be empty");
+      if (answer.trim() === "") throw usageError("the answer must not be empty");
       const { json, value } = await client.call("POST /api/questions/:id/answer", {
         params: { id },
         body: { answer },
@@ -80,7 +80,7 @@ export const questionCommands: AnyCommand[] = [
       out.object(json, value);
     },
   }),
-  moveCommand({
+  transitionCommand({
     name: "cancel",
     about: "Cancel an open question: nobody has to answer it any more",
     ref: "question",

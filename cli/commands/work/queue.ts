@@ -1,17 +1,17 @@
 import { ACTIVE_TASK_STATUSES, TASK_TYPES } from "../../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
+import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
 
 const SESSION_KEY = {
   flags: "--session-key <key>",
-  offers: "session_key",
+  completion: "session_key",
   about: "of this conversation",
   type: "text",
 } as const satisfies OptionSpec;
 const WORKER_ID = {
   flags: "--worker-id <id>",
-  offers: "worker",
+  completion: "worker",
   ref: "worker",
   about: "of this worker",
   type: "text",
@@ -40,14 +40,14 @@ export const queueCommands: AnyCommand[] = [
         about: "in one of these",
         type: "text",
         choices: ACTIVE_TASK_STATUSES,
-        several: true,
+        multiple: true,
       },
       type: {
         flags: "--type <types>",
         about: "of one of these",
         type: "text",
         choices: TASK_TYPES,
-        several: true,
+        multiple: true,
       },
       ...pageOptions(100),
     },
@@ -71,7 +71,7 @@ export const queueCommands: AnyCommand[] = [
     examples: ["queue cancel --worker-id $id --status pending --expected 12"],
     async run({ client, out, options }) {
       const { expected, ...filter } = options;
-      const body = { filter: fieldsOf(filter), expected };
+      const body = { filter: toFields(filter), expected };
       const { json, value } = await client.call("POST /api/queue/cancel", { body });
       out.object(json, value, String(value.cancelled_tasks));
     },

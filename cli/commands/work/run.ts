@@ -1,8 +1,8 @@
 import { type AnyCommand, command, type Context } from "../command.ts";
-import { durationOf, TIMEOUT, timeoutMs } from "../duration.ts";
-import { EXIT, Exit, usage } from "../../terminal/exit.ts";
+import { parseDuration, parseTimeout, TIMEOUT } from "../duration.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { readText } from "../../terminal/prompt.ts";
-import { executionOf, judge, printResult, waitForTask } from "./task_wait.ts";
+import { findExecution, printResult, throwUnlessCompleted, waitForTask } from "./task_wait.ts";
 
 // What the server takes as text (contract 1).
 const INSTRUCTION_MAX_BYTES = 256 * 1024;
@@ -22,13 +22,13 @@ export const runCommand: AnyCommand = command({
     },
     timeZone: {
       flags: "--time-zone <zone>",
-      offers: "time_zone",
+      completion: "time_zone",
       about: "in which cron is read, such as Europe/Berlin",
       type: "text",
     },
     session: {
       flags: "--session <key>",
-      offers: "session_key",
+      completion: "session_key",
       about: "the conversation to go on with, of any name; else one of its own",
       type: "text",
     },
@@ -47,18 +47,18 @@ export const runCommand: AnyCommand = command({
     "run Ada - < question.txt",
   ],
   async run(context) {
-    const { client, out, args: [worker = "", given = ""], options, io, tell } = context;
+    const { client, out, args: [worker = "", given = ""], options, io, reportId: tell } = context;
     const text = given === "-"
       ? (await readText(io, INSTRUCTION_MAX_BYTES, "-")).replace(/[\r\n]+$/, "")
       : given;
-    if (text.trim() === "") throw usage("the text must not be empty");
-    const limitMs = timeoutMs(options.timeout, Infinity);
+    if (text.trim() === "") throw usageError("the text must not be empty");
+    const limitMs = parseTimeout(options.timeout, Infinity);
     const { idempotencyKey: key } = options;
     const body = {
-      message_id: await originOf(context as unknown as Context, options.session),
+      message_id: await findMessageId(context as unknown as Context, options.session),
       worker_id: worker,
       instruction: text,
-      ...whenOf(options),
+      ...parseSchedule(options),
     };
     const headers = key === undefined ? {} : { "idempotency-key": key };
     const { json, value } = await client.call("POST /api/tasks", { body, headers });
@@ -69,14 +69,14 @@ export const runCommand: AnyCommand = command({
     if (options.wait === false || options.cron !== undefined) return out.object(json, value);
     tell("accepted", value.id);
     const { task } = await waitForTask(context as unknown as Context, { id: value.id, limitMs }, () => {});
-    const execution = await executionOf(context as unknown as Context, task);
+    const execution = await findExecution(context as unknown as Context, task);
     if (execution !== null) printResult(context as unknown as Context, execution);
-    judge(task);
+    throwUnlessCompleted(task);
   },
 });
 
 // A task needs a message that it belongs to. Any text makes a conversation of that name.
-async function originOf({ client }: Context, session: string | undefined): Promise<string> {
+async function findMessageId({ client }: Context, session: string | undefined): Promise<string> {
   if (session === undefined) return `run-${crypto.randomUUID()}`;
   const query = { session_key: session, page_size: 1 };
   const [latest] = (await client.call("GET /api/messages/inbound", { query })).value;
@@ -84,7 +84,7 @@ async function originOf({ client }: Context, session: string | undefined): Promi
 }
 
 /** When the task is to run, as fields of a request. Throws a usage error for times that exclude each other. */
-function whenOf(
+function parseSchedule(
   { in: delay, at, cron, timeZone }: {
     in: string | undefined;
     at: number | undefined;
@@ -93,13 +93,13 @@ function whenOf(
   },
 ) {
   if ([delay, at, cron].filter((one) => one !== undefined).length > 1) {
-    throw usage("--in, --at and --cron exclude each other");
+    throw usageError("--in, --at and --cron exclude each other");
   }
-  if (timeZone !== undefined && cron === undefined) throw usage("--time-zone goes with --cron");
+  if (timeZone !== undefined && cron === undefined) throw usageError("--time-zone goes with --cron");
   if (cron !== undefined) {
     return { type: "scheduled" as const, cron, ...(timeZone === undefined ? {} : { time_zone: timeZone }) };
   }
-  const time = at ?? (delay === undefined ? undefined : Date.now() + durationOf(delay, "--in", 0));
+  const time = at ?? (delay === undefined ? undefined : Date.now() + parseDuration(delay, "--in", 0));
   return time === undefined
     ? { type: "immediate" as const }
     : { type: "countdown" as const, scheduled_at: time };

@@ -1,12 +1,12 @@
 import { ServiceError } from "../../../src/domain/error.ts";
 import { isEndedTask } from "../../../src/domain/vocabulary.ts";
 import { type AnyCommand, command, type Context } from "../command.ts";
-import { TIMEOUT, timeoutMs } from "../duration.ts";
-import { usage } from "../../terminal/exit.ts";
-import { judge, judgeRun, waitForTask } from "./task_wait.ts";
+import { parseTimeout, TIMEOUT } from "../duration.ts";
+import { usageError } from "../../terminal/exit.ts";
+import { throwUnlessCompleted, throwUnlessRunDone, waitForTask } from "./task_wait.ts";
 
 /** `task run` and `schedule run`: a run of a schedule out of its turn; with --wait its outcome is the exit code (contract 8.9). */
-export function runNowCommand(group: "task" | "schedule", about: string): AnyCommand {
+export function createRunNowCommand(group: "task" | "schedule", about: string): AnyCommand {
   return command({
     name: "run",
     about,
@@ -22,23 +22,23 @@ export function runNowCommand(group: "task" | "schedule", about: string): AnyCom
     },
     examples: [`${group} run --wait 01a1fd23-4c79-764a-afab-047dd52450e4`],
     async run(context) {
-      const { client, out, args: [id = ""], options: { wait, timeout }, tell } = context;
-      const limitMs = timeoutMs(timeout, Infinity);
-      if (timeout !== undefined && !wait) throw usage("--timeout goes with --wait");
+      const { client, out, args: [id = ""], options: { wait, timeout }, reportId: tell } = context;
+      const limitMs = parseTimeout(timeout, Infinity);
+      if (timeout !== undefined && !wait) throw usageError("--timeout goes with --wait");
       if (!wait) {
         const { json, value } = await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} });
         return out.object(json, value);
       }
       const until = performance.now() + limitMs;
-      const runNo = await askInTurn(context, id, until);
+      const runNo = await requestRun(context, id, until);
       tell("accepted", id, ` run ${runNo}`);
-      await waitAndPrint(context, id, Math.max(0, until - performance.now()), runNo);
+      await waitAndPrintTask(context, id, Math.max(0, until - performance.now()), runNo);
     },
   });
 }
 
 /** Asks for a run of its own: one that is going on may have begun before what this one is for, so it comes behind it. */
-async function askInTurn(context: Context, id: string, until: number): Promise<number> {
+async function requestRun(context: Context, id: string, until: number): Promise<number> {
   const { client, out, note } = context;
   while (true) {
     try {
@@ -60,7 +60,7 @@ async function askInTurn(context: Context, id: string, until: number): Promise<n
 }
 
 /** Waits for a task or one run of it, prints the task, and throws Exit 8 when it failed, 124 when it takes too long. */
-export async function waitAndPrint(
+export async function waitAndPrintTask(
   context: Context,
   id: string,
   limitMs: number,
@@ -73,6 +73,6 @@ export async function waitAndPrint(
     (late) => out.object(late.json, late.task),
   );
   out.object(json, task);
-  if (runNo === undefined) judge(task);
-  else await judgeRun(context, task, runNo);
+  if (runNo === undefined) throwUnlessCompleted(task);
+  else await throwUnlessRunDone(context, task, runNo);
 }

@@ -1,12 +1,12 @@
 import { TASK_STATUSES } from "../../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
-import { durationOf } from "../duration.ts";
-import { EXIT, Exit, usage } from "../../terminal/exit.ts";
+import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
+import { parseDuration } from "../duration.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
-import { moveCommand } from "../transition.ts";
-import { runNowCommand } from "./run_now.ts";
-import { SETTINGS, settingsOf } from "./schedule_settings.ts";
+import { transitionCommand } from "../transition.ts";
+import { createRunNowCommand } from "./run_now.ts";
+import { buildSettings, SETTINGS } from "./schedule_settings.ts";
 
 const COLUMNS = [
   idField(),
@@ -24,7 +24,7 @@ const COLUMNS = [
 
 const WORKER = {
   flags: "--worker <worker>",
-  offers: "worker",
+  completion: "worker",
   ref: "worker",
   about: "who does it: id or name",
   type: "text",
@@ -62,11 +62,11 @@ export const scheduleCommands: AnyCommand[] = [
         about: "in one of these",
         type: "text",
         choices: TASK_STATUSES,
-        several: true,
+        multiple: true,
       },
       workerId: {
         flags: "--worker-id <id>",
-        offers: "worker",
+        completion: "worker",
         ref: "worker",
         about: "of this worker",
         type: "text",
@@ -99,7 +99,7 @@ export const scheduleCommands: AnyCommand[] = [
       in: { flags: "--in <duration>", about: "once, after so long, such as 10m", type: "text" },
       messageId: {
         flags: "--message-id <id>",
-        offers: "message",
+        completion: "message",
         about: "the message that it belongs to; any text for a script's own, 'schedule' without it",
         type: "text",
       },
@@ -114,14 +114,14 @@ export const scheduleCommands: AnyCommand[] = [
       const { worker, instruction, cron, at, in: after, messageId = "schedule", paused, ...settings } =
         options;
       if ([cron, at, after].filter((one) => one !== undefined).length !== 1) {
-        throw usage("one of --cron, --at and --in is needed");
+        throw usageError("one of --cron, --at and --in is needed");
       }
-      const scheduled_at = after === undefined ? at : Date.now() + durationOf(after, "--in", 0);
+      const scheduled_at = after === undefined ? at : Date.now() + parseDuration(after, "--in", 0);
       const when = cron === undefined
-        ? { type: "countdown" as const, ...fieldsOf({ scheduledAt: scheduled_at }) }
+        ? { type: "countdown" as const, ...toFields({ scheduledAt: scheduled_at }) }
         : { type: "scheduled" as const, cron };
-      const fields = { message_id: messageId, worker_id: worker, instruction, ...fieldsOf({ paused }) };
-      const body = { ...fields, ...when, ...settingsOf(settings) };
+      const fields = { message_id: messageId, worker_id: worker, instruction, ...toFields({ paused }) };
+      const body = { ...fields, ...when, ...buildSettings(settings) };
       const { json, value } = await client.call("POST /api/tasks", { body });
       out.object(json, value);
       if (value.status === "cancelled") {
@@ -143,8 +143,8 @@ export const scheduleCommands: AnyCommand[] = [
     examples: ["schedule update 01a1fd23-4c79-764a-afab-047dd52450e4 --cron '0 7 * * 1-5'"],
     async run({ client, out, args: [id = ""], options: { worker, instruction, cron, at, ...settings } }) {
       const body = {
-        ...fieldsOf({ workerId: worker, instruction, cron, scheduledAt: at }),
-        ...settingsOf(settings),
+        ...toFields({ workerId: worker, instruction, cron, scheduledAt: at }),
+        ...buildSettings(settings),
       };
       const { json, value } = await client.call("PUT /api/tasks/:id", { params: { id }, body });
       out.object(json, value);
@@ -152,7 +152,7 @@ export const scheduleCommands: AnyCommand[] = [
   }),
   setting("pause", "Pause a schedule: it does not fire until it is resumed", true),
   setting("resume", "Resume a schedule with its next time; what it missed is not caught up with", false),
-  runNowCommand("schedule", "Run a schedule now, as it would run at its time"),
+  createRunNowCommand("schedule", "Run a schedule now, as it would run at its time"),
   command({
     name: "preview",
     about: "Show when a cron expression fires next, and what daylight saving does to it",
@@ -164,12 +164,12 @@ export const scheduleCommands: AnyCommand[] = [
     examples: ["schedule preview '30 2 * * *' --time-zone Europe/Berlin"],
     async run({ client, out, args: [cron = ""], options }) {
       const { json, value } = await client.call("GET /api/schedules/preview", {
-        query: { cron, ...fieldsOf(options) },
+        query: { cron, ...toFields(options) },
       });
       await out.list(json, value, [timeField("at"), field("local"), field("note")], (row) => String(row.at));
     },
   }),
-  moveCommand({
+  transitionCommand({
     name: "delete",
     about: "End a schedule for good; its executions stay",
     ref: "task",

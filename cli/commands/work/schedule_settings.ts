@@ -1,7 +1,7 @@
 import { OVERLAPS } from "../../../src/domain/vocabulary.ts";
-import { fieldsOf, type OptionSpec, type Values } from "../command.ts";
-import { commandOf } from "../program.ts";
-import { usage } from "../../terminal/exit.ts";
+import { type OptionSpec, toFields, type Values } from "../command.ts";
+import { parseCommand } from "../program.ts";
+import { usageError } from "../../terminal/exit.ts";
 
 /** The flags of what checks the work of a run (contract 13). */
 export const CHECK = {
@@ -9,7 +9,7 @@ export const CHECK = {
     flags: "--verify <command>",
     about: "a shell line, or a JSON list of words, that checks the work; '' takes it away",
     type: "text",
-    mayBeEmpty: true,
+    allowEmpty: true,
   },
   verifyTimeout: { flags: "--verify-timeout <duration>", about: "how long a check may take", type: "text" },
   verifyAttempts: {
@@ -20,19 +20,19 @@ export const CHECK = {
 } as const satisfies Record<string, OptionSpec>;
 
 /** These flags as the field of a request. Throws a usage error. */
-export function checkOf({ verify, verifyTimeout, verifyAttempts }: Partial<Values<typeof CHECK>>) {
-  const checked = commandOf(verify, verifyTimeout, "--verify");
-  if (verifyAttempts !== undefined && !checked) throw usage("--verify-attempts goes with --verify");
+export function buildCheck({ verify, verifyTimeout, verifyAttempts }: Partial<Values<typeof CHECK>>) {
+  const checked = parseCommand(verify, verifyTimeout, "--verify");
+  if (verifyAttempts !== undefined && !checked) throw usageError("--verify-attempts goes with --verify");
   const attempts = verifyAttempts === undefined ? {} : { attempts: verifyAttempts };
   return checked === undefined ? {} : { verify: checked === null ? null : { ...checked, ...attempts } };
 }
 
 /** The flags that say how a schedule behaves (contract 15). */
 export const SETTINGS = {
-  name: { flags: "--name <name>", about: "what people call it", type: "text", mayBeEmpty: true },
+  name: { flags: "--name <name>", about: "what people call it", type: "text", allowEmpty: true },
   timeZone: {
     flags: "--time-zone <zone>",
-    offers: "time_zone",
+    completion: "time_zone",
     about: "in which cron is read, such as Europe/Berlin",
     type: "text",
   },
@@ -40,7 +40,7 @@ export const SETTINGS = {
     flags: "--gate <command>",
     about: "a shell line, or a JSON list of words: 0 starts the run, 1 skips it; '' takes it away",
     type: "text",
-    mayBeEmpty: true,
+    allowEmpty: true,
   },
   gateTimeout: { flags: "--gate-timeout <duration>", about: "how long the gate may take", type: "text" },
   ...CHECK,
@@ -57,22 +57,22 @@ export const SETTINGS = {
   },
   deliverTo: {
     flags: "--deliver-to <key>",
-    offers: "session_key",
+    completion: "session_key",
     about: "the conversation that gets its results; '' is its own",
     type: "text",
-    mayBeEmpty: true,
+    allowEmpty: true,
   },
   until: { flags: "--until <time>", about: "no run starts after this", type: "time" },
   maxRuns: { flags: "--max-runs <n>", about: "completed after so many runs", type: "int" },
 } as const satisfies Record<string, OptionSpec>;
 
 /** These flags as the fields of a request. Throws a usage error. */
-export function settingsOf(options: Partial<Values<typeof SETTINGS>>) {
+export function buildSettings(options: Partial<Values<typeof SETTINGS>>) {
   const { gate, gateTimeout, verify, verifyTimeout, verifyAttempts, ...rest } = options;
-  const gated = commandOf(gate, gateTimeout, "--gate");
+  const gated = parseCommand(gate, gateTimeout, "--gate");
   return {
-    ...fieldsOf(rest),
+    ...toFields(rest),
     ...(gated === undefined ? {} : { gate: gated }),
-    ...checkOf({ verify, verifyTimeout, verifyAttempts }),
+    ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
   };
 }

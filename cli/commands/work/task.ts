@@ -1,14 +1,14 @@
 import { TASK_STATUSES, TASK_TYPES } from "../../../src/domain/vocabulary.ts";
 import { field, idField, statusField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, type Context, fieldsOf } from "../command.ts";
-import { TIMEOUT, timeoutMs } from "../duration.ts";
-import { EXIT, Exit, usage } from "../../terminal/exit.ts";
+import { type AnyCommand, command, type Context, toFields } from "../command.ts";
+import { parseTimeout, TIMEOUT } from "../duration.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
-import { moveCommand } from "../transition.ts";
+import { transitionCommand } from "../transition.ts";
 import { readText } from "../../terminal/prompt.ts";
-import { runNowCommand, waitAndPrint } from "./run_now.ts";
+import { createRunNowCommand, waitAndPrintTask } from "./run_now.ts";
 import { createBatch } from "./task_batch.ts";
-import { executionOf, judge, waitForTask } from "./task_wait.ts";
+import { findExecution, throwUnlessCompleted, waitForTask } from "./task_wait.ts";
 
 // What the server takes as text (contract 1).
 const INSTRUCTION_MAX_BYTES = 256 * 1024;
@@ -34,19 +34,19 @@ export const taskCommands: AnyCommand[] = [
     options: {
       sessionKey: {
         flags: "--session-key <key>",
-        offers: "session_key",
+        completion: "session_key",
         about: "of this conversation",
         type: "text",
       },
       messageId: {
         flags: "--message-id <id>",
-        offers: "message",
+        completion: "message",
         about: "of this message; not together with --session-key",
         type: "text",
       },
       workerId: {
         flags: "--worker-id <id>",
-        offers: "worker",
+        completion: "worker",
         ref: "worker",
         about: "of this worker",
         type: "text",
@@ -56,14 +56,14 @@ export const taskCommands: AnyCommand[] = [
         about: "in one of these",
         type: "text",
         choices: TASK_STATUSES,
-        several: true,
+        multiple: true,
       },
       type: {
         flags: "--type <types>",
         about: "of one of these",
         type: "text",
         choices: TASK_TYPES,
-        several: true,
+        multiple: true,
       },
       ...pageOptions(100),
     },
@@ -73,10 +73,10 @@ export const taskCommands: AnyCommand[] = [
     ],
     check({ sessionKey, messageId, workerId }) {
       if (sessionKey === undefined && messageId === undefined && workerId === undefined) {
-        throw usage("one of --session-key, --message-id and --worker-id is needed");
+        throw usageError("one of --session-key, --message-id and --worker-id is needed");
       }
       if (sessionKey !== undefined && messageId !== undefined) {
-        throw usage("--session-key and --message-id exclude each other");
+        throw usageError("--session-key and --message-id exclude each other");
       }
     },
   }),
@@ -98,7 +98,7 @@ export const taskCommands: AnyCommand[] = [
     options: {
       messageId: {
         flags: "--message-id <id>",
-        offers: "message",
+        completion: "message",
         about: "the message that it belongs to; any text for a script's own task",
         type: "text",
         required: true,
@@ -106,7 +106,7 @@ export const taskCommands: AnyCommand[] = [
       },
       workerId: {
         flags: "--worker-id <id>",
-        offers: "worker",
+        completion: "worker",
         ref: "worker",
         about: "who does it",
         type: "text",
@@ -138,12 +138,12 @@ export const taskCommands: AnyCommand[] = [
         flags: "--cron <expression>",
         about: "five fields, for scheduled",
         type: "text",
-        mayBeEmpty: true,
+        allowEmpty: true,
         unless: "--batch",
       },
       timeZone: {
         flags: "--time-zone <zone>",
-        offers: "time_zone",
+        completion: "time_zone",
         about: "in which cron is read, such as Europe/Berlin",
         type: "text",
         unless: "--batch",
@@ -173,7 +173,7 @@ export const taskCommands: AnyCommand[] = [
       "task create --batch tasks.jsonl",
     ],
     async run(context) {
-      const { client, out, options, io, tell } = context;
+      const { client, out, options, io, reportId: tell } = context;
       const { wait, timeout, batch, idempotencyKey: key, ...fields } = options;
       if (batch !== undefined) return await createBatch(context as unknown as Context, batch, key);
       if (fields.instruction === "-") {
@@ -182,13 +182,13 @@ export const taskCommands: AnyCommand[] = [
           "",
         );
         if (fields.instruction.trim() === "") {
-          throw usage("--instruction -: there was no text on standard input");
+          throw usageError("--instruction -: there was no text on standard input");
         }
       }
-      const limit = timeoutMs(timeout, Infinity);
-      if (timeout !== undefined && !wait) throw usage("--timeout goes with --wait");
+      const limit = parseTimeout(timeout, Infinity);
+      if (timeout !== undefined && !wait) throw usageError("--timeout goes with --wait");
       const headers = key === undefined ? {} : { "idempotency-key": key };
-      const { json, value } = await client.call("POST /api/tasks", { body: fieldsOf(fields), headers });
+      const { json, value } = await client.call("POST /api/tasks", { body: toFields(fields), headers });
       if (value.status === "cancelled") {
         out.object(json, value);
         throw new Exit(EXIT.awaitedFailed, `the task is cancelled: ${value.reason}`);
@@ -198,14 +198,14 @@ export const taskCommands: AnyCommand[] = [
       await waitAndPrintResult(context, value.id, limit);
     },
   }),
-  moveCommand({
+  transitionCommand({
     name: "cancel",
     about: "Cancel a pending or scheduled task",
     ref: "task",
     endpoint: "POST /api/tasks/:id/cancel",
     examples: ["task cancel 01a1fd23-4c79-764a-afab-047dd52450e4"],
   }),
-  runNowCommand("task", "Run a scheduled task now; its schedule stays as it is"),
+  createRunNowCommand("task", "Run a scheduled task now; its schedule stays as it is"),
   command({
     name: "wait",
     about:
@@ -223,7 +223,7 @@ export const taskCommands: AnyCommand[] = [
     examples: ["task wait --timeout 30s 01a1fd23-4c79-764a-afab-047dd52450e4"],
     async run(context) {
       const { args: [id = ""], options: { run, timeout } } = context;
-      await waitAndPrint(context, id, timeoutMs(timeout, Infinity), runNumber(run));
+      await waitAndPrintTask(context, id, parseTimeout(timeout, Infinity), runNumber(run));
     },
   }),
 ];
@@ -236,13 +236,13 @@ async function waitAndPrintResult(context: Context, id: string, limitMs: number)
     { id, limitMs },
     (late) => out.object(late.json, late.task),
   );
-  const execution = await executionOf(context, task);
+  const execution = await findExecution(context, task);
   if (execution === null) out.object(json, task);
   else out.object(execution.json, { ...task, result: execution.value.result });
-  judge(task);
+  throwUnlessCompleted(task);
 }
 
 function runNumber(given: number | undefined): number | undefined {
-  if (given !== undefined && given < 1) throw usage("--run must be at least 1");
+  if (given !== undefined && given < 1) throw usageError("--run must be at least 1");
   return given;
 }

@@ -1,10 +1,10 @@
 import { ServiceError } from "../../../src/domain/error.ts";
 import type { Api } from "../../../src/http/app.ts";
 import type { Context } from "../command.ts";
-import { EXIT, Exit, usage } from "../../terminal/exit.ts";
-import { readInput } from "../../terminal/input_text.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import { readInputFile } from "../../terminal/input_text.ts";
 import { resolveRef } from "../../client/resource_ref.ts";
-import { visible } from "../../terminal/visible.ts";
+import { escapeControls } from "../../terminal/visible.ts";
 
 // What the server takes (contract 3, Task).
 const TASK_BATCH_MAX = 500;
@@ -26,8 +26,8 @@ interface Batch {
  */
 export async function createBatch(context: Context, file: string, key: string | undefined): Promise<void> {
   const { client, io, out, note } = context;
-  const { tasks, lines } = batchOf(
-    await readInput(io, file, { flag: FLAG, maxBytes: TASK_BATCH_MAX_BYTES }),
+  const { tasks, lines } = parseBatch(
+    await readInputFile(io, file, { flag: FLAG, maxBytes: TASK_BATCH_MAX_BYTES }),
   );
   const ids = new Map<string, string>();
   for (const task of tasks) {
@@ -47,7 +47,7 @@ export async function createBatch(context: Context, file: string, key: string | 
   if (out.format === "json") out.line(json);
   else for (const { id } of value.tasks) out.line(id);
   const cancelled = value.tasks.flatMap(({ status, reason }, at) =>
-    status === "cancelled" ? [`line ${lines[at]}: ${visible(reason)}`] : []
+    status === "cancelled" ? [`line ${lines[at]}: ${escapeControls(reason)}`] : []
   );
   if (cancelled.length === 0) return;
   const more = cancelled.length > CANCELLED_SHOWN_MAX ? ["and more"] : [];
@@ -58,30 +58,30 @@ export async function createBatch(context: Context, file: string, key: string | 
   );
 }
 
-function batchOf(text: string): Batch {
+function parseBatch(text: string): Batch {
   const batch: Batch = { tasks: [], lines: [] };
   for (const [at, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === "") continue;
-    if (batch.tasks.length === TASK_BATCH_MAX) throw usage(`${FLAG}: more than ${TASK_BATCH_MAX} tasks`);
-    batch.tasks.push(taskOf(line, at + 1));
+    if (batch.tasks.length === TASK_BATCH_MAX) throw usageError(`${FLAG}: more than ${TASK_BATCH_MAX} tasks`);
+    batch.tasks.push(parseTask(line, at + 1));
     batch.lines.push(at + 1);
   }
   if (batch.tasks.length === 0) {
-    throw usage(`${FLAG}: there are no tasks; one JSON object a line is expected`);
+    throw usageError(`${FLAG}: there are no tasks; one JSON object a line is expected`);
   }
   return batch;
 }
 
 // What it holds is checked by the server, which names the field.
-function taskOf(line: string, number: number): Tasks[number] {
+function parseTask(line: string, number: number): Tasks[number] {
   let task: unknown;
   try {
     task = JSON.parse(line);
   } catch {
-    throw usage(`${FLAG}: line ${number} is not JSON`);
+    throw usageError(`${FLAG}: line ${number} is not JSON`);
   }
   if (task === null || typeof task !== "object" || Array.isArray(task)) {
-    throw usage(`${FLAG}: line ${number} is not a JSON object`);
+    throw usageError(`${FLAG}: line ${number} is not a JSON object`);
   }
   return task as Tasks[number];
 }

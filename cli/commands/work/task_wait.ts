@@ -3,9 +3,9 @@ import { ServiceError } from "../../../src/domain/error.ts";
 import { isEndedTask } from "../../../src/domain/vocabulary.ts";
 import type { Context } from "../command.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
-import { resumed } from "../../client/retry.ts";
+import { retryRead } from "../../client/retry.ts";
 import { Spinner } from "../../terminal/spinner.ts";
-import { visible } from "../../terminal/visible.ts";
+import { escapeControls } from "../../terminal/visible.ts";
 
 type Task = Api["GET /api/tasks/:id"]["response"];
 type Execution = Api["GET /api/executions/:id"]["response"];
@@ -15,7 +15,7 @@ const POLL_MAX_MS = 60_000;
 const POLL_SHOWN_MS = 2_000;
 
 /** What is waited for: a task, or one run of it, and how long. */
-export interface Awaited {
+interface WaitTarget {
   id: string;
   /** The run of that number; else the end of the task, or of a schedule's current or next run. */
   runNo?: number | undefined;
@@ -23,7 +23,7 @@ export interface Awaited {
 }
 
 /** A task as it is after the wait, and its JSON as it came. */
-interface Waited {
+interface WaitResult {
   json: string;
   task: Task;
 }
@@ -34,9 +34,9 @@ interface Waited {
  */
 export async function waitForTask(
   context: Context,
-  awaited: Awaited,
-  late: (waited: Waited) => void,
-): Promise<Waited> {
+  awaited: WaitTarget,
+  late: (waited: WaitResult) => void,
+): Promise<WaitResult> {
   const { client, out, io } = context;
   const { id, runNo, limitMs } = awaited;
   using spinner = new Spinner(io, out.style);
@@ -44,7 +44,7 @@ export async function waitForTask(
   const onward = `it goes on: svc ctl task wait ${id}${runNo === undefined ? "" : ` --run ${runNo}`}`;
   const bounds = { signal: io.signal, onward };
   const withinMs = Math.min(client.reconnectMs, limitMs);
-  const { value: before } = await resumed(
+  const { value: before } = await retryRead(
     () => client.call("GET /api/tasks/:id", { params: { id } }),
     { ...bounds, withinMs },
   );
@@ -53,12 +53,12 @@ export async function waitForTask(
     const left = Math.max(0, until - performance.now());
     const timeout_ms = Math.round(Math.min(left, io.errIsTerminal ? POLL_SHOWN_MS : POLL_MAX_MS));
     const query = { timeout_ms, ...(runNo === undefined ? {} : { run_no: runNo }) };
-    const { json, value: task } = await resumed(
+    const { json, value: task } = await retryRead(
       () => client.call("GET /api/tasks/:id/wait", { params: { id }, query }),
       { ...bounds, withinMs: Math.min(client.reconnectMs, left) },
     );
     spinner.show(`task ${task.status}`);
-    if (isOver(task, before, runNo)) return { json, task };
+    if (hasEnded(task, before, runNo)) return { json, task };
     if (performance.now() < until) continue;
     spinner.stop();
     late({ json, task });
@@ -67,7 +67,7 @@ export async function waitForTask(
   }
 }
 
-function isOver(task: Task, before: Task, runNo: number | undefined): boolean {
+function hasEnded(task: Task, before: Task, runNo: number | undefined): boolean {
   if (isEndedTask(task.status)) return true;
   if (runNo !== undefined) {
     return task.run_no > runNo || task.run_no === runNo && task.status === "scheduled";
@@ -77,7 +77,7 @@ function isOver(task: Task, before: Task, runNo: number | undefined): boolean {
 }
 
 /** The latest execution of a task, or null when it never ran. */
-export async function executionOf(
+export async function findExecution(
   { client, io }: Context,
   task: Task,
 ): Promise<{ json: string; value: Execution } | null> {
@@ -88,22 +88,22 @@ export async function executionOf(
     withinMs: client.reconnectMs,
     onward: `see: svc ctl execution get ${id}`,
   };
-  return await resumed(() => client.call("GET /api/executions/:id", { params: { id } }), bounds);
+  return await retryRead(() => client.call("GET /api/executions/:id", { params: { id } }), bounds);
 }
 
 /** Prints what a run answered, and nothing else (contract 8.10). */
 export function printResult({ out, io }: Context, { json, value }: { json: string; value: Execution }): void {
   if (out.format === "json") return out.line(json);
   if (out.format === "ids") return out.line(value.id);
-  if (value.result !== "") out.line(io.outIsTerminal ? visible(value.result) : value.result);
+  if (value.result !== "") out.line(io.outIsTerminal ? escapeControls(value.result) : value.result);
 }
 
-/** As judge(), for one run of a task; another may go on since (contract 8.9). */
-export async function judgeRun(context: Context, task: Task, runNo: number): Promise<void> {
-  const execution = await executionOf(context, task).catch(ignoreMissing);
+/** As throwUnlessCompleted(), for one run of a task; another may go on since (contract 8.9). */
+export async function throwUnlessRunDone(context: Context, task: Task, runNo: number): Promise<void> {
+  const execution = await findExecution(context, task).catch(ignoreMissing);
   const run = execution?.value;
   // A run that was cancelled before it began, and one that is forgotten, have no execution.
-  if (run === undefined || run.run_no !== runNo) return judge(task);
+  if (run === undefined || run.run_no !== runNo) return throwUnlessCompleted(task);
   if (run.status === "completed") return;
   const why = [run.failure, run.error].filter((words) => words !== "").join(": ");
   throw new Exit(EXIT.awaitedFailed, `run ${runNo} of task ${task.id} ${run.status}: ${why}`);
@@ -116,7 +116,7 @@ function ignoreMissing(error: unknown): null {
 }
 
 /** Throws Exit 8 unless the task, or the latest run of a schedule, completed; what its gate skipped is fine, too (contract 6.5, contract 15). */
-export function judge(task: Task): void {
+export function throwUnlessCompleted(task: Task): void {
   if (task.status === "completed") return;
   if (task.status === "scheduled") {
     if (task.last_status === "completed" || task.last_status === "") return;

@@ -1,8 +1,8 @@
 import { BUDGET_ACTIONS, BUDGET_PERIODS, BUDGET_UNITS } from "../../../src/domain/vocabulary.ts";
 import { type Column, field, idField, statusField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
-import { durationOf } from "../duration.ts";
-import { usage } from "../../terminal/exit.ts";
+import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
+import { parseDuration } from "../duration.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
 
 const COLUMNS: Column[] = [
@@ -84,7 +84,7 @@ export const budgetCommands: AnyCommand[] = [
       "budget create -n Ada --target worker:Ada --unit tokens --limit 2000000 --period 24h --action stop",
     ],
     async run({ client, out, options }) {
-      const body = { ...fieldsOf(options), limit: numberOf(options.limit) };
+      const body = { ...toFields(options), limit: parseNumber(options.limit) };
       const { json, value } = await client.call("POST /api/budgets", { body });
       out.object(json, value);
     },
@@ -98,7 +98,7 @@ export const budgetCommands: AnyCommand[] = [
     examples: ["budget update Month --limit 80"],
     async run({ client, out, args: [id = ""], options }) {
       const { limit, ...rest } = options;
-      const body = { ...fieldsOf(rest), ...(limit === undefined ? {} : { limit: numberOf(limit) }) };
+      const body = { ...toFields(rest), ...(limit === undefined ? {} : { limit: parseNumber(limit) }) };
       const { json, value } = await client.call("PUT /api/budgets/:id", { params: { id }, body });
       out.object(json, value);
     },
@@ -125,15 +125,15 @@ export const budgetCommands: AnyCommand[] = [
     },
     examples: ["budget lift Month --for 2h"],
     async run({ client, out, args: [id = ""], options }) {
-      const body = { for_ms: durationOf(options.for, "--for", 3_600_000) };
+      const body = { for_ms: parseDuration(options.for, "--for", 3_600_000) };
       const { json, value } = await client.call("POST /api/budgets/:id/lift", { params: { id }, body });
       out.object(json, value);
     },
   }),
 ];
 
-function numberOf(text: string): number {
+function parseNumber(text: string): number {
   const number = Number(text);
   if (text.trim() !== "" && Number.isFinite(number)) return number;
-  throw usage(`--limit: ${JSON.stringify(text)} is not a number`);
+  throw usageError(`--limit: ${JSON.stringify(text)} is not a number`);
 }

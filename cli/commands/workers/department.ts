@@ -1,5 +1,5 @@
 import { type Column, field, idField, type Row, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, fieldsOf, type OptionSpec } from "../command.ts";
+import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
 
 // The tree is drawn by indenting names; a pipe gets the parent's id instead.
 const COLUMNS: Column[] = [
@@ -17,7 +17,7 @@ const COLUMNS: Column[] = [
 
 const PARENT = {
   flags: "--parent <id|name>",
-  offers: "department_name",
+  completion: "department_name",
   about: "the department above it",
   type: "text",
 } as const satisfies OptionSpec;
@@ -36,7 +36,7 @@ export const departmentCommands: AnyCommand[] = [
     examples: ["department list", "department list --json"],
     async run({ client, out }) {
       const { json, value } = await client.call("GET /api/departments");
-      await out.list(json, flat(value, 0), COLUMNS);
+      await out.list(json, flatten(value, 0), COLUMNS);
     },
   }),
   command({
@@ -62,7 +62,7 @@ export const departmentCommands: AnyCommand[] = [
     },
     examples: ["department create --name Research", "department create --name Market --parent Research"],
     async run({ client, out, options }) {
-      const { json, value } = await client.call("POST /api/departments", { body: fieldsOf(options) });
+      const { json, value } = await client.call("POST /api/departments", { body: toFields(options) });
       out.object(json, value);
     },
   }),
@@ -72,12 +72,12 @@ export const departmentCommands: AnyCommand[] = [
     args: [WHO],
     options: {
       name: { flags: "-n, --name <name>", about: "another name", type: "text" },
-      parentId: { ...PARENT, about: "move it below this one; empty moves it to the top", mayBeEmpty: true },
+      parentId: { ...PARENT, about: "move it below this one; empty moves it to the top", allowEmpty: true },
       sortOrder: SORT_ORDER,
     },
     examples: ["department update Market --parent Sales", "department update Market --parent ''"],
     async run({ client, out, args: [id_or_name = ""], options }) {
-      const parts = { params: { id_or_name }, body: fieldsOf(options) };
+      const parts = { params: { id_or_name }, body: toFields(options) };
       const { json, value } = await client.call("PUT /api/departments/:id_or_name", parts);
       out.object(json, value);
     },
@@ -104,6 +104,6 @@ interface Tree {
   children: Tree[];
 }
 
-function flat(trees: readonly Tree[], depth: number): Row[] {
-  return trees.flatMap(({ children, ...row }) => [{ ...row, depth }, ...flat(children, depth + 1)]);
+function flatten(trees: readonly Tree[], depth: number): Row[] {
+  return trees.flatMap(({ children, ...row }) => [{ ...row, depth }, ...flatten(children, depth + 1)]);
 }

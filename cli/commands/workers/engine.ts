@@ -13,7 +13,7 @@ export const engineCommands: AnyCommand[] = [
       field("usable"),
       field("default"),
       field("version"),
-      { name: "windows", value: (row) => row.windows, show: (row) => windowsText(row) },
+      { name: "windows", value: (row) => row.windows, show: (row) => formatWindows(row) },
       timeField("limited_until"),
       field("detail"),
     ],
@@ -45,7 +45,7 @@ export const engineCommands: AnyCommand[] = [
   }),
 ];
 
-function windowsText(row: Row): string {
+function formatWindows(row: Row): string {
   const windows = row.windows as { name: string; utilization: number }[];
   return windows.map(({ name, utilization }) => `${name} ${Math.round(utilization * 100)} %`).join(", ");
 }

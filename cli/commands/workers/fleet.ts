@@ -1,11 +1,11 @@
 import { load } from "../../../src/base/load.ts";
 import type { Api } from "../../../src/http/app.ts";
 import { type AnyCommand, command, type Context, type OptionSpec } from "../command.ts";
-import { EXIT, Exit, usage } from "../../terminal/exit.ts";
-import { readInput } from "../../terminal/input_text.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import { readInputFile } from "../../terminal/input_text.ts";
 import type { Io } from "../../terminal/io.ts";
 import { confirm } from "../../terminal/prompt.ts";
-import { visible } from "../../terminal/visible.ts";
+import { escapeControls } from "../../terminal/visible.ts";
 
 // What the server takes (contract 16).
 const FLEET_MAX_BYTES = 16 * 1024 * 1024;
@@ -37,9 +37,9 @@ export const exportCommand: AnyCommand = command({
   async run({ client, out, io }) {
     const { json, value } = await client.call("GET /api/fleet");
     if (out.format === "json") return out.line(json);
-    const { yamlText } = await yaml();
+    const { yamlText } = await loadYaml();
     const text = yamlText(value);
-    out.raw(io.outIsTerminal ? visible(text) : text);
+    out.raw(io.outIsTerminal ? escapeControls(text) : text);
   },
 });
 
@@ -73,11 +73,11 @@ export const applyCommand: AnyCommand = command({
       throw new Exit(EXIT.conflict, "the plan is another one now; look at it again with --dry-run");
     }
     if (options.dryRun) {
-      show(context as unknown as Context, planned.json, planned.value);
+      printPlan(context as unknown as Context, planned.json, planned.value);
       context.note(`plan ${planned.value.hash}`);
-      return judge(planned.value);
+      return throwOnConflicts(planned.value);
     }
-    judge(planned.value);
+    throwOnConflicts(planned.value);
     const gone = planned.value.changes.filter(({ action }) => action === "delete");
     if (gone.length > 0 && !options.force && io.inIsTerminal) {
       const names = gone.map(({ kind, name }) => `${kind} ${name}`).join(", ");
@@ -88,7 +88,7 @@ export const applyCommand: AnyCommand = command({
     const { json, value } = await client.call("POST /api/fleet/apply", {
       body: { ...input, plan: planned.value.hash },
     });
-    show(context as unknown as Context, json, value);
+    printPlan(context as unknown as Context, json, value);
   },
 });
 
@@ -102,52 +102,54 @@ export const diffCommand: AnyCommand = command({
     const { json, value } = await context.client.call("POST /api/fleet/plan", {
       body: { fleet, prune: true, adopt: true },
     });
-    judge(value);
+    throwOnConflicts(value);
     // Contents are compared, whoever manages them.
     const changes = value.changes.filter(({ action }) => action !== "adopt");
-    show(context as unknown as Context, json, { ...value, changes });
+    printPlan(context as unknown as Context, json, { ...value, changes });
     if (changes.length > 0) throw new Exit(EXIT.awaitedFailed, "");
   },
 });
 
 async function readFleet(io: Io, file: string): Promise<Record<string, unknown>> {
-  const text = await readInput(io, file, { flag: "--file", maxBytes: FLEET_MAX_BYTES });
-  const { parseYaml } = await yaml();
+  const text = await readInputFile(io, file, { flag: "--file", maxBytes: FLEET_MAX_BYTES });
+  const { parseYaml } = await loadYaml();
   let value: unknown;
   try {
     value = parseYaml(text).document.toJS({ maxAliasCount: ALIASES_MAX });
   } catch (error) {
-    throw usage(`${file}:${error instanceof Error ? error.message : String(error)}`);
+    throw usageError(`${file}:${error instanceof Error ? error.message : String(error)}`);
   }
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    throw usage(`${file}: must hold departments, workers or memory`);
+    throw usageError(`${file}: must hold departments, workers or memory`);
   }
   return value as Record<string, unknown>;
 }
 
 // The library is loaded by these commands only.
-function yaml() {
+function loadYaml() {
   return load<typeof import("../../../src/config/yaml.ts")>("../../../src/config/yaml.ts", import.meta.url);
 }
 
 // What agents wrote stands in it, such as the memory of every conversation.
-function show({ out, io }: Context, json: string, { changes }: FleetPlan): void {
+function printPlan({ out, io }: Context, json: string, { changes }: FleetPlan): void {
   if (out.format === "json") return out.line(json);
-  const line = (text: string) => out.line(io.outIsTerminal ? visible(text) : text);
+  const line = (text: string) => out.line(io.outIsTerminal ? escapeControls(text) : text);
   for (const { action, kind, name, fields } of changes) {
     const sign = SIGNS[action];
     line(`${sign} ${kind} ${name}${action === "adopt" ? " (managed by this fleet from now on)" : ""}`);
     if (action !== "update") continue;
-    for (const field of fields) line(`    ${field.name}: ${cut(field.before)} -> ${cut(field.after)}`);
+    for (const field of fields) {
+      line(`    ${field.name}: ${formatValue(field.before)} -> ${formatValue(field.after)}`);
+    }
   }
 }
 
-function cut(value: unknown): string {
+function formatValue(value: unknown): string {
   const text = JSON.stringify(value);
   return text.length > VALUE_SHOWN_MAX ? `${text.slice(0, VALUE_SHOWN_MAX - 1)}…` : text;
 }
 
-function judge({ conflicts }: FleetPlan): void {
+function throwOnConflicts({ conflicts }: FleetPlan): void {
   if (conflicts.length === 0) return;
   const words = conflicts.map(({ kind, name, detail }) => `${kind} ${name}: ${detail}`).join("\n  ");
   throw new Exit(EXIT.conflict, `nothing was changed:\n  ${words}`);

@@ -4,14 +4,14 @@ import { type AnyCommand, command, type OptionSpec } from "../command.ts";
 
 const SCOPE = {
   flags: "--scope <scope>",
-  offers: "memory_scope",
+  completion: "memory_scope",
   about: "global, or a session key such as local:<session id>",
   type: "text",
   required: true,
 } as const satisfies OptionSpec;
 const KEY = {
   flags: "--key <key>",
-  offers: "memory_key",
+  completion: "memory_key",
   about: "the entry",
   type: "text",
   required: true,
@@ -25,7 +25,7 @@ export const memoryCommands: AnyCommand[] = [
     about: "Show an entry, or all entries of a scope",
     options: {
       scope: SCOPE,
-      key: { flags: "--key <key>", offers: "memory_key", about: "only this entry", type: "text" },
+      key: { flags: "--key <key>", completion: "memory_key", about: "only this entry", type: "text" },
     },
     examples: ["memory get --scope global", "memory get --scope global --key tone"],
     async run({ client, out, options: { scope, key } }) {
@@ -50,7 +50,7 @@ export const memoryCommands: AnyCommand[] = [
         about: "what to remember",
         type: "text",
         required: true,
-        mayBeEmpty: true,
+        allowEmpty: true,
       },
     },
     examples: ["memory save --scope global --key tone --value 'friendly, short'"],

@@ -1,7 +1,7 @@
 import { type Column, field, idField, statusField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, fieldsOf } from "../command.ts";
+import { type AnyCommand, command, toFields } from "../command.ts";
 import { listCommand, pageOptions } from "../list.ts";
-import { keepToken } from "../../client/token_file.ts";
+import { saveToken } from "../../client/token_file.ts";
 
 const COLUMNS: Column[] = [
   idField(),
@@ -41,8 +41,8 @@ export const runnerCommands: AnyCommand[] = [
     },
     examples: ["runner add mac1 --labels macos,gpu", "runner add mac2 --token-file mac2.token"],
     async run({ client, out, io, args: [name = ""], options: { tokenFile, ...rest } }) {
-      const add = () => client.call("POST /api/runners", { body: { name, ...fieldsOf(rest) } });
-      const { json, value } = await keepToken(io, tokenFile, add);
+      const add = () => client.call("POST /api/runners", { body: { name, ...toFields(rest) } });
+      const { json, value } = await saveToken(io, tokenFile, add);
       out.object(json, value);
     },
   }),

@@ -1,13 +1,13 @@
 import { resolve } from "node:path";
-import { type AnyCommand, command, type Context, fieldsOf, type OptionSpec } from "../command.ts";
+import { type AnyCommand, command, type Context, type OptionSpec, toFields } from "../command.ts";
 import { field, idField, statusField, timeField } from "../../terminal/column.ts";
 import { ServiceError } from "../../../src/domain/error.ts";
 import { nameKey } from "../../../src/domain/name.ts";
-import { EXIT, Exit, usage } from "../../terminal/exit.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { listCommand, pageOptions } from "../list.ts";
-import { CHECK, checkOf } from "../work/schedule_settings.ts";
+import { buildCheck, CHECK } from "../work/schedule_settings.ts";
 import { confirm } from "../../terminal/prompt.ts";
-import { visible } from "../../terminal/visible.ts";
+import { escapeControls } from "../../terminal/visible.ts";
 
 const COLUMNS = [
   idField(),
@@ -19,31 +19,31 @@ const COLUMNS = [
 ];
 
 const ATTRIBUTES = {
-  description: { flags: "--description <text>", about: "what it is for", type: "text", mayBeEmpty: true },
+  description: { flags: "--description <text>", about: "what it is for", type: "text", allowEmpty: true },
   constraints: {
     flags: "--constraints <text>",
     about: "what it must not do",
     type: "text",
-    mayBeEmpty: true,
+    allowEmpty: true,
   },
   memory: {
     flags: "--memory <text>",
     about: "instructions that it always gets",
     type: "text",
-    mayBeEmpty: true,
+    allowEmpty: true,
   },
   scopes: {
     flags: "--scopes <scopes>",
-    offers: "scope",
+    completion: "scope",
     about: "what its token may do, comma-separated, such as read:workers",
     type: "words",
-    mayBeEmpty: true,
+    allowEmpty: true,
   },
   runsOn: {
     flags: "--runs-on <labels>",
     about: "labels of the runners that run it, comma-separated; empty for the service's own machine",
     type: "words",
-    mayBeEmpty: true,
+    allowEmpty: true,
   },
   engineArgs: {
     flags: "--engine-args <engine=args>",
@@ -62,14 +62,20 @@ export const workerCommands: AnyCommand[] = [
     options: {
       department: {
         flags: "--department <ids|names>",
-        offers: "department_name",
+        completion: "department_name",
         about: "only workers of one of these departments",
         type: "text",
-        several: true,
+        multiple: true,
       },
       recursive: { flags: "--no-recursive", about: "not those of child departments", type: "flag" },
       name: { flags: "--name <text>", about: "part of the name, case-insensitive", type: "text" },
-      id: { flags: "--id <id>", offers: "worker", ref: "worker", about: "exactly this worker", type: "text" },
+      id: {
+        flags: "--id <id>",
+        completion: "worker",
+        ref: "worker",
+        about: "exactly this worker",
+        type: "text",
+      },
       ...pageOptions(200),
     },
     examples: [
@@ -116,17 +122,17 @@ export const workerCommands: AnyCommand[] = [
       workDir: { flags: "--work-dir <path>", about: "where it works; made when missing", type: "text" },
       engine: {
         flags: "--engine <name>",
-        offers: "engine",
+        completion: "engine",
         about: "which engine runs it; empty for the server's default",
         type: "text",
-        mayBeEmpty: true,
+        allowEmpty: true,
       },
       departments: {
         flags: "--department <ids|names>",
-        offers: "department_name",
+        completion: "department_name",
         about: "departments, comma-separated",
         type: "words",
-        mayBeEmpty: true,
+        allowEmpty: true,
       },
       yes: { flags: "--yes", about: "do not ask when another worker has the name", type: "flag" },
     },
@@ -139,11 +145,11 @@ export const workerCommands: AnyCommand[] = [
       const { workDir, engineArgs, yes, verify, verifyTimeout, verifyAttempts, ...fields } = options;
       await checkNamesake(context as unknown as Context, fields.name, yes ?? false);
       const body = {
-        ...fieldsOf(fields),
+        ...toFields(fields),
         // The server has another current directory than the caller.
         ...(workDir === undefined ? {} : { work_dir: resolve(io.cwd, workDir) }),
-        ...argumentsOf(engineArgs),
-        ...checkOf({ verify, verifyTimeout, verifyAttempts }),
+        ...parseEngineArgs(engineArgs),
+        ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
       };
       const { json, value, headers } = await client.call("POST /api/workers", { body });
       out.object(json, value);
@@ -160,17 +166,17 @@ export const workerCommands: AnyCommand[] = [
       ...ATTRIBUTES,
       engine: {
         flags: "--engine <name>",
-        offers: "engine",
+        completion: "engine",
         about: "another engine; empty leaves it",
         type: "text",
-        mayBeEmpty: true,
+        allowEmpty: true,
       },
       departments: {
         flags: "--department <ids|names>",
-        offers: "department_name",
+        completion: "department_name",
         about: "replaces all its departments; empty takes it out of all",
         type: "words",
-        mayBeEmpty: true,
+        allowEmpty: true,
       },
     },
     examples: [
@@ -180,11 +186,11 @@ export const workerCommands: AnyCommand[] = [
     async run({ client, out, args: [id = ""], options, note }) {
       const { engine, engineArgs, verify, verifyTimeout, verifyAttempts, ...fields } = options;
       const body = {
-        ...fieldsOf(fields),
+        ...toFields(fields),
         // Empty keeps the engine (interface 4.2, worker update).
         ...(engine ? { engine } : {}),
-        ...argumentsOf(engineArgs),
-        ...checkOf({ verify, verifyTimeout, verifyAttempts }),
+        ...parseEngineArgs(engineArgs),
+        ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
       };
       const { json, value, headers } = await client.call("PUT /api/workers/:id", { params: { id }, body });
       out.object(json, value);
@@ -242,10 +248,12 @@ export const workerCommands: AnyCommand[] = [
       const { yes, ...fields } = options;
       if (fields.deleteWorkDir && !yes && io.inIsTerminal && io.errIsTerminal) {
         const { name, work_dir } = (await client.call("GET /api/workers/:id", { params: { id } })).value;
-        const question = `Delete ${visible(name)} and ${visible(work_dir)} with everything in it?`;
+        const question = `Delete ${escapeControls(name)} and ${
+          escapeControls(work_dir)
+        } with everything in it?`;
         if (!await confirm(io, question)) throw new Exit(EXIT.declined, "nothing was deleted");
       }
-      const query = fieldsOf(fields);
+      const query = toFields(fields);
       const { json, value } = await client.call("DELETE /api/workers/:id", { params: { id }, query });
       out.object(json, value, id);
     },
@@ -264,8 +272,8 @@ async function checkNamesake({ client, io, note }: Context, name: string, yes: b
     });
   const namesake = value.find((worker) => nameKey(worker.name) === nameKey(name));
   if (namesake === undefined) return;
-  const words = `another worker is called ${visible(namesake.name)} (${namesake.id}), so @${
-    visible(name)
+  const words = `another worker is called ${escapeControls(namesake.name)} (${namesake.id}), so @${
+    escapeControls(name)
   } will reach neither`;
   if (yes || !(io.inIsTerminal && io.errIsTerminal)) return note(`svc: warning: ${words}`);
   if (!await confirm(io, `${words.charAt(0).toUpperCase()}${words.slice(1)}. Make it?`)) {
@@ -285,11 +293,11 @@ async function setPaused({ client, out, args: [id = ""] }: Context, paused: bool
 }
 
 /** `--engine-args claude=--fast` as the field of a request. Throws a usage error for any other form. */
-function argumentsOf(given: string[] | undefined): { engine_args?: Record<string, string> } {
+function parseEngineArgs(given: string[] | undefined): { engine_args?: Record<string, string> } {
   if (given === undefined) return {};
   const pairs = given.map((one) => {
     const at = one.indexOf("=");
-    if (at < 1) throw usage(`--engine-args: ${JSON.stringify(one)} has to look like <engine>=<args>`);
+    if (at < 1) throw usageError(`--engine-args: ${JSON.stringify(one)} has to look like <engine>=<args>`);
     return [one.slice(0, at), one.slice(at + 1)];
   });
   return { engine_args: Object.fromEntries(pairs) };
