@@ -1,13 +1,19 @@
 import { resolve } from "node:path";
 import { usageError } from "../terminal/exit.ts";
 
-/** What was made, as the service answered it. */
+/** `--token-file` of commands that create a token. */
+export const TOKEN_FILE = {
+  flags: "--token-file <path>",
+  about: "write the token to this new file, readable only by you, instead of showing it",
+  type: "text",
+} as const;
+
 interface CreateResult<T> {
   json: string;
   value: T;
 }
 
-// More than any token has: a disk that becomes full meanwhile has room for it.
+// Larger than any token: reserves disk space for it.
 const TOKEN_ROOM_BYTES = 4_096;
 const SPACE = 0x20;
 
@@ -18,8 +24,8 @@ async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
 }
 
 /**
- * Lets `make` make something with a token. With a path the token goes into this new file, which only its owner may read, and is not in
- * the answer. The file and room in it are there before the token is: one that could not be written would be lost. Throws a usage error when it cannot be made.
+ * Calls `make`, which creates a token. With a path, writes the token to that new file instead of the result. The file
+ * exists and has room before the token does, so that no token is lost. Throws a usage error if it cannot be created.
  */
 export async function saveToken<T extends { token: string }>(
   { cwd }: { cwd: string },
@@ -32,8 +38,8 @@ export async function saveToken<T extends { token: string }>(
     (error) => {
       throw usageError(
         error instanceof Deno.errors.AlreadyExists
-          ? `--token-file: ${path} is there already; name a new file`
-          : `--token-file: cannot write ${path}; name a new file in a directory that is there and yours`,
+          ? `--token-file: ${path} already exists. Specify a new file.`
+          : `--token-file: cannot write ${path}. Specify a new file in a directory that you can write to.`,
       );
     },
   );
@@ -41,7 +47,7 @@ export async function saveToken<T extends { token: string }>(
     await writeAll(file, new Uint8Array(TOKEN_ROOM_BYTES).fill(SPACE));
   } catch {
     await Deno.remove(path);
-    throw usageError(`--token-file: cannot write ${path}; is the disk full?`);
+    throw usageError(`--token-file: cannot write ${path}. The disk may be full.`);
   }
   let made: CreateResult<T>;
   try {

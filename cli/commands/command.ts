@@ -7,26 +7,43 @@ import { parseTime } from "./time.ts";
 
 /** One flag of a command. */
 export interface OptionSpec {
-  /** commander's form: `-n, --name <name>`, `--no-recursive`. */
+  /** The form that commander reads: `-n, --name <name>`, `--no-recursive`. */
   flags: string;
   about: string;
-  /** text, whole number, time, switch, a text that may be repeated, or words separated by commas. */
+  /** `list` is a text that may be repeated; `words` are separated by commas. */
   type: "text" | "int" | "time" | "flag" | "list" | "words";
   choices?: readonly string[];
   required?: boolean;
-  /** A flag that takes its place, such as `--batch`: beside that one it is neither needed nor taken, and `run` has to look at that one first. */
+  /** Another flag, such as `--batch`, with which this one is neither required nor allowed. */
   unless?: string;
-  /** Values separated by commas, which may also be given by repeating the flag, sent as they are. */
+  /** Values separated by commas or given by repeating the flag, sent as they are. */
   multiple?: boolean;
-  /** Whether "" means something here (clears a field); elsewhere it is refused. */
+  /** Whether "" is valid, to clear a field. */
   allowEmpty?: boolean;
-  /** What completion offers for it: a kind of cli/offers.ts, such as `worker` for ids and `worker_name` for names. */
+  /** Where completion finds values: a key of `SOURCES` in completion_values.ts. */
   completion?: string;
-  /** Takes the id of such a thing, its name, or an ending of its id; `run` gets the id (contract 8.11). */
+  /** The kind of thing whose ID, name or ID ending this takes. `run` gets the ID (contract 8.11). */
   ref?: RefKind;
-  /** Said in the help. */
+  /** Shown in the help only. */
   default?: string | number;
 }
+
+type OptionDetails = Partial<Omit<OptionSpec, "flags" | "about" | "type">>;
+
+function buildOption<const T extends OptionSpec["type"]>(type: T) {
+  return <const D extends OptionDetails = Record<never, never>>(flags: string, about: string, details?: D) =>
+    ({ flags, about, type, ...details }) as { flags: string; about: string; type: T } & D;
+}
+
+/** Declares the flags of a command, by type: `option.int("--page <n>", "page number")`. */
+export const option = {
+  text: buildOption("text"),
+  int: buildOption("int"),
+  time: buildOption("time"),
+  flag: buildOption("flag"),
+  list: buildOption("list"),
+  words: buildOption("words"),
+};
 
 type Value<S extends OptionSpec> = S["type"] extends "int" | "time" ? number
   : S["type"] extends "flag" ? boolean
@@ -40,20 +57,25 @@ export type Values<O extends Record<string, OptionSpec>> = {
   [K in keyof O]: O[K]["required"] extends true ? Value<O[K]> : Value<O[K]> | undefined;
 };
 
-/** What a running command works with. */
-export interface Context<O extends Record<string, OptionSpec> = Record<string, OptionSpec>> {
+/** A running command without its options. */
+export interface BaseContext {
   io: Io;
   client: Client;
   out: Output;
   /** Positional arguments, in order. */
   args: string[];
-  options: Values<O>;
   /** The value of --config. */
   configFlag: string | undefined;
-  /** Says something on stderr. */
+  /** Prints a line on stderr. */
   note: (text: string) => void;
-  /** Names on stderr what was made, before it is waited for: `accepted <id>`, with --json a line of JSON (contract 8.6). */
+  /** Prints the ID of a new thing on stderr before a wait: `accepted <id>`, with --json as JSON (contract 8.6). */
   reportId: (what: "accepted" | "session", id: string, more?: string) => void;
+}
+
+/** A running command. */
+export interface Context<O extends Record<string, OptionSpec> = Record<string, OptionSpec>>
+  extends BaseContext {
+  options: Values<O>;
 }
 
 /** A command: data, and one function that runs it. */
@@ -62,14 +84,14 @@ interface CommandSpec<O extends Record<string, OptionSpec> = Record<string, Opti
   about: string;
   /** Names of positional arguments, all required unless in brackets. */
   args?: string[];
-  /** Of which kind the things are that arguments name; `run` gets their ids (contract 8.11). */
+  /** The kind of thing that an argument names. `run` gets its ID (contract 8.11). */
   refs?: Record<string, RefKind>;
   options: O;
   examples: string[];
   run: (context: Context<O>) => Promise<void>;
 }
 
-/** Declares a command; only here so that `run` knows the types of its options. */
+/** Declares a command. The call gives `run` the types of its options. */
 export function command<const O extends Record<string, OptionSpec>>(spec: CommandSpec<O>): AnyCommand {
   return spec as unknown as AnyCommand;
 }
@@ -80,12 +102,12 @@ type SnakeCase<Name> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : "";
 
-/** The fields of a request that options are sent as. */
+/** The fields of a request that has these options. */
 type Fields<O> =
   & { [K in keyof O as undefined extends O[K] ? never : SnakeCase<K>]: O[K] }
   & { [K in keyof O as undefined extends O[K] ? SnakeCase<K> : never]?: Exclude<O[K], undefined> };
 
-/** Options as the fields of a query or a body that have their names: `pageSize` is `page_size`. Absent ones are left out. */
+/** Converts options to the fields of a request: `pageSize` to `page_size`. Drops absent ones. */
 export function toFields<O extends object>(options: O): Fields<O> {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
@@ -93,30 +115,18 @@ export function toFields<O extends object>(options: O): Fields<O> {
   ) as Fields<O>;
 }
 
-/** Flags of every command, which count wherever they stand. */
+/** Flags of every command. They may stand anywhere on the command line. */
 export const SHARED_OPTIONS = {
-  config: {
-    flags: "-c, --config <path>",
-    about: "configuration of the service",
-    type: "text",
-    default: "config.yaml",
-  },
-  ca: {
-    flags: "--ca <file>",
-    about: "certificates to trust beside the system's, for a service behind https",
-    type: "text",
-  },
-  reconnect: {
-    flags: "--reconnect <duration>",
-    about: "how long to try again when the connection is lost in between",
-    type: "text",
+  config: option.text("-c, --config <path>", "configuration file of the service", { default: "config.yaml" }),
+  ca: option.text("--ca <file>", "PEM file of extra certificates to trust for an https service"),
+  reconnect: option.text("--reconnect <duration>", "keep retrying a lost connection for this long", {
     default: "60s",
-  },
-  json: { flags: "--json", about: "print the server's JSON", type: "flag" },
-  quiet: { flags: "-q, --quiet", about: "print ids only", type: "flag" },
-} as const satisfies Record<string, OptionSpec>;
+  }),
+  json: option.flag("--json", "print the server's JSON"),
+  quiet: option.flag("-q, --quiet", "print only IDs"),
+} satisfies Record<string, OptionSpec>;
 
-/** Checks what the parser took as text and gives every flag its type. Throws a usage error naming the flag. */
+/** Converts flag values from text to their types. Throws a usage error naming the flag. */
 export function parseValues(
   spec: AnyCommand,
   given: Record<string, unknown>,
@@ -127,9 +137,9 @@ export function parseValues(
     const value = findGivenValue(given, flag);
     const { unless } = option;
     const replaced = unless !== undefined && findGivenValue(given, unless) !== undefined;
-    if (replaced && value !== undefined) throw usageError(`${flag} does not go with ${unless}`);
+    if (replaced && value !== undefined) throw usageError(`${flag} cannot be used with ${unless}`);
     if (value === undefined) {
-      if (option.required && !replaced) throw usageError(`${flag} is needed`);
+      if (option.required && !replaced) throw usageError(`${flag} is required`);
       continue;
     }
     values[name] = parseValue(option, flag, value);
@@ -137,7 +147,7 @@ export function parseValues(
   return values as Values<Record<string, OptionSpec>>;
 }
 
-// The parser names values after their flags; a flag that switches something off (`--no-recursive`) counts when it is given.
+// commander stores `--no-recursive` as `recursive: false`.
 function findGivenValue(given: Record<string, unknown>, flag: string): unknown {
   const [, no = "", name = ""] = /^--(no-)?(.*)$/.exec(flag) ?? [];
   const value = given[name.replace(/-(\w)/g, (_match, letter: string) => letter.toUpperCase())];
@@ -162,12 +172,12 @@ function parseValue(option: OptionSpec, flag: string, value: unknown): unknown {
   return Number(text);
 }
 
-/** `--page-size` of `--page-size <n>`. */
+/** Returns the long form of a flag, such as `--page-size`. */
 export function longFlag(option: OptionSpec): string {
   return /--[a-z-]+/.exec(option.flags)?.[0] ?? option.flags;
 }
 
-/** The flag that a field of a request came from, such as `--department` of `departments.0`; null when there is none. */
+/** Returns the flag that set a field of a request, such as `--department` for `departments.0`, or null. */
 export function findFlag(field: string, spec: AnyCommand): string | null {
   const [name = ""] = field.split(".");
   const option = spec.options[name.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase())];

@@ -1,43 +1,47 @@
 import type { Style } from "./style.ts";
 
-/** What a row is: any JSON object of the API. */
+/** A JSON object of the API. */
 export type Row = Record<string, unknown>;
 
 /** A column of a list. */
 export interface Column {
   name: string;
-  /** What stands in a pipe, and on a terminal when `show` is absent. */
+  /** The cell in a pipe, and on a terminal without `show`. */
   value: (row: Row) => unknown;
-  /** What a person sees, without colours. */
+  /** The cell on a terminal, without colors. */
   show?: (row: Row) => string;
-  /** Colours what a person sees. */
+  /** Colors the cell on a terminal. */
   paint?: (text: string, row: Row, style: Style) => string;
-  /** Ids are shown by their endings; what is `fixed` is cut last when the terminal is narrow. */
+  /** An `id` is shortened to its ending. A `fixed` column is cut last on a narrow terminal. */
   kind?: "id" | "fixed";
 }
 
-/** A column that shows a field as it is. */
+/** Builds columns from names of fields: `id` and `*_id` are IDs, `*_at` and `*_until` times, `status` is colored. */
+export function toColumns(...columns: (string | Column)[]): Column[] {
+  return columns.map((column) => {
+    if (typeof column !== "string") return column;
+    if (/^id$|_id$|^session_key$/.test(column)) return idField(column);
+    if (/_at$|_until$/.test(column)) return timeField(column);
+    return column === "status" ? statusField() : field(column);
+  });
+}
+
+/** Builds a column that shows a field unchanged. */
 export function field(name: string): Column {
   return { name, value: (row) => row[name] };
 }
 
-/** A column of an id: whole in a pipe, its ending for people. */
-export function idField(name = "id"): Column {
+/** Builds a column of an ID: whole in a pipe, its ending on a terminal. */
+export function idField(name: string): Column {
   return { name, value: (row) => row[name], kind: "id" };
 }
 
-/** A column of a time: Unix ms in a pipe, "3m ago" for people. */
+/** Builds a column of a time: Unix ms in a pipe, "3m ago" on a terminal. */
 export function timeField(name: string): Column {
-  return {
-    name,
-    value: (row) => row[name],
-    show: (row) => formatRelativeTime(row[name] as number | null),
-    paint: (text, _row, style) => style.dim(text),
-    kind: "fixed",
-  };
+  return { ...clockField(name), show: (row) => formatRelativeTime(row[name] as number | null) };
 }
 
-/** A column of a time where the exact one matters: to the millisecond for people, too. */
+/** Builds a column of a time to the millisecond. */
 export function clockField(name: string): Column {
   return {
     name,
@@ -48,7 +52,7 @@ export function clockField(name: string): Column {
   };
 }
 
-/** A column of a status, coloured by what it means. */
+/** Builds a column of a status, colored by its meaning. */
 export function statusField(name = "status"): Column {
   return {
     name,
@@ -81,13 +85,13 @@ const STATUS_STYLE: Record<string, keyof Style> = {
   fail: "red",
 };
 
-/** `text` in the colour of a status. */
+/** Colors a text by a status. */
 export function paintStatus(text: string, status: string, style: Style): string {
   const name = STATUS_STYLE[status];
   return name === undefined ? text : style[name](text);
 }
 
-/** A value in words: lists by commas, departments and the like by name, other objects as JSON. */
+/** Formats a value: lists with commas, objects by name or as JSON. */
 export function formatText(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (Array.isArray(value)) {
@@ -101,7 +105,7 @@ export function formatText(value: unknown): string {
 
 const UNITS: [string, number][] = [["d", 86_400], ["h", 3_600], ["m", 60], ["s", 1]];
 
-/** "3m ago", "in 2h", or "-" for no time. */
+/** Formats a time as "3m ago" or "in 2h", and no time as "-". */
 export function formatRelativeTime(at: number | null | undefined, now = Date.now()): string {
   if (at === null || at === undefined) return "-";
   const seconds = Math.round(Math.abs(now - at) / 1000);
@@ -111,7 +115,7 @@ export function formatRelativeTime(at: number | null | undefined, now = Date.now
   return at > now ? `in ${words}` : `${words} ago`;
 }
 
-/** A time on this machine's clock, such as `2026-11-21 14:20:00`. */
+/** Formats a local time, such as `2026-11-21 14:20:00`. */
 export function formatLocalTime(at: number): string {
   const date = new Date(at);
   const pad = (part: number) => String(part).padStart(2, "0");

@@ -1,63 +1,44 @@
 import { usageError } from "./exit.ts";
+import { openStdin } from "./input_text.ts";
 import type { Io } from "./io.ts";
 import { escapeControls } from "./visible.ts";
 
-// Without a terminal there may be no one to answer: a script must not hang (contract 6).
+// A script must not hang on a question (contract 6).
 const PIPE_WAIT_MS = 5_000;
 
 /**
- * Asks on stderr and reads one line. `y` or `yes` is yes, anything else no. Without a terminal the line has to be there
- * within five seconds, or it is a usage error and nothing is done (contract 6).
+ * Asks on stderr and reads one line. Only `y` and `yes` confirm. Without a terminal, throws a usage error unless stdin
+ * has the line within five seconds (contract 6).
  */
-export async function confirm(io: Io, question: string): Promise<boolean> {
-  // It names things, and names may come from anybody.
+export async function confirm(io: Io, question: string, force = "--force"): Promise<boolean> {
+  // The question has names that users chose.
   io.err(`${escapeControls(question)} [y/N] `);
   const line = await parseBashLine(io);
   if (!io.inIsTerminal) io.err("\n");
   if (line === null) {
     throw usageError(
-      "there is no terminal to ask on and no answer on stdin; use --force to go on without asking",
+      `cannot ask without a terminal and without an answer on stdin. Use ${force} to skip the question.`,
     );
   }
   return /^y(es)?$/i.test(line.trim());
 }
 
-/** All of stdin as text, for the flag or argument `named`. Throws a usage error when it is longer than `max` bytes or not UTF-8. */
-export async function readText(io: Io, max: number, named: string, instead = ""): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of openStdin(io)) {
-    chunks.push(chunk);
-    size += chunk.length;
-    if (size > max) {
-      throw usageError(`${named}: the text is longer than ${max} bytes${instead}`);
-    }
-  }
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(
-      await new Blob(chunks as BlobPart[]).arrayBuffer(),
-    );
-  } catch {
-    throw usageError(`${named}: the text is not valid UTF-8${instead}`);
-  }
-}
-
 const END_OF_INPUT = "\u0004";
 const ERASE = ["\b", "\u007f"];
 
-/** Reads lines that are not shown while they are typed. Needs a terminal on stdin; Ctrl-C aborts the io's signal and ends it. */
+/** Reads hidden lines from a terminal. Ctrl-C ends a read. */
 export class SecretPrompt {
   readonly #io: Io;
   readonly #decoder = new TextDecoder();
-  /** Typed ahead. */
+  /** Characters typed before the next question. */
   #pending: string[] = [];
 
   constructor(io: Io, otherwise = "--stdin") {
-    if (!io.inIsTerminal) throw usageError(`there is no terminal to ask on; use ${otherwise}`);
+    if (!io.inIsTerminal) throw usageError(`cannot ask without a terminal. Use ${otherwise}.`);
     this.#io = io;
   }
 
-  /** Asks on stderr and answers the line. */
+  /** Asks on stderr and returns the line. */
   async ask(question: string): Promise<string> {
     this.#io.err(`${question}: `);
     this.#io.hideInput(true);
@@ -97,13 +78,13 @@ export class SecretPrompt {
   }
 }
 
-/** Every line of stdin, without their ends. For secrets that a script hands over. */
+/** Reads all lines of stdin. For secrets from scripts. */
 export async function readLines(io: Io): Promise<string[]> {
   const text = await new Response(openStdin(io)).text();
   return text.replace(/\r?\n$/, "").split(/\r?\n/);
 }
 
-/** The first line of stdin; null when it ends, or stays silent for too long, without one. */
+/** Reads the first line of stdin. Returns null at its end or timeout. */
 async function parseBashLine(io: Io): Promise<string | null> {
   const reader = openStdin(io).getReader();
   const decoder = new TextDecoder();
@@ -126,7 +107,15 @@ async function parseBashLine(io: Io): Promise<string | null> {
   return text === "" ? null : text.split("\n")[0] ?? null;
 }
 
-// We handle SIGINT ourselves, so Ctrl-C would otherwise not end a wait for a line.
-function openStdin(io: Io): ReadableStream<Uint8Array> {
-  return io.stdin.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), { signal: io.signal });
+/** Reads a password from the first line of stdin, or asks for it. */
+export async function readPassword(io: Io, fromStdin: boolean, question: string): Promise<string> {
+  if (fromStdin) return (await readLines(io))[0] ?? "";
+  return await new SecretPrompt(io, "--password-stdin").ask(question);
+}
+
+/** Asks twice for a new password. Throws a usage error if the two differ. */
+export async function readNewPassword(prompt: SecretPrompt): Promise<string> {
+  const fresh = await prompt.ask("New password");
+  if (await prompt.ask("Again") !== fresh) throw usageError("the passwords differ. Changed nothing.");
+  return fresh;
 }

@@ -8,7 +8,7 @@ import { escapeControls } from "../../cli/terminal/visible.ts";
 
 const plain = await createStyle(false, {});
 const COLUMNS = [
-  idField(),
+  idField("id"),
   statusField(),
   idField("worker_id"),
   timeField("at"),
@@ -51,7 +51,7 @@ describe("drawTable() (contract 8.12)", () => {
 
   it("cuts titles before what stands below them", () => {
     const columns = [
-      idField(),
+      idField("id"),
       statusField(),
       field("failures_in_row"),
       field("paused_until"),
@@ -66,9 +66,9 @@ describe("drawTable() (contract 8.12)", () => {
   });
 
   it("shows ids by an ending that no other id of the table has, of six characters or more", () => {
-    const table = drawTable([rowOf("1abcdef"), rowOf("2abcdef")], [idField()], plain, 80);
+    const table = drawTable([rowOf("1abcdef"), rowOf("2abcdef")], [idField("id")], plain, 80);
     expect(table).toBe("ID\n…1abcdef\n…2abcdef");
-    expect(drawTable([rowOf("1"), rowOf("1")], [idField()], plain, 80)).toBe("ID\n…000001\n…000001");
+    expect(drawTable([rowOf("1"), rowOf("1")], [idField("id")], plain, 80)).toBe("ID\n…000001\n…000001");
     const key = `local:${rowOf("99abcdef").id}`;
     expect(drawTable([{ key }], [idField("key")], plain, 80)).toBe("KEY\nlocal:…abcdef");
   });

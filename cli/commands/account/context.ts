@@ -1,15 +1,14 @@
 import { ServiceError } from "../../../src/domain/error.ts";
-import { type Column, field } from "../../terminal/column.ts";
-import { type AnyCommand, command } from "../command.ts";
 import { readLogins, updateLogins } from "../../client/login_file.ts";
+import { toColumns } from "../../terminal/column.ts";
+import { type AnyCommand, command } from "../command.ts";
 
-const COLUMNS: Column[] = [field("url"), field("username"), field("current")];
 const LOCAL = "local";
 
 export const contextCommands: AnyCommand[] = [
   command({
     name: "list",
-    about: "List the services that svc ctl is logged in at",
+    about: "List services that you are logged in to",
     options: {},
     examples: ["context list"],
     async run({ io, out }) {
@@ -18,12 +17,13 @@ export const contextCommands: AnyCommand[] = [
         { url: LOCAL, username: "", current: current === "" },
         ...Object.entries(hosts).map(([url, { username }]) => ({ url, username, current: url === current })),
       ];
-      await out.list(JSON.stringify(rows), rows, COLUMNS, (row) => String(row.url));
+      const columns = toColumns("url", "username", "current");
+      await out.list(JSON.stringify(rows), rows, columns, (row) => String(row.url));
     },
   }),
   command({
     name: "use",
-    about: "Talk to another service from now on; local: the one of this machine's configuration",
+    about: "Select the service for later commands; local is the configured service",
     args: ["url"],
     options: {},
     examples: ["context use https://svc.example.org", "context use local"],
@@ -33,11 +33,11 @@ export const contextCommands: AnyCommand[] = [
       if (url !== "" && hosts[url] === undefined) {
         throw new ServiceError(
           "not_found",
-          `Cannot use ${given}: there is no login for it; run svc ctl login ${given}`,
+          `Cannot use ${given}: you are not logged in. Run \`svc ctl login ${given}\`.`,
         );
       }
       await updateLogins(io, (all) => ({ ...all, current: url }));
-      note(url === "" ? "svc ctl talks to the service of the configuration" : `svc ctl talks to ${url}`);
+      note(`using ${url === "" ? "the configured service" : url}`);
     },
   }),
 ];

@@ -1,41 +1,34 @@
-import { type AnyCommand, command, type Context } from "../command.ts";
-import { usageError } from "../../terminal/exit.ts";
-import { findLoginPath, readLogins, updateLogins } from "../../client/login_file.ts";
-import { readLines, SecretPrompt } from "../../terminal/prompt.ts";
-import { parseUrl } from "../../client/server_address.ts";
 import { ServiceError } from "../../../src/domain/error.ts";
+import { findLoginPath, readLogins, updateLogins } from "../../client/login_file.ts";
+import { parseUrl } from "../../client/server_address.ts";
+import { usageError } from "../../terminal/exit.ts";
+import { readPassword } from "../../terminal/prompt.ts";
+import { type AnyCommand, command, option } from "../command.ts";
 
-interface Login {
+interface LoginResponse {
   access_token: string;
   refresh_token: string;
   expires_in: number;
 }
 
-/** `svc ctl login`: keeps a login in hosts.yaml and uses it from now on (contract 9). */
+/** `svc ctl login`: stores a login in hosts.yaml and selects it (contract 9). */
 export const loginCommand: AnyCommand = command({
   name: "login",
-  about: "Log in at a service, here or elsewhere, and use it from now on",
+  about: "Log in to a service and use it for later commands",
   args: ["[url]"],
   options: {
-    username: { flags: "--username <name>", about: "who logs in", type: "text", default: "admin" },
-    passwordStdin: {
-      flags: "--password-stdin",
-      about: "read the password from the first line of stdin",
-      type: "flag",
-    },
+    username: option.text("--username <name>", "user name", { default: "admin" }),
+    passwordStdin: option.flag("--password-stdin", "read the password from the first line of stdin"),
   },
   examples: ["login https://svc.example.org --username ada", "login --password-stdin < password"],
   async run({ client, io, args: [given], options, note }) {
-    if (io.env.SVC_RUN_ID) throw new ServiceError("forbidden", "Cannot log in from an agent's run");
+    if (io.env.SVC_RUN_ID) throw new ServiceError("forbidden", "Cannot log in: this is an agent's run");
     const address = given === undefined ? await client.url() : parseUrl(given, "the address");
-    const { username = "admin" } = options;
-    const password = await readPassword(
-      io,
-      options.passwordStdin === true,
-      `Password of ${username} at ${address}`,
-    );
+    const { username = "admin", passwordStdin = false } = options;
+    const password = await readPassword(io, passwordStdin, `Password of ${username} at ${address}`);
+    if (password === "") throw usageError("the password must not be empty");
     const body = { username, password };
-    const login = await client.transport.post<Login>(address, "/api/auth/login", body);
+    const login = await client.transport.post<LoginResponse>(address, "/api/auth/login", body);
     const { current, hosts } = await readLogins(io);
     const before = hosts[address];
     await updateLogins(io, (all) => ({
@@ -50,22 +43,22 @@ export const loginCommand: AnyCommand = command({
         },
       },
     }));
-    // The login of before would stay good for a month without anybody knowing of it.
+    // The replaced login would otherwise stay valid for a month, without its owner.
     if (before !== undefined) {
       await client.transport.post(address, "/api/auth/logout", { refresh_token: before.refresh_token })
         .catch(() => {});
     }
-    note(`logged in as ${username} at ${address}; kept in ${findLoginPath(io.env)}`);
+    note(`logged in to ${address} as ${username}; stored in ${findLoginPath(io.env)}`);
     if (current !== "" && current !== address) {
-      note(`svc ctl talked to ${current} before: svc ctl context use ${current}`);
+      note(`to switch back: svc ctl context use ${current}`);
     }
   },
 });
 
-/** `svc ctl logout`: ends the login at the service and forgets it here. */
+/** `svc ctl logout`: ends the login at the service and deletes it here. */
 export const logoutCommand: AnyCommand = command({
   name: "logout",
-  about: "End the login that is in use, or the one at an address",
+  about: "Log out of the selected service, or of the one at an address",
   args: ["[url]"],
   options: {},
   examples: ["logout", "logout https://svc.example.org"],
@@ -76,7 +69,7 @@ export const logoutCommand: AnyCommand = command({
     if (host === undefined) {
       throw new ServiceError(
         "not_found",
-        `Cannot log out at ${address}: there is no login for it; see svc ctl context list`,
+        `Cannot log out of ${address}: you are not logged in. Run \`svc ctl context list\`.`,
       );
     }
     const end = client.transport.post(address, "/api/auth/logout", { refresh_token: host.refresh_token });
@@ -87,8 +80,8 @@ export const logoutCommand: AnyCommand = command({
     });
     note(
       reached
-        ? `logged out at ${address}`
-        : `forgot the login at ${address}; the service did not answer, so it stays good there until it expires`,
+        ? `logged out of ${address}`
+        : `deleted the login to ${address} here; the service did not respond, so the login stays valid until it expires`,
     );
   },
 });
@@ -96,7 +89,7 @@ export const logoutCommand: AnyCommand = command({
 /** `svc ctl whoami` (contract 9). */
 export const whoamiCommand: AnyCommand = command({
   name: "whoami",
-  about: "Show who calls, and what they may",
+  about: "Show the current user and scopes",
   options: {},
   examples: ["whoami", "whoami --json"],
   async run({ client, out }) {
@@ -105,24 +98,20 @@ export const whoamiCommand: AnyCommand = command({
   },
 });
 
-/** `svc ctl console`: the web console, logged in (contract 9). */
+/** `svc ctl console`: opens the web console, logged in (contract 9). */
 export const consoleCommand: AnyCommand = command({
   name: "console",
-  about: "Open the console in a browser, logged in as the caller; without one, print its address",
-  options: {
-    print: { flags: "--print", about: "print the address and open nothing", type: "flag" },
-  },
+  about: "Open the web console in a browser, logged in",
+  options: { print: option.flag("--print", "print the address without opening a browser") },
   examples: ["console", "console --print"],
-  async run(
-    { client, out, io, options, note }: Context<{ print: { flags: string; about: string; type: "flag" } }>,
-  ) {
+  async run({ client, out, io, options, note }) {
     const { value } = await client.call("POST /api/auth/console", { body: {} });
-    // Behind the #: it is sent to no server, and stands in no log.
+    // No browser sends the part after # to a server, so no log has the code.
     const address = `${value.url}/#code=${value.code}`;
     if (options.print || !io.outIsTerminal || !await open(address)) {
       out.object(JSON.stringify({ url: address }), { url: address }, address);
     }
-    note(`it is good once, within ${value.expires_in} s`);
+    note(`the address works once, within ${value.expires_in} s`);
   },
 });
 
@@ -135,12 +124,4 @@ async function open(address: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-async function readPassword(io: Context["io"], fromStdin: boolean, question: string): Promise<string> {
-  const password = fromStdin
-    ? (await readLines(io))[0] ?? ""
-    : await new SecretPrompt(io, "--password-stdin").ask(question);
-  if (password === "") throw usageError("no password was given");
-  return password;
 }

@@ -1,58 +1,37 @@
 import { durationMs } from "../../../src/base/duration.ts";
-import { type Column, field, idField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command } from "../command.ts";
+import { saveToken, TOKEN_FILE } from "../../client/token_file.ts";
+import { timeField, toColumns } from "../../terminal/column.ts";
 import { usageError } from "../../terminal/exit.ts";
-import { listCommand, pageOptions } from "../list.ts";
-import { saveToken } from "../../client/token_file.ts";
+import { type AnyCommand, command, option } from "../command.ts";
+import { pageOptions, resource } from "../resource.ts";
 
-const COLUMNS: Column[] = [
-  idField(),
-  field("name"),
-  field("user_name"),
-  field("scopes"),
-  {
-    ...timeField("expires_at"),
-    show: (row) =>
-      row.expires_at === null ? "never" : new Date(Number(row.expires_at)).toISOString().slice(0, 10),
-  },
-  timeField("last_used_at"),
-];
+const token = resource("token", { arg: "id", example: "01a1fd23-4a4c-746f-99ac-8860e2641168" });
+
+const EXPIRES_AT = {
+  ...timeField("expires_at"),
+  show: (row: Record<string, unknown>) =>
+    row.expires_at === null ? "never" : new Date(Number(row.expires_at)).toISOString().slice(0, 10),
+};
 
 export const tokenCommands: AnyCommand[] = [
-  listCommand({
-    name: "list",
-    about: "List tokens, newest first: your own, or those that you may see",
-    options: {
-      user: { flags: "--user <id|name>", about: "only of this user", type: "text" },
-      ...pageOptions(100),
-    },
+  token.list("List your tokens, or all that you may see, newest first", "GET /api/tokens", {
+    options: { user: option.text("--user <id|name>", "filter by user"), ...pageOptions(100) },
     examples: ["token list", "token list --user ada"],
-    endpoint: "GET /api/tokens",
-    columns: COLUMNS,
+    columns: toColumns("id", "name", "user_name", "scopes", EXPIRES_AT, "last_used_at"),
   }),
   command({
     name: "create",
-    about: "Make a token for a program. It is shown once, here",
+    about: "Create a token for a program and print it once",
     options: {
-      name: { flags: "-n, --name <name>", about: "its name; unique", type: "text", required: true },
-      scopes: {
-        flags: "--scopes <scopes>",
+      name: option.text("-n, --name <name>", "unique name", { required: true }),
+      scopes: option.words("--scopes <scopes>", "comma-separated scopes, e.g. read:tasks,write:tasks", {
         completion: "scope",
-        about: "what it may, such as read:tasks,write:tasks; within what you may",
-        type: "words",
         required: true,
-      },
-      expiresIn: {
-        flags: "--expires-in <duration>",
-        about: "such as 12h or 30d, or never",
-        type: "text",
+      }),
+      expiresIn: option.text("--expires-in <duration>", "time until it expires, e.g. 12h or 30d, or never", {
         default: "90d",
-      },
-      tokenFile: {
-        flags: "--token-file <path>",
-        about: "write it to this new file, which only you may read, and do not show it",
-        type: "text",
-      },
+      }),
+      tokenFile: TOKEN_FILE,
     },
     examples: [
       "token create --name ci --scopes read:tasks,write:tasks",
@@ -61,22 +40,11 @@ export const tokenCommands: AnyCommand[] = [
     async run({ client, out, io, options: { name, scopes, expiresIn, tokenFile } }) {
       const expires_at = parseExpiry(expiresIn);
       const body = { name, scopes, ...(expires_at === undefined ? {} : { expires_at }) };
-      const make = () => client.call("POST /api/tokens", { body });
-      const { json, value } = await saveToken(io, tokenFile, make);
+      const { json, value } = await saveToken(io, tokenFile, () => client.call("POST /api/tokens", { body }));
       out.object(json, value);
     },
   }),
-  command({
-    name: "delete",
-    about: "Revoke a token; it counts no longer at once",
-    args: ["id"],
-    options: {},
-    examples: ["token delete 01a1fd23-4a4c-746f-99ac-8860e2641168"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("DELETE /api/tokens/:id", { params: { id } });
-      out.object(json, value, id);
-    },
-  }),
+  token.delete("Revoke a token immediately", "DELETE /api/tokens/:id"),
 ];
 
 function parseExpiry(given: string | undefined): number | null | undefined {
@@ -84,9 +52,7 @@ function parseExpiry(given: string | undefined): number | null | undefined {
   if (given === "never") return null;
   const ms = durationMs(given);
   if (ms === null) {
-    throw usageError(
-      `--expires-in: ${JSON.stringify(given)} is not a duration such as 12h or 30d, nor never`,
-    );
+    throw usageError(`--expires-in: ${JSON.stringify(given)} is not a duration such as 12h or 30d, or never`);
   }
   return Date.now() + ms;
 }

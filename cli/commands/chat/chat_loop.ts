@@ -1,6 +1,6 @@
 import { ServiceError } from "../../../src/domain/error.ts";
 import { ChatPrompt } from "../../terminal/chat_prompt.ts";
-import type { Context } from "../command.ts";
+import type { BaseContext } from "../command.ts";
 import { ChatTurn } from "./chat_turn.ts";
 import { Exit } from "../../terminal/exit.ts";
 import type { Reply } from "../../client/reply_stream.ts";
@@ -29,7 +29,7 @@ interface PendingQuestion {
  * the agent can be answered at once, while its run waits for it, or with a later line (contract 12).
  */
 export async function runChatLoop(
-  context: Context,
+  context: BaseContext,
   { known, begin, mention, limitMs }: ChatLoopOptions,
 ): Promise<void> {
   const { io, note, out } = context;
@@ -81,7 +81,7 @@ const COMMAND = /^[/!]answer\s+([^]+)$/;
 
 /** The lines of a person, and the question that the next one may answer. */
 class QuestionPrompt {
-  readonly #context: Context;
+  readonly #context: BaseContext;
   readonly #prompt: ChatPrompt;
   #asked: PendingQuestion | null = null;
   /** What is being typed already, because a question came while an answer was awaited. */
@@ -90,7 +90,7 @@ class QuestionPrompt {
   /** Somebody is asked for an answer just now: nothing else may draw on the line. */
   open = false;
 
-  constructor(context: Context, prompt: ChatPrompt) {
+  constructor(context: BaseContext, prompt: ChatPrompt) {
     this.#context = context;
     this.#prompt = prompt;
   }

@@ -1,7 +1,7 @@
 import type { Api } from "../../../src/http/app.ts";
 import { ServiceError } from "../../../src/domain/error.ts";
 import { isEndedTask } from "../../../src/domain/vocabulary.ts";
-import type { Context } from "../command.ts";
+import type { BaseContext } from "../command.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { type Reply, ReplyStream } from "../../client/reply_stream.ts";
 import { retryRead } from "../../client/retry.ts";
@@ -33,7 +33,7 @@ interface SendOptions {
 
 /** A chat with the service in one local session: what is said, and what answers it. */
 export class ChatTurn {
-  readonly #context: Context;
+  readonly #context: BaseContext;
   readonly #id: string;
   /** The message that was said last, while its outcome is waited for. */
   #messageId: string | null = null;
@@ -43,7 +43,7 @@ export class ChatTurn {
   #answers: Promise<string | null>[] = [];
   #stopped = false;
 
-  constructor(context: Context, id: string) {
+  constructor(context: BaseContext, id: string) {
     this.#context = context;
     this.#id = id;
   }

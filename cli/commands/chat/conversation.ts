@@ -1,30 +1,19 @@
-import { field, idField, timeField } from "../../terminal/column.ts";
-import type { AnyCommand } from "../command.ts";
-import { listCommand, pageOptions } from "../list.ts";
+import { toColumns } from "../../terminal/column.ts";
+import { type AnyCommand, option } from "../command.ts";
+import { pageOptions, resource, SESSION_KEY } from "../resource.ts";
 
 export const conversationCommands: AnyCommand[] = [
-  listCommand({
-    name: "list",
-    about: "List the conversations of all platforms, the latest first",
-    endpoint: "GET /api/conversations",
-    columns: [
-      idField("session_key"),
-      field("name"),
-      timeField("updated_at"),
-      field("active_tasks"),
-      field("role"),
-      field("text"),
-    ],
-    options: {
-      sessionKey: {
-        flags: "--session-key <key>",
-        completion: "session_key",
-        about: "this conversation",
-        type: "text",
+  resource("conversation", { arg: "key", example: "" }).list(
+    "List conversations of all platforms, latest first",
+    "GET /api/conversations",
+    {
+      columns: toColumns("session_key", "name", "updated_at", "active_tasks", "role", "text"),
+      options: {
+        sessionKey: SESSION_KEY,
+        platform: option.text("--platform <names>", "filter by platform", { multiple: true }),
+        ...pageOptions(100),
       },
-      platform: { flags: "--platform <names>", about: "of these platforms", type: "text", multiple: true },
-      ...pageOptions(100),
+      examples: ["conversation list", "conversation list --platform local"],
     },
-    examples: ["conversation list", "conversation list --platform local"],
-  }),
+  ),
 ];

@@ -1,77 +1,39 @@
 import { basename, resolve } from "node:path";
-import { buildForm } from "../../client/upload_form.ts";
 import { INBOUND_STATUSES, OUTBOUND_STATUSES, SOURCE_TYPES } from "../../../src/domain/vocabulary.ts";
-import {
-  clockField,
-  type Column,
-  field,
-  idField,
-  type Row,
-  statusField,
-  timeField,
-} from "../../terminal/column.ts";
-import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
+import { buildForm } from "../../client/upload_form.ts";
+import { clockField, type Column, type Row, toColumns } from "../../terminal/column.ts";
 import { usageError } from "../../terminal/exit.ts";
-import { listCommand, pageOptions } from "../list.ts";
-import { readText } from "../../terminal/prompt.ts";
+import { readText, TEXT_MAX_BYTES } from "../../terminal/input_text.ts";
+import { type AnyCommand, command, option, toFields } from "../command.ts";
+import { pageOptions, requestCommand, resource, SESSION_KEY } from "../resource.ts";
 
-// What the server takes as text (contract 1).
-const TEXT_MAX_BYTES = 256 * 1024;
+const message = resource("message", {
+  arg: "id",
+  ref: "message",
+  example: "01a1fd23-4c79-764a-afab-047dd52450e4",
+});
 
+const MULTIPLE = { multiple: true } as const;
 const FILTERS = {
-  sessionKey: {
-    flags: "--session-key <key>",
-    completion: "session_key",
-    about: "of this conversation",
-    type: "text",
-  },
-  platform: {
-    flags: "--platform <name>",
+  sessionKey: SESSION_KEY,
+  platform: option.text("--platform <name>", "filter by platform, e.g. local", {
     completion: "platform",
-    about: "of this platform, such as local",
-    type: "text",
-    multiple: true,
-  },
-} as const satisfies Record<string, OptionSpec>;
-
+    ...MULTIPLE,
+  }),
+};
 const MEDIA: Column = { name: "media", value: (row) => (row.media as Row | null)?.name };
-
-const COLUMNS = [
-  idField(),
-  statusField(),
-  field("platform"),
-  idField("session_key"),
-  timeField("received_at"),
-  MEDIA,
-  field("content"),
-];
-
-const OUTBOUND_COLUMNS = [
-  idField(),
-  statusField(),
-  field("platform"),
-  idField("session_key"),
-  field("source_type"),
-  idField("source_id"),
-  timeField("sent_at"),
-  MEDIA,
-  field("content"),
-];
 
 export const messageCommands: AnyCommand[] = [
   command({
     name: "send",
-    about: "Say something more in the conversation of a message: text, a file, or both",
+    about: "Send a text, a file or both to the conversation of a message",
     options: {
-      messageId: {
-        flags: "--message-id <id>",
+      messageId: option.text("--message-id <id>", "message to reply to", {
         completion: "message",
-        about: "the message that is answered",
-        type: "text",
         required: true,
-      },
-      stdin: { flags: "--stdin", about: "read the text from standard input", type: "flag" },
-      mediaPath: { flags: "--media-path <file>", about: "a file to upload and send", type: "text" },
+      }),
+      stdin: option.flag("--stdin", "read the text from stdin"),
+      mediaPath: option.text("--media-path <file>", "file to upload and send"),
     },
     examples: [
       "message send --message-id $SVC_MESSAGE_ID --stdin <<< 'Half of it is done'",
@@ -79,18 +41,14 @@ export const messageCommands: AnyCommand[] = [
     ],
     async run({ client, out, options, io, note }) {
       const { messageId, mediaPath } = options;
-      if (!options.stdin && mediaPath === undefined) {
-        throw usageError("one of --stdin and --media-path is needed");
-      }
-      // The line break that echo and heredocs add at the end is not part of the text.
+      if (!options.stdin && mediaPath === undefined) throw usageError("specify --stdin or --media-path");
+      // The last line break, from echo or a heredoc, is not part of the text.
       const content = options.stdin
-        ? (await readText(io, TEXT_MAX_BYTES, "--stdin", "; send a file with --media-path")).replace(
-          /[\r\n]+$/,
-          "",
-        )
+        ? (await readText(io, TEXT_MAX_BYTES, "--stdin", ". Send a file with --media-path."))
+          .replace(/[\r\n]+$/, "")
         : "";
       if (options.stdin && content.trim() === "" && mediaPath === undefined) {
-        throw usageError("--stdin: there was no text on standard input");
+        throw usageError("--stdin: stdin has no text");
       }
       const body = { message_id: messageId, content };
       if (mediaPath === undefined) {
@@ -108,72 +66,54 @@ export const messageCommands: AnyCommand[] = [
       out.object(json, value);
     },
   }),
-  listCommand({
-    name: "list",
-    endpoint: "GET /api/messages/inbound",
-    columns: COLUMNS,
-    about: "List inbound messages, newest first",
+  message.list("List inbound messages, newest first", "GET /api/messages/inbound", {
+    columns: toColumns("id", "status", "platform", "session_key", "received_at", MEDIA, "content"),
     options: {
       ...FILTERS,
-      status: {
-        flags: "--status <status>",
-        about: "in this status",
-        type: "text",
+      status: option.text("--status <status>", "filter by status", {
         choices: INBOUND_STATUSES,
-        multiple: true,
-      },
-      receivedFrom: { flags: "--received-from <time>", about: "received at or after", type: "time" },
-      receivedTo: { flags: "--received-to <time>", about: "received at or before", type: "time" },
+        ...MULTIPLE,
+      }),
+      receivedFrom: option.time("--received-from <time>", "received at or after this time"),
+      receivedTo: option.time("--received-to <time>", "received at or before this time"),
       ...pageOptions(100),
     },
     examples: ["message list --session-key local:$session", "message list --status failed"],
   }),
-  listCommand({
+  requestCommand({
     name: "list-outbound",
-    endpoint: "GET /api/messages/outbound",
-    columns: OUTBOUND_COLUMNS,
     about: "List outbound messages, newest first",
+    endpoint: "GET /api/messages/outbound",
+    columns: toColumns(
+      ...["id", "status", "platform", "session_key", "source_type", "source_id", "sent_at", MEDIA, "content"],
+    ),
     options: {
       ...FILTERS,
-      status: {
-        flags: "--status <status>",
-        about: "in this status",
-        type: "text",
+      status: option.text("--status <status>", "filter by status", {
         choices: OUTBOUND_STATUSES,
-        multiple: true,
-      },
-      sourceType: {
-        flags: "--source-type <type>",
-        about: "said by",
-        type: "text",
+        ...MULTIPLE,
+      }),
+      sourceType: option.text("--source-type <type>", "filter by type of sender", {
         choices: SOURCE_TYPES,
-        multiple: true,
-      },
-      sourceId: {
-        flags: "--source-id <id>",
+        ...MULTIPLE,
+      }),
+      sourceId: option.text("--source-id <id>", "filter by the worker that sent it", {
         completion: "worker",
-        about: "said by this worker",
-        type: "text",
-      },
-      sentFrom: { flags: "--sent-from <time>", about: "sent at or after", type: "time" },
-      sentTo: { flags: "--sent-to <time>", about: "sent at or before", type: "time" },
+      }),
+      sentFrom: option.time("--sent-from <time>", "sent at or after this time"),
+      sentTo: option.time("--sent-to <time>", "sent at or before this time"),
       ...pageOptions(100),
     },
     examples: ["message list-outbound --source-type worker", "message list-outbound --status failed"],
   }),
   command({
     name: "resend",
-    about: "Send messages again whose delivery was given up: one, or all of a platform",
+    about: "Send undelivered messages again: one message, or all of a platform",
     args: ["[id]"],
     refs: { id: "outbound" },
     options: {
-      platform: {
-        flags: "--platform <name>",
-        completion: "platform",
-        about: "all to this platform",
-        type: "text",
-      },
-      since: { flags: "--since <time>", about: "of those, what was said at or after", type: "time" },
+      platform: option.text("--platform <name>", "all messages of this platform", { completion: "platform" }),
+      since: option.time("--since <time>", "only messages created at or after this time"),
     },
     examples: [
       "message resend 01a1fd23-4c79-764a-afab-047dd52450e4",
@@ -181,44 +121,32 @@ export const messageCommands: AnyCommand[] = [
     ],
     async run({ client, out, args: [id], options: { platform, since }, note }) {
       if (platform === undefined) {
-        if (id === undefined) throw usageError("one of <id> and --platform is needed");
-        if (since !== undefined) throw usageError("--since goes with --platform");
+        if (id === undefined) throw usageError("specify <id> or --platform");
+        if (since !== undefined) throw usageError("--since requires --platform");
         const { json, value } = await client.call("POST /api/messages/:id/resend", { params: { id } });
         return out.object(json, value);
       }
-      if (id !== undefined) throw usageError("<id> and --platform do not go together");
+      if (id !== undefined) throw usageError("<id> and --platform cannot be used together");
       const body = { platform, ...toFields({ since }) };
       const { json, value } = await client.call("POST /api/messages/resend", { body });
       out.object(json, value, String(value.resent));
-      if (value.more) note("There are more: send them by the same command");
+      if (value.more) note("more messages are undelivered: run the command again");
     },
   }),
-  command({
-    name: "trace",
-    about: "Follow a message: parts, routing and why, tasks, executions, replies, with times",
-    args: ["id"],
-    refs: { id: "message" },
-    options: {},
-    examples: ["message trace 01a1fd23-4c79-764a-afab-047dd52450e4"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("GET /api/messages/:id/trace", { params: { id } });
-      await out.list(json, buildSteps(value), TRACE_COLUMNS);
+  message.verb(
+    "trace",
+    "Show routing, tasks, executions and replies of a message",
+    "GET /api/messages/:id/trace",
+    {
+      columns: toColumns(clockField("at"), "step", "id", "status", "took_ms", "what"),
+      rows: buildSteps,
     },
-  }),
-];
-
-const TRACE_COLUMNS = [
-  clockField("at"),
-  field("step"),
-  idField(),
-  statusField(),
-  field("took_ms"),
-  field("what"),
+  ),
 ];
 
 type Steps = Record<"parts" | "routing" | "tasks" | "executions" | "replies", Row[]>;
 
-/** The trace as one list by time, for reading from top to bottom. */
+/** Merges the parts of a trace into one list by time. */
 function buildSteps({ parts, routing, tasks, executions, replies }: Steps): Row[] {
   const step = (name: string, row: Row, from: unknown, to: unknown, what: unknown): Row => ({
     at: from,
@@ -256,7 +184,7 @@ function findOutcome(row: Row): unknown {
 
 const BAR_CELLS = 30;
 
-/** Draws how far an upload is, over and over on one line; nothing without a terminal. */
+/** Creates a function that draws the progress of an upload on one line. Draws nothing without a terminal. */
 function createProgressBar(
   name: string,
   err: ((text: string) => void) | null,

@@ -1,24 +1,19 @@
-import { type AnyCommand, command } from "../command.ts";
-import { readText } from "../../terminal/prompt.ts";
-
-const TEXT_MAX_BYTES = 256 * 1024;
+import { readTextArgument } from "../../terminal/input_text.ts";
+import { type AnyCommand, command, option } from "../command.ts";
 
 export const routeCommands: AnyCommand[] = [
   command({
     name: "explain",
-    about: "Say which worker a message would go to, and why, without sending it",
+    about: "Show which worker a message would reach and why, without sending it",
     args: ["text|-"],
     options: {
-      sessionKey: {
-        flags: "--session-key <key>",
+      sessionKey: option.text("--session-key <key>", "conversation of the message", {
         completion: "session_key",
-        about: "the conversation in which it would be said",
-        type: "text",
-      },
+      }),
     },
     examples: ["route explain 'Sum up the news'"],
     async run({ client, out, io, args: [given = ""], options }) {
-      const content = given === "-" ? await readText(io, TEXT_MAX_BYTES, "-") : given;
+      const content = await readTextArgument(io, given, null);
       const session = options.sessionKey === undefined ? {} : { session_key: options.sessionKey };
       const { json, value } = await client.call("POST /api/messages/explain", {
         body: { content, ...session },

@@ -1,46 +1,37 @@
 import { ACTIVE_TASK_STATUSES } from "../../../src/domain/vocabulary.ts";
 import { ServiceError } from "../../../src/domain/error.ts";
 import type { Client } from "../../client/client.ts";
-import { field, idField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
-import { listCommand, pageOptions } from "../list.ts";
+import { field, toColumns } from "../../terminal/column.ts";
 import { confirm } from "../../terminal/prompt.ts";
+import { type AnyCommand, command, option } from "../command.ts";
+import { pageOptions, resource, WORKER_ID } from "../resource.ts";
 
-const KEY = {
-  flags: "--session-key <key>",
+const KEY = option.text("--session-key <key>", "conversation, e.g. local:<session id>", {
   completion: "session_key",
-  about: "the conversation, such as local:<session id>",
-  type: "text",
   required: true,
-} as const satisfies OptionSpec;
-
-const COLUMNS = [
-  idField("worker_id"),
-  field("worker_name"),
-  field("engine"),
-  field("session_id"),
-  field("active_tasks"),
-  timeField("updated_at"),
-];
+});
 
 export const sessionCommands: AnyCommand[] = [
-  listCommand({
-    name: "list",
-    about: "List the workers that remember something of a conversation",
-    endpoint: "GET /api/contexts",
-    columns: COLUMNS,
-    id: (row) => String(row.worker_id),
-    options: { sessionKey: KEY, ...pageOptions(100) },
-    examples: ["session list --session-key local:$session"],
-  }),
+  resource("session", { arg: "key", example: "" }).list(
+    "List workers that have context of a conversation",
+    "GET /api/contexts",
+    {
+      columns: toColumns(
+        ...["worker_id", "worker_name", "engine", field("session_id"), "active_tasks", "updated_at"],
+      ),
+      id: (row) => String(row.worker_id),
+      options: { sessionKey: KEY, ...pageOptions(100) },
+      examples: ["session list --session-key local:$session"],
+    },
+  ),
   command({
     name: "clear",
-    about: "Cancel all active work of a conversation and forget all of its contexts",
+    about: "Cancel all active work of a conversation and delete its contexts",
     options: {
       sessionKey: KEY,
-      force: { flags: "--force", about: "do not ask when several workers are linked", type: "flag" },
-      yes: { flags: "--yes", about: "the same as --force", type: "flag" },
+      force: option.flag("--force", "skip the confirmation for several workers"),
+      yes: option.flag("--yes", "same as --force"),
     },
     examples: ["session clear --session-key local:$session --force"],
     async run({ client, out, options, io }) {
@@ -51,7 +42,7 @@ export const sessionCommands: AnyCommand[] = [
           names.length > 1 &&
           !await confirm(io, `${names.length} workers are linked (${names.join(", ")}). Clear them all?`)
         ) {
-          throw new Exit(EXIT.declined, "nothing was cleared");
+          throw new Exit(EXIT.declined, "Canceled. Cleared nothing.");
         }
       }
       const { json, value } = await client.call("DELETE /api/contexts", { query });
@@ -60,31 +51,20 @@ export const sessionCommands: AnyCommand[] = [
   }),
   command({
     name: "clear-worker",
-    about: "Let one worker forget a conversation",
-    options: {
-      sessionKey: KEY,
-      workerId: {
-        flags: "--worker-id <id>",
-        completion: "worker",
-        ref: "worker",
-        about: "who is to forget",
-        type: "text",
-        required: true,
-      },
-    },
+    about: "Delete one worker's context of a conversation",
+    options: { sessionKey: KEY, workerId: { ...WORKER_ID, about: "worker ID or name", required: true } },
     examples: ["session clear-worker --session-key local:$session --worker-id $id"],
-    async run({ client, out, options }) {
-      const { workerId, ...fields } = options;
+    async run({ client, out, options: { workerId, sessionKey } }) {
       const { json, value } = await client.call("DELETE /api/contexts/:worker_id", {
         params: { worker_id: workerId },
-        query: toFields(fields),
+        query: { session_key: sessionKey },
       });
       out.object(json, value, workerId);
     },
   }),
 ];
 
-/** The names of the workers that remember a conversation, or have active tasks of it (contract 8.15). */
+/** Returns the names of the workers that have context or active tasks of a conversation (contract 8.15). */
 async function findLinkedWorkers(client: Client, sessionKey: string): Promise<string[]> {
   const query = { session_key: sessionKey, page_size: 100 };
   const contexts = (await client.call("GET /api/contexts", { query })).value;
@@ -103,7 +83,7 @@ async function findLinkedWorkers(client: Client, sessionKey: string): Promise<st
   return [...names.values(), ...others.map((id) => known.get(id) ?? id)];
 }
 
-// Whoever may clear a conversation need not be allowed to see its tasks.
+// A caller may clear a conversation without the right to see its tasks.
 function ignoreForbidden(error: unknown): null {
   if (error instanceof ServiceError && error.code === "forbidden") return null;
   throw error;

@@ -1,28 +1,21 @@
-import { type AnyCommand, command, toFields } from "../command.ts";
+import { type AnyCommand, command, option, toFields } from "../command.ts";
+import { ACTOR, AFTER } from "./events.ts";
 
 const PAGE_SIZE = 100;
 
-/** `svc ctl audit`: every change with its origin, as JSON lines, in a pipe as on a terminal (contract 9). */
+/** `svc ctl audit`: prints every change as a JSON line, in a pipe and on a terminal (contract 9). */
 export const auditCommand: AnyCommand = command({
   name: "audit",
-  about: "Print who changed what, when, and from where, as JSON lines, oldest first",
+  about: "Print every change with its actor and origin as JSON lines, oldest first",
   options: {
-    after: { flags: "--after <seq>", about: "only what came behind this number", type: "int" },
-    actor: {
-      flags: "--actor <actors>",
-      about: "by these, such as user:ada,token:ci",
-      type: "text",
-      multiple: true,
-    },
-    kind: {
-      flags: "--kind <kinds>",
+    after: AFTER,
+    actor: ACTOR,
+    kind: option.text("--kind <kinds>", "filter by event kind, e.g. user.created", {
       completion: "event_kind",
-      about: "of these kinds, such as user.created",
-      type: "text",
       multiple: true,
-    },
-    from: { flags: "--from <ms>", about: "not before this time (Unix ms)", type: "int" },
-    to: { flags: "--to <ms>", about: "not after this time (Unix ms)", type: "int" },
+    }),
+    from: option.int("--from <ms>", "at or after this time (Unix ms)"),
+    to: option.int("--to <ms>", "at or before this time (Unix ms)"),
   },
   examples: ["audit > audit.jsonl", "audit --actor user:ada --from 1767225600000"],
   async run({ client, out, options }) {

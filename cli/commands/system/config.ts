@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
-import { CONFIG_DEFAULT } from "../../../src/config/file.ts";
-import { type AnyCommand, command } from "../command.ts";
-import { usageError } from "../../terminal/exit.ts";
 import { load } from "../../../src/base/load.ts";
+import { CONFIG_DEFAULT } from "../../../src/config/file.ts";
+import { usageError } from "../../terminal/exit.ts";
+import { type AnyCommand, command } from "../command.ts";
 
-// The whole schema is loaded by these commands only (contract 6).
+// Only these commands pay for the whole schema (contract 6).
 function loadSchema() {
   return load<typeof import("../../../src/config/schema.ts")>(
     "../../../src/config/schema.ts",
@@ -19,23 +19,22 @@ function loadDisplay() {
 export const configCommands: AnyCommand[] = [
   command({
     name: "path",
-    about: "Print which configuration file counts",
+    about: "Print the path of the configuration file",
     options: {},
     examples: ["config path"],
     async run({ out, configFlag, note }) {
       const path = resolve(configFlag ?? CONFIG_DEFAULT);
-      const there = await Deno.stat(path).then((info) => info.isFile, () => false);
-      if (!there && configFlag !== undefined) {
-        throw usageError(`there is no file ${path}; leave out -c to use the defaults`);
+      const exists = await Deno.stat(path).then((info) => info.isFile, () => false);
+      if (!exists && configFlag !== undefined) {
+        throw usageError(`Cannot find the file ${path}. Omit -c to use the defaults.`);
       }
-      out.object(JSON.stringify({ path, exists: there }), { path, exists: there }, path);
-      if (!there) note("there is no such file, so the defaults hold");
+      out.object(JSON.stringify({ path, exists }), { path, exists }, path);
+      if (!exists) note("no such file; using the defaults");
     },
   }),
   command({
     name: "show",
-    about:
-      "Print every key with the value that holds, from environment, file and defaults; secrets are hidden",
+    about: "Print every key and its value. Secrets are hidden",
     options: {},
     examples: ["config show", "config show --json | jq .limits"],
     async run({ out, configFlag, io }) {
@@ -47,14 +46,14 @@ export const configCommands: AnyCommand[] = [
   }),
   command({
     name: "validate",
-    about: "Check the configuration; faults are named with file, line and column, exit code 2",
+    about: "Check the configuration and report errors by file, line and column",
     options: {},
     examples: ["config validate -c /etc/svc/config.yaml"],
     async run({ out, configFlag, io }) {
       const { loadConfig } = await loadSchema();
       const { path } = await loadConfig(configFlag, io.env);
-      const answer = { valid: true, path: path ?? "" };
-      out.object(JSON.stringify(answer), answer, path ?? "");
+      const result = { valid: true, path: path ?? "" };
+      out.object(JSON.stringify(result), result, path ?? "");
     },
   }),
   command({

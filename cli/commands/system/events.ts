@@ -1,50 +1,26 @@
 import { createParser } from "eventsource-parser";
 import { ServiceError } from "../../../src/domain/error.ts";
 import { clockField, type Column, field, idField, type Row } from "../../terminal/column.ts";
-import { type AnyCommand, command, type Context, type OptionSpec, toFields } from "../command.ts";
+import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
+import { SESSION_KEY } from "../resource.ts";
 
-const OPTIONS = {
-  follow: { flags: "-f, --follow", about: "go on until interrupted", type: "flag" },
-  after: { flags: "--after <seq>", about: "only what came behind this number", type: "int" },
-  sessionKey: {
-    flags: "--session-key <key>",
-    completion: "session_key",
-    about: "of this conversation",
-    type: "text",
-  },
-  workerId: { flags: "--worker-id <id>", completion: "worker", about: "of this worker", type: "text" },
-  taskId: { flags: "--task-id <id>", completion: "task", about: "of this task", type: "text" },
-  kind: {
-    flags: "--kind <kinds>",
-    completion: "event_kind",
-    about: "of these kinds, such as task.created,task.failed",
-    type: "text",
-    multiple: true,
-  },
-  actor: {
-    flags: "--actor <actors>",
-    about: "by these, such as user:ada,token:ci",
-    type: "text",
-    multiple: true,
-  },
-  pageSize: { flags: "--page-size <n>", about: "how many, up to 100", type: "int", default: 50 },
-} as const satisfies Record<string, OptionSpec>;
+/** `--after` of the journal. */
+export const AFTER = option.int("--after <seq>", "only events after this sequence number");
+/** `--actor` of the journal. */
+export const ACTOR = option.text("--actor <actors>", "filter by actor, e.g. user:ada,token:ci", {
+  multiple: true,
+});
 
 const COLUMNS = [
   field("seq"),
   clockField("at"),
-  field("kind"),
-  field("actor"),
-  field("session_key"),
-  field("worker_id"),
-  field("task_id"),
-  field("execution_id"),
-  field("message_id"),
-  field("data"),
+  ...["kind", "actor", "session_key", "worker_id", "task_id", "execution_id", "message_id", "data"].map(
+    field,
+  ),
 ];
 
-// A person reads what, when, about what and by whom: one id, that of the thing itself, and data as words.
-const SHOWN: Column[] = [
+// A terminal shows the ID of the subject only, and the data as words.
+const TERMINAL_COLUMNS: Column[] = [
   { ...field("seq"), kind: "fixed" },
   clockField("at"),
   { ...field("kind"), kind: "fixed" },
@@ -67,50 +43,67 @@ function formatData(data: Row): string {
 
 export const eventsCommand: AnyCommand = command({
   name: "events",
-  about: "Show what has happened lately, or follow what happens",
-  options: OPTIONS,
+  about: "Show recent events, or follow new ones",
+  options: {
+    follow: option.flag("-f, --follow", "print new events until interrupted"),
+    after: AFTER,
+    sessionKey: SESSION_KEY,
+    workerId: option.text("--worker-id <id>", "filter by worker", { completion: "worker" }),
+    taskId: option.text("--task-id <id>", "filter by task", { completion: "task" }),
+    kind: option.text("--kind <kinds>", "filter by event kind, e.g. task.created,task.failed", {
+      completion: "event_kind",
+      multiple: true,
+    }),
+    actor: ACTOR,
+    pageSize: option.int("--page-size <n>", "number of events, at most 100", { default: 50 }),
+  },
   examples: ["events", "events -f --kind task.failed,execution.failed", "events --after 1200 --json"],
   async run(context) {
-    const { client, out, note } = context;
-    const { follow: goesOn, ...filters } = context.options;
+    const { client, out, note, options: { follow, ...filters } } = context;
     const query = toFields(filters);
-    if (goesOn) return await follow(context, query);
+    if (follow) return await followEvents(context, query);
     const headers = { accept: "application/json" };
-    const { json, value, headers: answered } = await client.call("GET /api/events", { query, headers });
-    await out.list(json, value, out.format === "table" ? SHOWN : COLUMNS, (row) => String(row.seq));
-    if (answered.get("link") !== null) note(`there is more, use --after ${value.at(-1)?.seq}`);
+    const response = await client.call("GET /api/events", { query, headers });
+    const { json, value } = response;
+    const columns = out.format === "table" ? TERMINAL_COLUMNS : COLUMNS;
+    await out.list(json, value, columns, (row) => String(row.seq));
+    if (response.headers.get("link") !== null) note(`more events: use --after ${value.at(-1)?.seq}`);
   },
 });
 
-// A login goes on with another token when one ends, behind the last event that came (contract 9).
-async function follow(context: Context, query: Record<string, string | number>): Promise<void> {
+type Query = Record<string, string | number>;
+
+// After a token expires, a login continues with a new one, after the last received event (contract 9).
+async function followEvents(context: BaseContext, query: Query): Promise<void> {
   const { client } = context;
   let after = query.after === undefined ? await findLatestSeq(context, query) : Number(query.after);
   while (true) {
-    const { ended, seq } = await followOnce(context, { ...query, after });
+    const { ended, seq } = await readStream(context, { ...query, after });
     after = seq;
     if (ended === "token_expired" && client.renews) continue;
     const code = ended === "token_expired" || ended === "revoked" ? "unauthenticated" : "unavailable";
-    throw new ServiceError(code, `The events ended: ${ENDS[ended] ?? "the connection was lost"}`);
+    throw new ServiceError(
+      code,
+      `Cannot follow events: ${ENDS[ended] ?? "the connection was lost. Try again."}`,
+    );
   }
 }
 
 const ENDS: Record<string, string> = {
-  shutdown: "shutdown",
-  token_expired: "the token has expired; log in again",
-  revoked: "the token is not valid any more",
+  shutdown: "the service is shutting down",
+  token_expired: "the token has expired. Log in again.",
+  revoked: "the token was revoked",
 };
 
-/** The number behind which events are new. */
-async function findLatestSeq({ client }: Context, query: Record<string, string | number>): Promise<number> {
+async function findLatestSeq({ client }: BaseContext, query: Query): Promise<number> {
   const headers = { accept: "application/json" };
   const { value } = await client.call("GET /api/events", { query: { ...query, page_size: 1 }, headers });
   return value.at(-1)?.seq ?? 0;
 }
 
-async function followOnce(
-  { client, out }: Context,
-  query: Record<string, string | number> & { after: number },
+async function readStream(
+  { client, out }: BaseContext,
+  query: Query & { after: number },
 ): Promise<{ ended: string; seq: number }> {
   const stream = await client.open("GET /api/events", { query });
   let ended = "";
@@ -121,7 +114,7 @@ async function followOnce(
       if (event !== "event") return;
       seq = Number(id);
       if (out.format === "json") out.line(data);
-      else out.row(JSON.parse(data) as Row, out.format === "table" ? SHOWN : COLUMNS, "seq");
+      else out.row(JSON.parse(data) as Row, out.format === "table" ? TERMINAL_COLUMNS : COLUMNS, "seq");
     },
   });
   const decoder = new TextDecoder();

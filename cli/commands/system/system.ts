@@ -1,50 +1,21 @@
 import { resolve } from "node:path";
-import { exists, refuseExisting, saveBackup } from "../../client/backup_file.ts";
-import {
-  field,
-  formatRelativeTime,
-  idField,
-  paintStatus,
-  type Row,
-  statusField,
-  timeField,
-} from "../../terminal/column.ts";
 import { load } from "../../../src/base/load.ts";
-import { type AnyCommand, command, type Context, toFields } from "../command.ts";
-import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
-import type { Io } from "../../terminal/io.ts";
-import type { Output } from "../../terminal/output.ts";
-import { confirm, readLines, SecretPrompt } from "../../terminal/prompt.ts";
-import { escapeControls } from "../../terminal/visible.ts";
-import { ServiceError } from "../../../src/domain/error.ts";
+import { exists, refuseExisting, saveBackup } from "../../client/backup_file.ts";
 import { Problem } from "../../client/transport.ts";
+import { formatRelativeTime, paintStatus, type Row, toColumns } from "../../terminal/column.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import type { Output } from "../../terminal/output.ts";
+import { confirm, readLines, readNewPassword, readPassword, SecretPrompt } from "../../terminal/prompt.ts";
+import { escapeControls } from "../../terminal/visible.ts";
+import { type AnyCommand, type BaseContext, command, option } from "../command.ts";
+import { requestCommand } from "../resource.ts";
 
-const BEE_RUN_COLUMNS = [
-  idField(),
-  idField("message_id"),
-  idField("session_key"),
-  field("engine"),
-  statusField(),
-  field("reason"),
-  field("task_count"),
-  timeField("created_at"),
-];
-
-const RECENT_COLUMNS = [
-  idField(),
-  field("worker_name"),
-  statusField(),
-  field("failure"),
-  timeField("created_at"),
-  field("instruction"),
-];
-
-const CHECK_COLUMNS = [field("name"), statusField(), field("detail"), field("hint")];
+const RECENT_COLUMNS = toColumns("id", "worker_name", "status", "failure", "created_at", "instruction");
 
 export const systemCommands: AnyCommand[] = [
   command({
     name: "overview",
-    about: "Show how many workers, tasks and executions are in which state, today's use, and what ran last",
+    about: "Show counts of workers, tasks and executions, today's usage and recent runs",
     options: {},
     examples: ["system overview", "system overview --json"],
     async run({ client, out }) {
@@ -77,81 +48,69 @@ export const systemCommands: AnyCommand[] = [
         out.line(`  ${name} ${String(worker.executions).padStart(7)}${formatTokens(worker)}`);
       }
       for (const { engine, until } of value.limited_engines) {
-        out.line(
-          `${bold("limited".padEnd(11))} ${out.style.yellow(engine)} waits, ${formatRelativeTime(until)}`,
-        );
+        const time = formatRelativeTime(until);
+        out.line(`${bold("limited".padEnd(11))} ${out.style.yellow(engine)} available ${time}`);
       }
       if (recent.length > 0) out.line("");
       await out.list(json, recent, RECENT_COLUMNS);
     },
   }),
-  command({
+  requestCommand({
     name: "executions",
-    about: "List the coordinator's latest runs, newest first",
-    options: { limit: { flags: "--limit <n>", about: "how many, 1 to 100", type: "int", default: 10 } },
+    about: "List runs of the coordinator, newest first",
+    endpoint: "GET /api/system/executions",
+    options: { limit: option.int("--limit <n>", "number of runs, 1 to 100", { default: 10 }) },
     examples: ["system executions", "system executions --limit 50 --json"],
-    async run({ client, out, options }) {
-      const { json, value } = await client.call("GET /api/system/executions", { query: toFields(options) });
-      await out.list(json, value, BEE_RUN_COLUMNS);
-    },
+    columns: toColumns(
+      ...["id", "message_id", "session_key", "engine", "status", "reason", "task_count", "created_at"],
+    ),
   }),
   command({
     name: "password",
-    about: "Change the operator's password; every older token ends",
+    about: "Change the operator's password and end all older tokens",
     options: {
-      stdin: {
-        flags: "--stdin",
-        about:
-          "read the new password from the first line of stdin, and the current one, if it is needed, from the second",
-        type: "flag",
-      },
+      stdin: option.flag("--stdin", "read the new password, then the current one, as lines from stdin"),
     },
     examples: ["system password", "system password --stdin < new-password"],
     async run({ client, out, options, io }) {
-      const ask = options.stdin ? null : new SecretPrompt(io);
-      const [fresh = "", current] = ask === null ? await readLines(io) : [await readNewPassword(ask)];
+      const prompt = options.stdin ? null : new SecretPrompt(io);
+      const [fresh = "", current] = prompt === null ? await readLines(io) : [await readNewPassword(prompt)];
       const change = (body: { new_password: string; current_password?: string }) =>
         client.call("PUT /api/system/password", { body });
-      let answer = await change({ new_password: fresh, ...(current ? { current_password: current } : {}) })
-        .catch((error) => {
-          // Only a token from a login has to prove that its holder knows the password (decision 0030).
-          if (ask === null || !needsCurrentPassword(error)) throw error;
-          return null;
-        });
-      if (answer === null && ask !== null) {
-        answer = await change({ new_password: fresh, current_password: await ask.ask("Current password") });
-      }
-      if (answer !== null) out.object(answer.json, answer.value, answer.value.username);
+      const body = { new_password: fresh, ...(current ? { current_password: current } : {}) };
+      const { json, value } = await change(body).catch(async (error) => {
+        // Only a token from a login must prove that its holder knows the password (decision 0030).
+        if (prompt === null || !needsCurrentPassword(error)) throw error;
+        return await change({ new_password: fresh, current_password: await prompt.ask("Current password") });
+      });
+      out.object(json, value, value.username);
     },
   }),
   command({
     name: "rotate-key",
-    about: "Make another signing key: every login and every token ends",
-    options: { yes: { flags: "--yes", about: "do not ask", type: "flag" } },
+    about: "Replace the signing key and end all logins and tokens",
+    options: { yes: option.flag("--yes", "skip the confirmation") },
     examples: ["system rotate-key --yes"],
     async run({ client, out, io, options }) {
-      const question = `End every login and every token at ${await client.url()}?`;
-      if (!options.yes && !await confirm(io, question)) throw new Exit(EXIT.declined, "nothing was changed");
+      const question = `End all logins and tokens at ${await client.url()}?`;
+      if (!options.yes && !await confirm(io, question)) {
+        throw new Exit(EXIT.declined, "Canceled. Changed nothing.");
+      }
       const { json, value } = await client.call("POST /api/system/rotate-key", { body: {} });
       out.object(json, value, String(value.rotated_at));
     },
   }),
   command({
     name: "backup",
-    about: "Write a backup of everything to a new file that only you may read; the service goes on",
+    about: "Write a backup to a new file that only you can read",
     args: ["file"],
     options: {
-      force: { flags: "--force", about: "replace the file when it is there", type: "flag" },
-      includeKey: {
-        flags: "--include-key",
-        about: "put the signing key into it, so that logins survive a restore; asks for your password",
-        type: "flag",
-      },
-      passwordStdin: {
-        flags: "--password-stdin",
-        about: "read that password from the first line of stdin",
-        type: "flag",
-      },
+      force: option.flag("--force", "replace an existing file"),
+      includeKey: option.flag(
+        "--include-key",
+        "include the signing key to keep logins; asks for your password",
+      ),
+      passwordStdin: option.flag("--password-stdin", "read the password from the first line of stdin"),
     },
     examples: [
       "system backup svc.tar",
@@ -161,14 +120,13 @@ export const systemCommands: AnyCommand[] = [
     async run({ client, out, options, io, args: [file = ""] }) {
       const path = resolve(io.cwd, file);
       if (file === "" || file.endsWith("/")) throw usageError("the file must have a name");
-      // Who writes this means stdout, and would look for the archive in vain.
-      if (file === "-") throw usageError("a backup goes to a file, not to stdout; one of that name is ./-");
+      if (file === "-") throw usageError("Cannot write a backup to stdout. Use ./- for a file of that name.");
       if (!options.force && await exists(path)) throw refuseExisting(path);
       if (options.passwordStdin && !options.includeKey) {
-        throw usageError("--password-stdin goes with --include-key");
+        throw usageError("--password-stdin requires --include-key");
       }
       const body = options.includeKey
-        ? { include_key: true, password: await readPassword(io, options.passwordStdin === true) }
+        ? { include_key: true, password: await readPassword(io, options.passwordStdin === true, "Password") }
         : {};
       const response = await client.open("POST /api/system/backup", { body });
       const bytes = await saveBackup(response, path, options.force === true);
@@ -178,52 +136,49 @@ export const systemCommands: AnyCommand[] = [
   }),
   command({
     name: "resume",
-    about: "Let schedules run again that svc restore --paused has paused",
+    about: "Resume the schedules that svc restore --paused paused",
     options: {},
     examples: ["system resume"],
     async run({ client, out, note }) {
       const { json, value } = await client.call("POST /api/system/resume", { body: {} });
-      if (!value.resumed) note("nothing was paused");
+      if (!value.resumed) note("no schedule was paused by a restore");
       out.object(json, value, "");
     },
   }),
   command({
     name: "doctor",
-    about:
-      "Check the service, or this machine when it does not run, and say what to do; exit code 1 when a check fails",
+    about: "Check the service, or this machine if the service is down",
     options: {
-      fix: {
-        flags: "--fix",
-        about: "put right on this machine what is safe: permissions, a missing data directory",
-        type: "flag",
-      },
+      fix: option.flag("--fix", "fix permissions and a missing data directory on this machine"),
     },
     examples: ["system doctor", "system doctor -q", "system doctor --fix"],
     async run(context) {
-      const { out, note } = context;
-      const { json, value, done } = await runDoctor(context);
+      const { out, note, options } = context;
+      const { json, value, done } = await runDoctor(context, Boolean(options.fix));
       for (const words of done) note(words);
       if (out.format === "ids") {
         for (const check of value.checks) if (check.status !== "ok") out.line(String(check.name));
       } else if (out.format === "table") value.checks.forEach((check) => printCheck(out, check));
-      else await out.list(json, value.checks, CHECK_COLUMNS, (row) => String(row.name));
+      else {
+        const columns = toColumns("name", "status", "detail", "hint");
+        await out.list(json, value.checks, columns, (row) => String(row.name));
+      }
       const failed = value.checks.filter((check) => check.status === "fail").map((check) => check.name);
       if (failed.length === 0) return;
-      // With --json the answer already has everything.
-      throw new Exit(EXIT.unexpected, out.format === "json" ? "" : `not well: ${failed.join(", ")}`);
+      // With --json the output already names the failed checks.
+      throw new Exit(EXIT.unexpected, out.format === "json" ? "" : `failed checks: ${failed.join(", ")}`);
     },
   }),
 ];
 
 type DoctorReport = { json: string; value: { checks: Row[] }; done: string[] };
 
-/** What the service says of itself; of this machine when its own service is down (contract 8.17). */
-async function runDoctor({ client, io, configFlag, options }: Context): Promise<DoctorReport> {
-  // Another machine's service, or an agent's: what is here says nothing about it.
+/** Returns the checks of the service, or of this machine while its service is down (contract 8.17). */
+async function runDoctor({ client, io, configFlag }: BaseContext, fix: boolean): Promise<DoctorReport> {
+  // The checks of this machine say nothing about a service elsewhere.
   const isHere = !io.env.SVC_URL && !io.env.SVC_RUN_ID;
-  const fix = Boolean(options.fix);
   if (fix && !isHere) {
-    throw usageError("--fix is for the machine of the service, and SVC_URL names another address");
+    throw usageError("--fix works only on the machine of the service, and SVC_URL names another address");
   }
   const { checkMachine } = await load<typeof import("../../service/local_doctor.ts")>(
     "../../service/local_doctor.ts",
@@ -233,14 +188,14 @@ async function runDoctor({ client, io, configFlag, options }: Context): Promise<
   try {
     return { ...await client.call("GET /api/system/doctor"), done };
   } catch (error) {
-    // Whatever it is that keeps us from asking: what is here may tell why.
+    // The checks of this machine may explain why the service cannot be reached.
     if (!isHere || error instanceof Problem || io.signal.aborted) throw error;
     const { answer } = await checkMachine(io, configFlag, false);
     return { json: JSON.stringify(answer), value: answer, done };
   }
 }
 
-// No table: what is wrong and the way out of it have to be readable to their ends.
+// A table would cut the details and hints.
 function printCheck(out: Output, { name, status, detail, hint }: Row): void {
   const shown = paintStatus(String(status), String(status), out.style);
   const gap = " ".repeat(6 - String(status).length);
@@ -248,25 +203,11 @@ function printCheck(out: Output, { name, status, detail, hint }: Row): void {
   if (hint !== "") out.line(`${" ".repeat(19)}${escapeControls(String(hint))}`);
 }
 
-async function readPassword(io: Io, stdin: boolean): Promise<string> {
-  if (stdin) return (await readLines(io))[0] ?? "";
-  return await new SecretPrompt(io, "--password-stdin").ask("Password");
-}
-
-async function readNewPassword(ask: SecretPrompt): Promise<string> {
-  const fresh = await ask.ask("New password");
-  if (await ask.ask("Again") !== fresh) {
-    throw usageError("the two passwords are not the same; nothing was changed");
-  }
-  return fresh;
-}
-
 function needsCurrentPassword(error: unknown): boolean {
-  return error instanceof Problem && error instanceof ServiceError &&
-    error.json.includes('"current_password"');
+  return error instanceof Problem && error.json.includes('"current_password"');
 }
 
-/** Nested objects as `outer.inner`; lists as they are. */
+/** Flattens nested objects to `outer.inner`. Lists become JSON. */
 function flatten(row: Row, prefix = ""): Row {
   return Object.fromEntries(
     Object.entries(row).flatMap(([name, value]) =>

@@ -1,34 +1,20 @@
-import { field, idField, timeField } from "../../terminal/column.ts";
-import { listCommand } from "../list.ts";
+import { timeField, toColumns } from "../../terminal/column.ts";
+import { option } from "../command.ts";
+import { requestCommand } from "../resource.ts";
 
-export const inboxCommand = listCommand({
+const IDS = ["question_id", "execution_id", "task_id", "budget_id", "message_id", "worker_id", "engine"];
+
+export const inboxCommand = requestCommand({
   name: "inbox",
-  about:
-    "List what needs a person: questions, failures, undelivered replies, limits, budgets that hold work, paused schedules and workers",
+  about: "List everything that needs a person, such as questions and failures",
   endpoint: "GET /api/inbox",
-  columns: [
-    field("kind"),
-    timeField("at"),
-    field("worker_name"),
-    idField("question_id"),
-    idField("execution_id"),
-    idField("message_id"),
-    idField("task_id"),
-    idField("budget_id"),
-    field("title"),
-    field("detail"),
-  ],
-  id: (row) =>
-    String(
-      row.question_id || row.execution_id || row.task_id || row.budget_id || row.message_id ||
-        row.worker_id || row.engine,
-    ),
+  columns: toColumns(
+    ...["kind", timeField("at"), "worker_name", "question_id", "execution_id", "message_id", "task_id"],
+    ...["budget_id", "title", "detail"],
+  ),
+  id: (row) => String(row[IDS.find((name) => row[name]) ?? "engine"]),
   options: {
-    since: {
-      flags: "--since <time>",
-      about: "failures from then on, such as -7d; 24 hours when left out",
-      type: "time",
-    },
+    since: option.time("--since <time>", "failures since this time, e.g. -7d; the last 24 hours by default"),
   },
   examples: ["inbox", "inbox --since -7d"],
 });

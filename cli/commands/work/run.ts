@@ -1,43 +1,26 @@
-import { type AnyCommand, command, type Context } from "../command.ts";
-import { parseDuration, parseTimeout, TIMEOUT } from "../duration.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
-import { readText } from "../../terminal/prompt.ts";
+import { readTextArgument } from "../../terminal/input_text.ts";
+import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
+import { parseDuration, parseTimeout, TIMEOUT } from "../duration.ts";
+import { TIME_ZONE } from "./schedule_settings.ts";
+import { IDEMPOTENCY_KEY, toHeaders } from "./task_batch.ts";
 import { findExecution, printResult, throwUnlessCompleted, waitForTask } from "./task_wait.ts";
-
-// What the server takes as text (contract 1).
-const INSTRUCTION_MAX_BYTES = 256 * 1024;
 
 export const runCommand: AnyCommand = command({
   name: "run",
-  about: "Let a worker do something and print its answer alone; its outcome is the exit code",
+  about: "Run one instruction and print the answer. The exit code reports the outcome",
   args: ["worker", "text|-"],
   refs: { worker: "worker" },
   options: {
-    in: { flags: "--in <duration>", about: "after so long, such as 10m", type: "text" },
-    at: { flags: "--at <time>", about: "at a time; at least 5 s ahead", type: "time" },
-    cron: {
-      flags: "--cron <expression>",
-      about: "on a schedule of five fields; prints the task",
-      type: "text",
-    },
-    timeZone: {
-      flags: "--time-zone <zone>",
-      completion: "time_zone",
-      about: "in which cron is read, such as Europe/Berlin",
-      type: "text",
-    },
-    session: {
-      flags: "--session <key>",
+    in: option.text("--in <duration>", "run after this long, e.g. 10m"),
+    at: option.time("--at <time>", "run at this time, at least 5 s ahead"),
+    cron: option.text("--cron <expression>", "run on a schedule with five fields and print the task"),
+    timeZone: TIME_ZONE,
+    session: option.text("--session <key>", "conversation to continue, with any name; a new one by default", {
       completion: "session_key",
-      about: "the conversation to go on with, of any name; else one of its own",
-      type: "text",
-    },
-    idempotencyKey: {
-      flags: "--idempotency-key <key>",
-      about: "the same key makes one task, however often it is sent",
-      type: "text",
-    },
-    wait: { flags: "--no-wait", about: "print the task and do not wait for its answer", type: "flag" },
+    }),
+    idempotencyKey: IDEMPOTENCY_KEY,
+    wait: option.flag("--no-wait", "print the task without waiting for the answer"),
     timeout: TIMEOUT,
   },
   examples: [
@@ -47,58 +30,51 @@ export const runCommand: AnyCommand = command({
     "run Ada - < question.txt",
   ],
   async run(context) {
-    const { client, out, args: [worker = "", given = ""], options, io, reportId: tell } = context;
-    const text = given === "-"
-      ? (await readText(io, INSTRUCTION_MAX_BYTES, "-")).replace(/[\r\n]+$/, "")
-      : given;
-    if (text.trim() === "") throw usageError("the text must not be empty");
+    const { client, out, args: [worker = "", given = ""], options, io, reportId } = context;
+    const instruction = await readTextArgument(io, given, "text");
     const limitMs = parseTimeout(options.timeout, Infinity);
-    const { idempotencyKey: key } = options;
     const body = {
-      message_id: await findMessageId(context as unknown as Context, options.session),
+      message_id: await findMessageId(context, options.session),
       worker_id: worker,
-      instruction: text,
+      instruction,
       ...parseSchedule(options),
     };
-    const headers = key === undefined ? {} : { "idempotency-key": key };
+    const headers = toHeaders(options.idempotencyKey);
     const { json, value } = await client.call("POST /api/tasks", { body, headers });
     if (value.status === "cancelled") {
       out.object(json, value);
-      throw new Exit(EXIT.awaitedFailed, `the task is cancelled: ${value.reason}`);
+      throw new Exit(EXIT.awaitedFailed, `the task was cancelled: ${value.reason}`);
     }
     if (options.wait === false || options.cron !== undefined) return out.object(json, value);
-    tell("accepted", value.id);
-    const { task } = await waitForTask(context as unknown as Context, { id: value.id, limitMs }, () => {});
-    const execution = await findExecution(context as unknown as Context, task);
-    if (execution !== null) printResult(context as unknown as Context, execution);
+    reportId("accepted", value.id);
+    const { task } = await waitForTask(context, { id: value.id, limitMs }, () => {});
+    const execution = await findExecution(context, task);
+    if (execution !== null) printResult(context, execution);
     throwUnlessCompleted(task);
   },
 });
 
-// A task needs a message that it belongs to. Any text makes a conversation of that name.
-async function findMessageId({ client }: Context, session: string | undefined): Promise<string> {
+// A task belongs to a message. Any text as its ID creates a conversation of that name.
+async function findMessageId({ client }: BaseContext, session: string | undefined): Promise<string> {
   if (session === undefined) return `run-${crypto.randomUUID()}`;
   const query = { session_key: session, page_size: 1 };
   const [latest] = (await client.call("GET /api/messages/inbound", { query })).value;
   return latest?.id ?? session;
 }
 
-/** When the task is to run, as fields of a request. Throws a usage error for times that exclude each other. */
-function parseSchedule(
-  { in: delay, at, cron, timeZone }: {
-    in: string | undefined;
-    at: number | undefined;
-    cron: string | undefined;
-    timeZone: string | undefined;
-  },
-) {
+interface ScheduleFlags {
+  in: string | undefined;
+  at: number | undefined;
+  cron: string | undefined;
+  timeZone: string | undefined;
+}
+
+function parseSchedule({ in: delay, at, cron, timeZone }: ScheduleFlags) {
   if ([delay, at, cron].filter((one) => one !== undefined).length > 1) {
-    throw usageError("--in, --at and --cron exclude each other");
+    throw usageError("specify only one of --in, --at and --cron");
   }
-  if (timeZone !== undefined && cron === undefined) throw usageError("--time-zone goes with --cron");
-  if (cron !== undefined) {
-    return { type: "scheduled" as const, cron, ...(timeZone === undefined ? {} : { time_zone: timeZone }) };
-  }
+  if (timeZone !== undefined && cron === undefined) throw usageError("--time-zone requires --cron");
+  if (cron !== undefined) return { type: "scheduled" as const, cron, ...toFields({ timeZone }) };
   const time = at ?? (delay === undefined ? undefined : Date.now() + parseDuration(delay, "--in", 0));
   return time === undefined
     ? { type: "immediate" as const }

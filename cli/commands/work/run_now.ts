@@ -1,11 +1,11 @@
 import { ServiceError } from "../../../src/domain/error.ts";
 import { isEndedTask } from "../../../src/domain/vocabulary.ts";
-import { type AnyCommand, command, type Context } from "../command.ts";
-import { parseTimeout, TIMEOUT } from "../duration.ts";
 import { usageError } from "../../terminal/exit.ts";
+import { type AnyCommand, type BaseContext, command, option } from "../command.ts";
+import { parseTimeout, TIMEOUT } from "../duration.ts";
 import { throwUnlessCompleted, throwUnlessRunDone, waitForTask } from "./task_wait.ts";
 
-/** `task run` and `schedule run`: a run of a schedule out of its turn; with --wait its outcome is the exit code (contract 8.9). */
+/** Declares `task run` and `schedule run`. With --wait the exit code reports the outcome of the run (contract 8.9). */
 export function createRunNowCommand(group: "task" | "schedule", about: string): AnyCommand {
   return command({
     name: "run",
@@ -13,32 +13,28 @@ export function createRunNowCommand(group: "task" | "schedule", about: string): 
     args: ["id"],
     refs: { id: "task" },
     options: {
-      wait: {
-        flags: "--wait",
-        about: "wait until this run has ended; its outcome is the exit code",
-        type: "flag",
-      },
+      wait: option.flag("--wait", "wait for the run; the exit code reports the outcome"),
       timeout: TIMEOUT,
     },
     examples: [`${group} run --wait 01a1fd23-4c79-764a-afab-047dd52450e4`],
     async run(context) {
-      const { client, out, args: [id = ""], options: { wait, timeout }, reportId: tell } = context;
+      const { client, out, args: [id = ""], options: { wait, timeout }, reportId } = context;
       const limitMs = parseTimeout(timeout, Infinity);
-      if (timeout !== undefined && !wait) throw usageError("--timeout goes with --wait");
+      if (timeout !== undefined && !wait) throw usageError("--timeout requires --wait");
       if (!wait) {
         const { json, value } = await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} });
         return out.object(json, value);
       }
       const until = performance.now() + limitMs;
       const runNo = await requestRun(context, id, until);
-      tell("accepted", id, ` run ${runNo}`);
+      reportId("accepted", id, ` run ${runNo}`);
       await waitAndPrintTask(context, id, Math.max(0, until - performance.now()), runNo);
     },
   });
 }
 
-/** Asks for a run of its own: one that is going on may have begun before what this one is for, so it comes behind it. */
-async function requestRun(context: Context, id: string, until: number): Promise<number> {
+// An active run may have started before the reason for this one, so the new run follows it.
+async function requestRun(context: BaseContext, id: string, until: number): Promise<number> {
   const { client, out, note } = context;
   while (true) {
     try {
@@ -48,7 +44,7 @@ async function requestRun(context: Context, id: string, until: number): Promise<
       const { value: task } = await client.call("GET /api/tasks/:id", { params: { id } });
       if (isEndedTask(task.status) || task.type !== "scheduled") throw error;
       if (task.status !== "running") continue;
-      note(`run ${task.run_no} of it is going on; the next one is asked for behind it`);
+      note(`waiting for run ${task.run_no} to end before starting the next one`);
       const limitMs = Math.max(0, until - performance.now());
       await waitForTask(
         context,
@@ -59,9 +55,9 @@ async function requestRun(context: Context, id: string, until: number): Promise<
   }
 }
 
-/** Waits for a task or one run of it, prints the task, and throws Exit 8 when it failed, 124 when it takes too long. */
+/** Waits for a task or one of its runs and prints the task. Throws Exit 8 if it failed, 124 at the timeout. */
 export async function waitAndPrintTask(
-  context: Context,
+  context: BaseContext,
   id: string,
   limitMs: number,
   runNo?: number,

@@ -1,70 +1,35 @@
 import { TASK_STATUSES, TASK_TYPES } from "../../../src/domain/vocabulary.ts";
-import { field, idField, statusField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, type Context, toFields } from "../command.ts";
-import { parseTimeout, TIMEOUT } from "../duration.ts";
+import { statusField, toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
-import { listCommand, pageOptions } from "../list.ts";
-import { transitionCommand } from "../transition.ts";
-import { readText } from "../../terminal/prompt.ts";
+import { readTextArgument } from "../../terminal/input_text.ts";
+import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
+import { parseTimeout, TIMEOUT } from "../duration.ts";
+import { pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
 import { createRunNowCommand, waitAndPrintTask } from "./run_now.ts";
-import { createBatch } from "./task_batch.ts";
+import { TIME_ZONE } from "./schedule_settings.ts";
+import { createBatch, IDEMPOTENCY_KEY, toHeaders } from "./task_batch.ts";
 import { findExecution, throwUnlessCompleted, waitForTask } from "./task_wait.ts";
 
-// What the server takes as text (contract 1).
-const INSTRUCTION_MAX_BYTES = 256 * 1024;
+const task = resource("task", { arg: "id", ref: "task", example: "01a1fd23-4c79-764a-afab-047dd52450e4" });
 
-const COLUMNS = [
-  idField(),
-  statusField(),
-  field("type"),
-  idField("worker_id"),
-  timeField("next_run_at"),
-  field("cron"),
-  statusField("last_status"),
-  field("reason"),
-  field("instruction"),
-];
+const UNLESS_BATCH = { unless: "--batch" } as const;
+const REQUIRED = { ...UNLESS_BATCH, required: true } as const;
 
 export const taskCommands: AnyCommand[] = [
-  listCommand({
-    name: "list",
-    endpoint: "GET /api/tasks",
-    columns: COLUMNS,
-    about: "List tasks of a session, a message or a worker, newest first",
+  task.list("List tasks of a conversation, a message or a worker, newest first", "GET /api/tasks", {
+    columns: toColumns(
+      ...["id", "status", "type", "worker_id", "next_run_at", "cron", statusField("last_status"), "reason"],
+      "instruction",
+    ),
     options: {
-      sessionKey: {
-        flags: "--session-key <key>",
-        completion: "session_key",
-        about: "of this conversation",
-        type: "text",
-      },
-      messageId: {
-        flags: "--message-id <id>",
-        completion: "message",
-        about: "of this message; not together with --session-key",
-        type: "text",
-      },
-      workerId: {
-        flags: "--worker-id <id>",
-        completion: "worker",
-        ref: "worker",
-        about: "of this worker",
-        type: "text",
-      },
-      status: {
-        flags: "--status <statuses>",
-        about: "in one of these",
-        type: "text",
+      sessionKey: SESSION_KEY,
+      messageId: option.text("--message-id <id>", "filter by message", { completion: "message" }),
+      workerId: WORKER_ID,
+      status: option.text("--status <statuses>", "filter by status", {
         choices: TASK_STATUSES,
         multiple: true,
-      },
-      type: {
-        flags: "--type <types>",
-        about: "of one of these",
-        type: "text",
-        choices: TASK_TYPES,
-        multiple: true,
-      },
+      }),
+      type: option.text("--type <types>", "filter by type", { choices: TASK_TYPES, multiple: true }),
       ...pageOptions(100),
     },
     examples: [
@@ -73,99 +38,41 @@ export const taskCommands: AnyCommand[] = [
     ],
     check({ sessionKey, messageId, workerId }) {
       if (sessionKey === undefined && messageId === undefined && workerId === undefined) {
-        throw usageError("one of --session-key, --message-id and --worker-id is needed");
+        throw usageError("specify --session-key, --message-id or --worker-id");
       }
       if (sessionKey !== undefined && messageId !== undefined) {
-        throw usageError("--session-key and --message-id exclude each other");
+        throw usageError("--session-key and --message-id cannot be used together");
       }
     },
   }),
-  command({
-    name: "get",
-    about: "Show a task",
-    args: ["id"],
-    refs: { id: "task" },
-    options: {},
-    examples: ["task get 01a1fd23-4c79-764a-afab-047dd52450e4"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("GET /api/tasks/:id", { params: { id } });
-      out.object(json, value);
-    },
-  }),
+  task.get("GET /api/tasks/:id"),
   command({
     name: "create",
-    about: "Give a task to a worker, past the coordinator",
+    about: "Create a task for a worker, without the coordinator",
     options: {
-      messageId: {
-        flags: "--message-id <id>",
+      messageId: option.text("--message-id <id>", "message it belongs to, or any text for a script", {
         completion: "message",
-        about: "the message that it belongs to; any text for a script's own task",
-        type: "text",
-        required: true,
-        unless: "--batch",
-      },
-      workerId: {
-        flags: "--worker-id <id>",
-        completion: "worker",
-        ref: "worker",
-        about: "who does it",
-        type: "text",
-        required: true,
-        unless: "--batch",
-      },
-      instruction: {
-        flags: "--instruction <text>",
-        about: "what to do; - reads it from standard input",
-        type: "text",
-        required: true,
-        unless: "--batch",
-      },
-      type: {
-        flags: "--type <type>",
-        about: "when it is to run",
-        type: "text",
-        choices: TASK_TYPES,
-        required: true,
-        unless: "--batch",
-      },
-      scheduledAt: {
-        flags: "--scheduled-at <time>",
-        about: "for countdown, such as +10m; at least 5 s ahead",
-        type: "time",
-        unless: "--batch",
-      },
-      cron: {
-        flags: "--cron <expression>",
-        about: "five fields, for scheduled",
-        type: "text",
+        ...REQUIRED,
+      }),
+      workerId: { ...WORKER_ID, about: "worker ID or name", ...REQUIRED },
+      instruction: option.text("--instruction <text>", "instruction; - reads stdin", REQUIRED),
+      type: option.text("--type <type>", "when to run", { choices: TASK_TYPES, ...REQUIRED }),
+      scheduledAt: option.time(
+        "--scheduled-at <time>",
+        "time of a countdown, e.g. +10m; at least 5 s ahead",
+        {
+          ...UNLESS_BATCH,
+        },
+      ),
+      cron: option.text("--cron <expression>", "cron expression with five fields, for scheduled", {
         allowEmpty: true,
-        unless: "--batch",
-      },
-      timeZone: {
-        flags: "--time-zone <zone>",
-        completion: "time_zone",
-        about: "in which cron is read, such as Europe/Berlin",
-        type: "text",
-        unless: "--batch",
-      },
-      idempotencyKey: {
-        flags: "--idempotency-key <key>",
-        about: "the same key makes one task or one batch, however often it is sent",
-        type: "text",
-      },
-      batch: {
-        flags: "--batch <file>",
-        about:
-          "up to 500 tasks, one JSON object a line as in the API, all or none; - reads stdin; prints their ids in order",
-        type: "text",
-      },
-      wait: {
-        flags: "--wait",
-        about: "wait until it has ended; its outcome is the exit code",
-        type: "flag",
-        unless: "--batch",
-      },
-      timeout: { ...TIMEOUT, unless: "--batch" },
+        ...UNLESS_BATCH,
+      }),
+      timeZone: { ...TIME_ZONE, ...UNLESS_BATCH },
+      idempotencyKey: IDEMPOTENCY_KEY,
+      batch: option.text("--batch <file>", "create up to 500 tasks, one JSON object per line; - reads stdin"),
+      wait: option.flag("--wait", "wait for the task; the exit code reports the outcome", UNLESS_BATCH),
+      timeout: { ...TIMEOUT, ...UNLESS_BATCH },
     },
     examples: [
       "task create --message-id nightly --worker-id $id --type immediate --instruction 'Sum up the day' --wait",
@@ -173,63 +80,45 @@ export const taskCommands: AnyCommand[] = [
       "task create --batch tasks.jsonl",
     ],
     async run(context) {
-      const { client, out, options, io, reportId: tell } = context;
+      const { client, out, options, io, reportId } = context;
       const { wait, timeout, batch, idempotencyKey: key, ...fields } = options;
-      if (batch !== undefined) return await createBatch(context as unknown as Context, batch, key);
-      if (fields.instruction === "-") {
-        fields.instruction = (await readText(io, INSTRUCTION_MAX_BYTES, "--instruction -")).replace(
-          /[\r\n]+$/,
-          "",
-        );
-        if (fields.instruction.trim() === "") {
-          throw usageError("--instruction -: there was no text on standard input");
-        }
-      }
-      const limit = parseTimeout(timeout, Infinity);
-      if (timeout !== undefined && !wait) throw usageError("--timeout goes with --wait");
-      const headers = key === undefined ? {} : { "idempotency-key": key };
+      if (batch !== undefined) return await createBatch(context, batch, key);
+      fields.instruction = await readTextArgument(io, fields.instruction, "--instruction");
+      const limitMs = parseTimeout(timeout, Infinity);
+      if (timeout !== undefined && !wait) throw usageError("--timeout requires --wait");
+      const headers = toHeaders(key);
       const { json, value } = await client.call("POST /api/tasks", { body: toFields(fields), headers });
       if (value.status === "cancelled") {
         out.object(json, value);
-        throw new Exit(EXIT.awaitedFailed, `the task is cancelled: ${value.reason}`);
+        throw new Exit(EXIT.awaitedFailed, `the task was cancelled: ${value.reason}`);
       }
       if (!wait) return out.object(json, value);
-      tell("accepted", value.id);
-      await waitAndPrintResult(context, value.id, limit);
+      reportId("accepted", value.id);
+      await waitAndPrintResult(context, value.id, limitMs);
     },
   }),
-  transitionCommand({
-    name: "cancel",
-    about: "Cancel a pending or scheduled task",
-    ref: "task",
-    endpoint: "POST /api/tasks/:id/cancel",
-    examples: ["task cancel 01a1fd23-4c79-764a-afab-047dd52450e4"],
-  }),
-  createRunNowCommand("task", "Run a scheduled task now; its schedule stays as it is"),
+  task.verb("cancel", "Cancel a pending or scheduled task", "POST /api/tasks/:id/cancel"),
+  createRunNowCommand("task", "Run a scheduled task now without changing its schedule"),
   command({
     name: "wait",
-    about:
-      "Wait until a task has ended, a schedule until its current or next run has; its outcome is the exit code",
+    about: "Wait for a task or a run of a schedule. The exit code reports the outcome",
     args: ["id"],
     refs: { id: "task" },
     options: {
-      run: {
-        flags: "--run <n>",
-        about: "until this run has ended; its number is the task's run_no",
-        type: "int",
-      },
+      run: option.int("--run <n>", "wait for this run, by its run_no; the current or next run by default"),
       timeout: TIMEOUT,
     },
     examples: ["task wait --timeout 30s 01a1fd23-4c79-764a-afab-047dd52450e4"],
     async run(context) {
       const { args: [id = ""], options: { run, timeout } } = context;
-      await waitAndPrintTask(context, id, parseTimeout(timeout, Infinity), runNumber(run));
+      if (run !== undefined && run < 1) throw usageError("--run: must be at least 1");
+      await waitAndPrintTask(context, id, parseTimeout(timeout, Infinity), run);
     },
   }),
 ];
 
-// The task, and what its run answered; with --json the execution (contract 8.10).
-async function waitAndPrintResult(context: Context, id: string, limitMs: number): Promise<void> {
+// Prints the task with the result of its run, or with --json the execution (contract 8.10).
+async function waitAndPrintResult(context: BaseContext, id: string, limitMs: number): Promise<void> {
   const { out } = context;
   const { json, task } = await waitForTask(
     context,
@@ -240,9 +129,4 @@ async function waitAndPrintResult(context: Context, id: string, limitMs: number)
   if (execution === null) out.object(json, task);
   else out.object(execution.json, { ...task, result: execution.value.result });
   throwUnlessCompleted(task);
-}
-
-function runNumber(given: number | undefined): number | undefined {
-  if (given !== undefined && given < 1) throw usageError("--run must be at least 1");
-  return given;
 }

@@ -1,30 +1,45 @@
 import { ServiceError } from "../../../src/domain/error.ts";
 import type { Api } from "../../../src/http/app.ts";
-import type { Context } from "../command.ts";
+import { resolveRef } from "../../client/resource_ref.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { readInputFile } from "../../terminal/input_text.ts";
-import { resolveRef } from "../../client/resource_ref.ts";
 import { escapeControls } from "../../terminal/visible.ts";
+import { type BaseContext, option } from "../command.ts";
 
-// What the server takes (contract 3, Task).
+// The limits of the server (contract 3, Task).
 const TASK_BATCH_MAX = 500;
 const TASK_BATCH_MAX_BYTES = 8 * 1024 * 1024;
 const FLAG = "--batch";
 const CANCELLED_SHOWN_MAX = 10;
 
+/** `--idempotency-key` of commands that create tasks. */
+export const IDEMPOTENCY_KEY = option.text(
+  "--idempotency-key <key>",
+  "create only once per key, even if repeated",
+);
+
+/** Returns the request headers for an idempotency key. */
+export function toHeaders(key: string | undefined): Record<string, string> {
+  return key === undefined ? {} : { "idempotency-key": key };
+}
+
 type Tasks = Api["POST /api/tasks/batch"]["body"]["tasks"];
 
-/** The tasks of a batch, and the line of each. */
+/** The tasks of a batch, and the line number of each. */
 interface Batch {
   tasks: Tasks;
   lines: number[];
 }
 
 /**
- * Creates the tasks that a file or stdin names, one JSON object a line, all or none, and prints their ids in their order.
- * A worker may be named by its name. Throws a usage error for what is no such list, and Exit 8 when the cron of one can never fire.
+ * Creates the tasks of a file or stdin, one JSON object per line, all or none, and prints their IDs in order.
+ * Throws a usage error for invalid input, and Exit 8 if a cron expression never fires.
  */
-export async function createBatch(context: Context, file: string, key: string | undefined): Promise<void> {
+export async function createBatch(
+  context: BaseContext,
+  file: string,
+  key: string | undefined,
+): Promise<void> {
   const { client, io, out, note } = context;
   const { tasks, lines } = parseBatch(
     await readInputFile(io, file, { flag: FLAG, maxBytes: TASK_BATCH_MAX_BYTES }),
@@ -37,8 +52,8 @@ export async function createBatch(context: Context, file: string, key: string | 
     ids.set(name, id);
     task.worker_id = id;
   }
-  const headers = key === undefined ? {} : { "idempotency-key": key };
-  const { json, value } = await client.call("POST /api/tasks/batch", { body: { tasks }, headers })
+  const { json, value } = await client
+    .call("POST /api/tasks/batch", { body: { tasks }, headers: toHeaders(key) })
     .catch((error) => {
       const [, index] = /^tasks\.(\d+)/.exec(error instanceof ServiceError ? error.message : "") ?? [];
       if (index !== undefined && out.format !== "json") note(`svc: line ${lines[Number(index)]}:`);
@@ -53,7 +68,7 @@ export async function createBatch(context: Context, file: string, key: string | 
   const more = cancelled.length > CANCELLED_SHOWN_MAX ? ["and more"] : [];
   throw new Exit(
     EXIT.awaitedFailed,
-    [`of the tasks ${cancelled.length} are cancelled:`, ...cancelled.slice(0, CANCELLED_SHOWN_MAX), ...more]
+    [`${cancelled.length} tasks were cancelled:`, ...cancelled.slice(0, CANCELLED_SHOWN_MAX), ...more]
       .join("\n  "),
   );
 }
@@ -66,13 +81,11 @@ function parseBatch(text: string): Batch {
     batch.tasks.push(parseTask(line, at + 1));
     batch.lines.push(at + 1);
   }
-  if (batch.tasks.length === 0) {
-    throw usageError(`${FLAG}: there are no tasks; one JSON object a line is expected`);
-  }
+  if (batch.tasks.length === 0) throw usageError(`${FLAG}: no tasks. Write one JSON object per line.`);
   return batch;
 }
 
-// What it holds is checked by the server, which names the field.
+// The server checks the fields and names the wrong one.
 function parseTask(line: string, number: number): Tasks[number] {
   let task: unknown;
   try {

@@ -1,7 +1,7 @@
 import type { Api } from "../../../src/http/app.ts";
 import { ServiceError } from "../../../src/domain/error.ts";
 import { isEndedTask } from "../../../src/domain/vocabulary.ts";
-import type { Context } from "../command.ts";
+import type { BaseContext } from "../command.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { retryRead } from "../../client/retry.ts";
 import { Spinner } from "../../terminal/spinner.ts";
@@ -33,7 +33,7 @@ interface WaitResult {
  * 124 is thrown.
  */
 export async function waitForTask(
-  context: Context,
+  context: BaseContext,
   awaited: WaitTarget,
   late: (waited: WaitResult) => void,
 ): Promise<WaitResult> {
@@ -78,7 +78,7 @@ function hasEnded(task: Task, before: Task, runNo: number | undefined): boolean 
 
 /** The latest execution of a task, or null when it never ran. */
 export async function findExecution(
-  { client, io }: Context,
+  { client, io }: BaseContext,
   task: Task,
 ): Promise<{ json: string; value: Execution } | null> {
   const { execution_id: id } = task;
@@ -92,14 +92,17 @@ export async function findExecution(
 }
 
 /** Prints what a run answered, and nothing else (contract 8.10). */
-export function printResult({ out, io }: Context, { json, value }: { json: string; value: Execution }): void {
+export function printResult(
+  { out, io }: BaseContext,
+  { json, value }: { json: string; value: Execution },
+): void {
   if (out.format === "json") return out.line(json);
   if (out.format === "ids") return out.line(value.id);
   if (value.result !== "") out.line(io.outIsTerminal ? escapeControls(value.result) : value.result);
 }
 
 /** As throwUnlessCompleted(), for one run of a task; another may go on since (contract 8.9). */
-export async function throwUnlessRunDone(context: Context, task: Task, runNo: number): Promise<void> {
+export async function throwUnlessRunDone(context: BaseContext, task: Task, runNo: number): Promise<void> {
   const execution = await findExecution(context, task).catch(ignoreMissing);
   const run = execution?.value;
   // A run that was cancelled before it began, and one that is forgotten, have no execution.

@@ -1,138 +1,104 @@
 import { BUDGET_ACTIONS, BUDGET_PERIODS, BUDGET_UNITS } from "../../../src/domain/vocabulary.ts";
-import { type Column, field, idField, statusField, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, type OptionSpec, toFields } from "../command.ts";
+import { type Row, statusField, timeField, toColumns } from "../../terminal/column.ts";
+import { type AnyCommand, option, toFields } from "../command.ts";
 import { parseDuration } from "../duration.ts";
 import { usageError } from "../../terminal/exit.ts";
-import { listCommand, pageOptions } from "../list.ts";
+import { pageOptions, resource } from "../resource.ts";
 
-const COLUMNS: Column[] = [
-  idField(),
-  field("name"),
-  field("target"),
-  { name: "used", value: (row) => Number(Number(row.used).toFixed(4)) },
-  { name: "reserved", value: (row) => Number(Number(row.reserved).toFixed(4)) },
-  field("limit"),
-  field("unit"),
-  field("period"),
-  field("action"),
-  statusField("state"),
-  timeField("resets_at"),
-  timeField("lifted_until"),
-];
+const budget = resource("budget", { arg: "id|name", ref: "budget", example: "Month" });
 
-const OPTIONS = {
-  name: { flags: "-n, --name <name>", about: "its name; unique", type: "text" },
-  target: {
-    flags: "--target <what>",
-    about: "global, department:<name>, worker:<name>, session:<key> or engine:<name>",
-    type: "text",
-  },
-  unit: { flags: "--unit <unit>", about: "what is counted", type: "text", choices: BUDGET_UNITS },
-  limit: { flags: "--limit <number>", about: "so much of it at most; 0 lets nothing start", type: "text" },
-  period: { flags: "--period <period>", about: "within this time", type: "text", choices: BUDGET_PERIODS },
-  soft: { flags: "--soft <percent>", about: "said once at this part of the limit", type: "int" },
-  action: {
-    flags: "--action <action>",
-    about: "hold: nothing new starts; stop: what runs is ended, too",
-    type: "text",
-    choices: BUDGET_ACTIONS,
-  },
-} as const satisfies Record<string, OptionSpec>;
+const COLUMNS = toColumns(
+  ...[
+    "id",
+    "name",
+    "target",
+    roundedColumn("used"),
+    roundedColumn("reserved"),
+    "limit",
+    "unit",
+    "period",
+    "action",
+  ],
+  ...[statusField("state"), timeField("resets_at"), timeField("lifted_until")],
+);
 
-const WHO = "id|name";
-const REFS = { [WHO]: "budget" } as const;
+const NAME = option.text("-n, --name <name>", "unique name");
+const TARGET = option.text(
+  "--target <target>",
+  "global, department:<name>, worker:<name>, session:<key> or engine:<name>",
+);
+const UNIT = option.text("--unit <unit>", "unit of the limit", { choices: BUDGET_UNITS });
+const LIMIT = option.text("--limit <number>", "limit per period; 0 blocks every run");
+const PERIOD = option.text("--period <period>", "period after which the usage resets", {
+  choices: BUDGET_PERIODS,
+});
+const SOFT = option.int("--soft <percent>", "send one notice at this percentage of the limit");
+const ACTION = option.text("--action <action>", "hold: start no new runs; stop: also end active runs", {
+  choices: BUDGET_ACTIONS,
+});
 
 export const budgetCommands: AnyCommand[] = [
-  listCommand({
-    name: "list",
-    about: "List budgets with what is used of them, newest first",
+  budget.list("List budgets and their usage, newest first", "GET /api/budgets", {
     options: {
-      target: { flags: "--target <what>", about: "only of this target, with ids", type: "text" },
+      target: option.text("--target <target>", "filter by target, with IDs instead of names"),
       ...pageOptions(100),
     },
     examples: ["budget list", "budget list --target global"],
-    endpoint: "GET /api/budgets",
     columns: COLUMNS,
   }),
-  command({
-    name: "get",
-    about: "Show a budget with what is used of it",
-    args: [WHO],
-    refs: REFS,
-    options: {},
-    examples: ["budget get Month"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("GET /api/budgets/:id", { params: { id } });
-      out.object(json, value);
-    },
-  }),
-  command({
-    name: "create",
-    about: "Create a budget; it counts at once, with what was used before",
+  budget.get("GET /api/budgets/:id"),
+  budget.create("Create a budget. Earlier usage in the period is included", "POST /api/budgets", {
     options: {
-      ...OPTIONS,
-      name: { ...OPTIONS.name, required: true },
-      target: { ...OPTIONS.target, default: "global" },
-      unit: { ...OPTIONS.unit, required: true },
-      limit: { ...OPTIONS.limit, required: true },
-      period: { ...OPTIONS.period, required: true },
-      soft: { ...OPTIONS.soft, default: 80 },
-      action: { ...OPTIONS.action, default: "hold" },
+      name: { ...NAME, required: true },
+      target: { ...TARGET, default: "global" },
+      unit: { ...UNIT, required: true },
+      limit: { ...LIMIT, required: true },
+      period: { ...PERIOD, required: true },
+      soft: { ...SOFT, default: 80 },
+      action: { ...ACTION, default: "hold" },
     },
     examples: [
       "budget create --name Month --unit usd --limit 50 --period month",
       "budget create -n Ada --target worker:Ada --unit tokens --limit 2000000 --period 24h --action stop",
     ],
-    async run({ client, out, options }) {
-      const body = { ...toFields(options), limit: parseNumber(options.limit) };
-      const { json, value } = await client.call("POST /api/budgets", { body });
-      out.object(json, value);
-    },
+    input: (options) => ({ ...toFields(options), limit: parseLimit(options.limit) }),
   }),
-  command({
-    name: "update",
-    about: "Change a budget; what is not named stays as it is",
-    args: [WHO],
-    refs: REFS,
-    options: OPTIONS,
-    examples: ["budget update Month --limit 80"],
-    async run({ client, out, args: [id = ""], options }) {
-      const { limit, ...rest } = options;
-      const body = { ...toFields(rest), ...(limit === undefined ? {} : { limit: parseNumber(limit) }) };
-      const { json, value } = await client.call("PUT /api/budgets/:id", { params: { id }, body });
-      out.object(json, value);
-    },
-  }),
-  command({
-    name: "delete",
-    about: "Delete a budget; what it held goes on",
-    args: [WHO],
-    refs: REFS,
-    options: {},
-    examples: ["budget delete Month"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("DELETE /api/budgets/:id", { params: { id } });
-      out.object(json, value, id);
-    },
-  }),
-  command({
-    name: "lift",
-    about: "Put a budget out of force for a while; --for 0s puts it into force again",
-    args: [WHO],
-    refs: REFS,
+  budget.verb("update", "Change the given fields of a budget", "PUT /api/budgets/:id", {
     options: {
-      for: { flags: "--for <duration>", about: "such as 30m or 12h", type: "text", default: "1h" },
+      name: NAME,
+      target: TARGET,
+      unit: UNIT,
+      limit: LIMIT,
+      period: PERIOD,
+      soft: SOFT,
+      action: ACTION,
     },
-    examples: ["budget lift Month --for 2h"],
-    async run({ client, out, args: [id = ""], options }) {
-      const body = { for_ms: parseDuration(options.for, "--for", 3_600_000) };
-      const { json, value } = await client.call("POST /api/budgets/:id/lift", { params: { id }, body });
-      out.object(json, value);
-    },
+    examples: ["budget update Month --limit 80"],
+    input: ({ limit, ...rest }) => ({
+      ...toFields(rest),
+      ...(limit === undefined ? {} : { limit: parseLimit(limit) }),
+    }),
   }),
+  budget.delete("Delete a budget. Blocked work continues", "DELETE /api/budgets/:id"),
+  budget.verb(
+    "lift",
+    "Suspend a budget for a while; --for 0s ends the suspension",
+    "POST /api/budgets/:id/lift",
+    {
+      options: {
+        for: option.text("--for <duration>", "how long, e.g. 30m or 12h", { default: "1h" }),
+      },
+      examples: ["budget lift Month --for 2h"],
+      input: (options) => ({ for_ms: parseDuration(options.for, "--for", 3_600_000) }),
+    },
+  ),
 ];
 
-function parseNumber(text: string): number {
+function roundedColumn(name: string) {
+  return { name, value: (row: Row) => Number(Number(row[name]).toFixed(4)) };
+}
+
+function parseLimit(text: string): number {
   const number = Number(text);
   if (text.trim() !== "" && Number.isFinite(number)) return number;
   throw usageError(`--limit: ${JSON.stringify(text)} is not a number`);

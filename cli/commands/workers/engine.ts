@@ -1,48 +1,18 @@
-import { field, type Row, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command } from "../command.ts";
-import { listCommand } from "../list.ts";
+import { type Row, toColumns } from "../../terminal/column.ts";
+import type { AnyCommand } from "../command.ts";
+import { resource } from "../resource.ts";
+
+const engine = resource("engine", { arg: "name", example: "claude" });
+const id = (row: Row) => String(row.name);
+const WINDOWS = { name: "windows", value: (row: Row) => row.windows, show: formatWindows };
 
 export const engineCommands: AnyCommand[] = [
-  listCommand({
-    name: "list",
-    about: "List all engines and whether they can be used",
-    endpoint: "GET /api/engines",
-    columns: [
-      field("name"),
-      field("kind"),
-      field("usable"),
-      field("default"),
-      field("version"),
-      { name: "windows", value: (row) => row.windows, show: (row) => formatWindows(row) },
-      timeField("limited_until"),
-      field("detail"),
-    ],
-    id: (row) => String(row.name),
-    options: {},
-    examples: ["engine list"],
+  engine.list("List engines and whether each is usable", "GET /api/engines", {
+    columns: toColumns("name", "kind", "usable", "default", "version", WINDOWS, "limited_until", "detail"),
+    id,
   }),
-  command({
-    name: "get",
-    about: "Show an engine",
-    args: ["name"],
-    options: {},
-    examples: ["engine get claude"],
-    async run({ client, out, args: [name = ""] }) {
-      const { json, value } = await client.call("GET /api/engines/:name", { params: { name } });
-      out.object(json, value, value.name);
-    },
-  }),
-  command({
-    name: "lift",
-    about: "Let an engine go on that waits for its provider",
-    args: ["name"],
-    options: {},
-    examples: ["engine lift claude"],
-    async run({ client, out, args: [name = ""] }) {
-      const { json, value } = await client.call("POST /api/engines/:name/lift", { params: { name } });
-      out.object(json, value, value.name);
-    },
-  }),
+  engine.get("GET /api/engines/:name", { id }),
+  engine.verb("lift", "Use a rate-limited engine again now", "POST /api/engines/:name/lift", { id }),
 ];
 
 function formatWindows(row: Row): string {

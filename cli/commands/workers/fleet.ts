@@ -1,15 +1,15 @@
 import { load } from "../../../src/base/load.ts";
 import type { Api } from "../../../src/http/app.ts";
-import { type AnyCommand, command, type Context, type OptionSpec } from "../command.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { readInputFile } from "../../terminal/input_text.ts";
 import type { Io } from "../../terminal/io.ts";
 import { confirm } from "../../terminal/prompt.ts";
 import { escapeControls } from "../../terminal/visible.ts";
+import { type AnyCommand, type BaseContext, command, option } from "../command.ts";
 
-// What the server takes (contract 16).
+// The limit of the server (contract 16).
 const FLEET_MAX_BYTES = 16 * 1024 * 1024;
-// A file of few bytes must not become one of gigabytes by naming itself again and again.
+// Without this limit a few bytes of nested aliases become gigabytes.
 const ALIASES_MAX = 1_000;
 const VALUE_SHOWN_MAX = 60;
 type FleetPlan = Api["POST /api/fleet/plan"]["response"];
@@ -21,17 +21,13 @@ const SIGNS: Record<FleetPlan["changes"][number]["action"], string> = {
   delete: "-",
 };
 
-const FILE = {
-  flags: "-f, --file <file>",
-  about: "the fleet, in YAML or JSON; - reads stdin",
-  type: "text",
+const FILE = option.text("-f, --file <file>", "fleet file in YAML or JSON; - reads stdin", {
   required: true,
-} as const satisfies OptionSpec;
+});
 
 export const exportCommand: AnyCommand = command({
   name: "export",
-  about:
-    "Print departments, workers, schedules, budgets, webhooks and shared memory as a file for apply, without secrets",
+  about: "Print the fleet as a file for apply, without secrets",
   options: {},
   examples: ["export > fleet.yaml"],
   async run({ client, out, io }) {
@@ -45,56 +41,46 @@ export const exportCommand: AnyCommand = command({
 
 export const applyCommand: AnyCommand = command({
   name: "apply",
-  about:
-    "Make departments, workers, schedules, budgets, webhooks and shared memory as a file says, all or nothing",
+  about: "Change the fleet to match a file, all or nothing",
   options: {
     file: FILE,
-    dryRun: { flags: "--dry-run", about: "say what would change, and change nothing", type: "flag" },
-    prune: {
-      flags: "--prune",
-      about: "delete what an earlier apply made and the file does not name any more",
-      type: "flag",
-    },
-    adopt: { flags: "--adopt", about: "take over what was not made by this fleet's file", type: "flag" },
-    plan: {
-      flags: "--plan <hash>",
-      about: "only if the plan is still the one with this hash, as --dry-run printed it",
-      type: "text",
-    },
-    force: { flags: "--force", about: "delete without asking", type: "flag" },
+    dryRun: option.flag("--dry-run", "print the changes without applying them"),
+    prune: option.flag("--prune", "delete things from an earlier apply that the file no longer has"),
+    adopt: option.flag("--adopt", "also manage things that this file did not create"),
+    plan: option.text("--plan <hash>", "apply only if the plan has this hash, as printed by --dry-run"),
+    force: option.flag("--force", "delete without confirmation"),
   },
   examples: ["apply -f fleet.yaml --dry-run", "apply -f fleet.yaml --prune --force"],
   async run(context) {
-    const { client, options, io } = context;
+    const { client, options, io, note } = context;
     const { prune = false, adopt = false } = options;
     const input = { fleet: await readFleet(io, options.file), prune, adopt };
-    const planned = await client.call("POST /api/fleet/plan", { body: input });
-    if (options.plan !== undefined && options.plan !== planned.value.hash) {
-      throw new Exit(EXIT.conflict, "the plan is another one now; look at it again with --dry-run");
+    const { json: planJson, value: plan } = await client.call("POST /api/fleet/plan", { body: input });
+    if (options.plan !== undefined && options.plan !== plan.hash) {
+      throw new Exit(EXIT.conflict, "Cannot apply the plan: it has changed. Check it with --dry-run.");
     }
     if (options.dryRun) {
-      printPlan(context as unknown as Context, planned.json, planned.value);
-      context.note(`plan ${planned.value.hash}`);
-      return throwOnConflicts(planned.value);
+      printPlan(context, planJson, plan);
+      note(`plan ${plan.hash}`);
+      return throwOnConflicts(plan);
     }
-    throwOnConflicts(planned.value);
-    const gone = planned.value.changes.filter(({ action }) => action === "delete");
-    if (gone.length > 0 && !options.force && io.inIsTerminal) {
-      const names = gone.map(({ kind, name }) => `${kind} ${name}`).join(", ");
-      if (!await confirm(io, `This deletes ${names}, and ends their runs. Go on?`)) {
-        throw new Exit(EXIT.declined, "nothing was changed");
+    throwOnConflicts(plan);
+    const deleted = plan.changes.filter(({ action }) => action === "delete");
+    if (deleted.length > 0 && !options.force && io.inIsTerminal) {
+      const names = deleted.map(({ kind, name }) => `${kind} ${name}`).join(", ");
+      if (!await confirm(io, `This deletes ${names} and ends their runs. Continue?`)) {
+        throw new Exit(EXIT.declined, "Canceled. Changed nothing.");
       }
     }
-    const { json, value } = await client.call("POST /api/fleet/apply", {
-      body: { ...input, plan: planned.value.hash },
-    });
-    printPlan(context as unknown as Context, json, value);
+    const body = { ...input, plan: plan.hash };
+    const { json, value } = await client.call("POST /api/fleet/apply", { body });
+    printPlan(context, json, value);
   },
 });
 
 export const diffCommand: AnyCommand = command({
   name: "diff",
-  about: "Say how the service differs from a file; exit code 8 when it does",
+  about: "Show how the fleet differs from a file (exit code 8 if it does)",
   options: { file: FILE },
   examples: ["diff -f fleet.yaml"],
   async run(context) {
@@ -103,9 +89,9 @@ export const diffCommand: AnyCommand = command({
       body: { fleet, prune: true, adopt: true },
     });
     throwOnConflicts(value);
-    // Contents are compared, whoever manages them.
+    // A diff compares contents, not who manages them.
     const changes = value.changes.filter(({ action }) => action !== "adopt");
-    printPlan(context as unknown as Context, json, { ...value, changes });
+    printPlan(context, json, { ...value, changes });
     if (changes.length > 0) throw new Exit(EXIT.awaitedFailed, "");
   },
 });
@@ -120,26 +106,25 @@ async function readFleet(io: Io, file: string): Promise<Record<string, unknown>>
     throw usageError(`${file}:${error instanceof Error ? error.message : String(error)}`);
   }
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    throw usageError(`${file}: must hold departments, workers or memory`);
+    throw usageError(`${file}: must have departments, workers or memory`);
   }
   return value as Record<string, unknown>;
 }
 
-// The library is loaded by these commands only.
+// Only these commands pay for the YAML library.
 function loadYaml() {
   return load<typeof import("../../../src/config/yaml.ts")>("../../../src/config/yaml.ts", import.meta.url);
 }
 
-// What agents wrote stands in it, such as the memory of every conversation.
-function printPlan({ out, io }: Context, json: string, { changes }: FleetPlan): void {
+// A plan has texts of agents, such as the memory of every conversation.
+function printPlan({ out, io }: BaseContext, json: string, { changes }: Pick<FleetPlan, "changes">): void {
   if (out.format === "json") return out.line(json);
-  const line = (text: string) => out.line(io.outIsTerminal ? escapeControls(text) : text);
+  const print = (text: string) => out.line(io.outIsTerminal ? escapeControls(text) : text);
   for (const { action, kind, name, fields } of changes) {
-    const sign = SIGNS[action];
-    line(`${sign} ${kind} ${name}${action === "adopt" ? " (managed by this fleet from now on)" : ""}`);
+    print(`${SIGNS[action]} ${kind} ${name}${action === "adopt" ? " (now managed by this fleet)" : ""}`);
     if (action !== "update") continue;
-    for (const field of fields) {
-      line(`    ${field.name}: ${formatValue(field.before)} -> ${formatValue(field.after)}`);
+    for (const { name, before, after } of fields) {
+      print(`    ${name}: ${formatValue(before)} -> ${formatValue(after)}`);
     }
   }
 }
@@ -152,5 +137,5 @@ function formatValue(value: unknown): string {
 function throwOnConflicts({ conflicts }: FleetPlan): void {
   if (conflicts.length === 0) return;
   const words = conflicts.map(({ kind, name, detail }) => `${kind} ${name}: ${detail}`).join("\n  ");
-  throw new Exit(EXIT.conflict, `nothing was changed:\n  ${words}`);
+  throw new Exit(EXIT.conflict, `Cannot apply the file. Changed nothing:\n  ${words}`);
 }

@@ -1,23 +1,13 @@
 import type { Client } from "../../client/client.ts";
-import { field, timeField } from "../../terminal/column.ts";
-import { type AnyCommand, command, type OptionSpec } from "../command.ts";
+import { toColumns } from "../../terminal/column.ts";
+import { type AnyCommand, command, option } from "../command.ts";
+import { requestCommand } from "../resource.ts";
 
-const SCOPE = {
-  flags: "--scope <scope>",
+const SCOPE = option.text("--scope <scope>", "global, or a session key such as local:<session id>", {
   completion: "memory_scope",
-  about: "global, or a session key such as local:<session id>",
-  type: "text",
   required: true,
-} as const satisfies OptionSpec;
-const KEY = {
-  flags: "--key <key>",
-  completion: "memory_key",
-  about: "the entry",
-  type: "text",
-  required: true,
-} as const satisfies OptionSpec;
-
-const COLUMNS = [field("key"), field("value"), timeField("updated_at")];
+});
+const KEY = option.text("--key <key>", "key of the entry", { completion: "memory_key", required: true });
 
 export const memoryCommands: AnyCommand[] = [
   command({
@@ -25,39 +15,36 @@ export const memoryCommands: AnyCommand[] = [
     about: "Show an entry, or all entries of a scope",
     options: {
       scope: SCOPE,
-      key: { flags: "--key <key>", completion: "memory_key", about: "only this entry", type: "text" },
+      key: option.text("--key <key>", "show only this entry", { completion: "memory_key" }),
     },
     examples: ["memory get --scope global", "memory get --scope global --key tone"],
     async run({ client, out, options: { scope, key } }) {
       if (key === undefined) {
         const { json, entries } = await readAll(client, scope);
-        return await out.list(json, entries, COLUMNS, (row) => String(row.key));
+        return await out.list(
+          json,
+          entries,
+          toColumns("key", "value", "updated_at"),
+          (row) => String(row.key),
+        );
       }
       const { json, value } = await client.call("GET /api/memory/entry", { query: { scope, key } });
-      // In a pipe the bare value, so that $(…) gets just that (contract 6).
+      // A pipe gets the bare value, for $(…) (contract 6).
       if (out.format === "tsv") out.line(value.value);
       else out.object(json, value, value.key);
     },
   }),
-  command({
+  requestCommand({
     name: "save",
-    about: "Save or replace an entry",
+    about: "Create or replace an entry",
+    endpoint: "PUT /api/memory/entry",
     options: {
       scope: SCOPE,
       key: KEY,
-      value: {
-        flags: "--value <text>",
-        about: "what to remember",
-        type: "text",
-        required: true,
-        allowEmpty: true,
-      },
+      value: option.text("--value <text>", "text to remember", { required: true, allowEmpty: true }),
     },
     examples: ["memory save --scope global --key tone --value 'friendly, short'"],
-    async run({ client, out, options }) {
-      const { json, value } = await client.call("PUT /api/memory/entry", { body: options });
-      out.object(json, value, value.key);
-    },
+    id: (row) => String(row.key),
   }),
   command({
     name: "delete",
@@ -71,7 +58,7 @@ export const memoryCommands: AnyCommand[] = [
   }),
 ];
 
-// All entries of a scope are wanted, however many pages that takes (interface 4.2, memory get).
+// Reads every page of a scope (interface 4.2, memory get).
 async function readAll(client: Client, scope: string) {
   const pages: string[] = [];
   const entries = [];

@@ -1,35 +1,19 @@
 import { USAGE_GROUPS } from "../../../src/domain/vocabulary.ts";
-import { field } from "../../terminal/column.ts";
-import { listCommand } from "../list.ts";
+import { toColumns } from "../../terminal/column.ts";
+import { option } from "../command.ts";
+import { requestCommand } from "../resource.ts";
 
-export const usageCommand = listCommand({
+export const usageCommand = requestCommand({
   name: "usage",
-  about: "Show what runs used, by worker, department, engine, day or conversation",
+  about: "Show usage by worker, department, engine, day or conversation",
   endpoint: "GET /api/usage",
-  columns: [
-    field("key"),
-    field("name"),
-    field("executions"),
-    field("failed"),
-    field("minutes"),
-    field("input_tokens"),
-    field("output_tokens"),
-    field("cost_usd"),
-  ],
+  columns: toColumns(
+    ...["key", "name", "executions", "failed", "minutes", "input_tokens", "output_tokens", "cost_usd"],
+  ),
   id: (row) => String(row.key),
   options: {
-    by: {
-      flags: "--by <what>",
-      about: "added up by this",
-      type: "text",
-      choices: USAGE_GROUPS,
-      default: "worker",
-    },
-    since: {
-      flags: "--since <time>",
-      about: "from then on, such as -7d; 30 days when left out",
-      type: "time",
-    },
+    by: option.text("--by <group>", "group by", { choices: USAGE_GROUPS, default: "worker" }),
+    since: option.time("--since <time>", "usage since this time, e.g. -7d; the last 30 days by default"),
   },
   examples: ["usage", "usage --by day --since -7d"],
 });

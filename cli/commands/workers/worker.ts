@@ -1,81 +1,64 @@
 import { resolve } from "node:path";
-import { type AnyCommand, command, type Context, type OptionSpec, toFields } from "../command.ts";
-import { field, idField, statusField, timeField } from "../../terminal/column.ts";
 import { ServiceError } from "../../../src/domain/error.ts";
 import { nameKey } from "../../../src/domain/name.ts";
+import { toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
-import { listCommand, pageOptions } from "../list.ts";
-import { buildCheck, CHECK } from "../work/schedule_settings.ts";
 import { confirm } from "../../terminal/prompt.ts";
 import { escapeControls } from "../../terminal/visible.ts";
+import {
+  type AnyCommand,
+  type BaseContext,
+  command,
+  type Context,
+  option,
+  toFields,
+  type Values,
+} from "../command.ts";
+import { buildCheck, CHECK } from "../work/schedule_settings.ts";
+import { pageOptions, resource } from "../resource.ts";
 
-const COLUMNS = [
-  idField(),
-  field("name"),
-  statusField(),
-  field("engine"),
-  field("departments"),
-  timeField("created_at"),
-];
+const worker = resource("worker", {
+  arg: "id",
+  ref: "worker",
+  example: "01a1fd23-4a4c-746f-99ac-8860e2641168",
+});
 
-const ATTRIBUTES = {
-  description: { flags: "--description <text>", about: "what it is for", type: "text", allowEmpty: true },
-  constraints: {
-    flags: "--constraints <text>",
-    about: "what it must not do",
-    type: "text",
-    allowEmpty: true,
-  },
-  memory: {
-    flags: "--memory <text>",
-    about: "instructions that it always gets",
-    type: "text",
-    allowEmpty: true,
-  },
-  scopes: {
-    flags: "--scopes <scopes>",
+// The fields that create and update share. A new field of a worker is one entry here.
+const FIELDS = {
+  description: option.text("--description <text>", "purpose of the worker", { allowEmpty: true }),
+  constraints: option.text("--constraints <text>", "rules that the worker must follow", { allowEmpty: true }),
+  memory: option.text("--memory <text>", "instructions included in every run", { allowEmpty: true }),
+  scopes: option.words("--scopes <scopes>", "comma-separated scopes of its token, e.g. read:workers", {
     completion: "scope",
-    about: "what its token may do, comma-separated, such as read:workers",
-    type: "words",
     allowEmpty: true,
-  },
-  runsOn: {
-    flags: "--runs-on <labels>",
-    about: "labels of the runners that run it, comma-separated; empty for the service's own machine",
-    type: "words",
-    allowEmpty: true,
-  },
-  engineArgs: {
-    flags: "--engine-args <engine=args>",
-    about: "its own arguments for an engine",
-    type: "list",
-  },
+  }),
+  runsOn: option.words(
+    "--runs-on <labels>",
+    "comma-separated runner labels; empty for the service's machine",
+    {
+      allowEmpty: true,
+    },
+  ),
+  engineArgs: option.list("--engine-args <engine=args>", "extra arguments for an engine"),
   ...CHECK,
-} as const satisfies Record<string, OptionSpec>;
+};
+const ENGINE = option.text("--engine <name>", "engine; empty for the server's default", {
+  completion: "engine",
+  allowEmpty: true,
+});
+const DEPARTMENT = { completion: "department_name" } as const;
 
 export const workerCommands: AnyCommand[] = [
-  listCommand({
-    name: "list",
-    about: "List workers, newest first",
-    endpoint: "GET /api/workers",
-    columns: COLUMNS,
+  worker.list("List workers, newest first", "GET /api/workers", {
+    columns: toColumns("id", "name", "status", "engine", "departments", "created_at"),
     options: {
-      department: {
-        flags: "--department <ids|names>",
-        completion: "department_name",
-        about: "only workers of one of these departments",
-        type: "text",
+      department: option.text("--department <ids|names>", "filter by department", {
+        ...DEPARTMENT,
         multiple: true,
-      },
-      recursive: { flags: "--no-recursive", about: "not those of child departments", type: "flag" },
-      name: { flags: "--name <text>", about: "part of the name, case-insensitive", type: "text" },
-      id: {
-        flags: "--id <id>",
-        completion: "worker",
-        ref: "worker",
-        about: "exactly this worker",
-        type: "text",
-      },
+      }),
+      recursive: option.flag("--no-recursive", "exclude workers of child departments"),
+      name: option.text("--name <text>", "filter by part of the name, ignoring case"),
+      id: option.text("--id <id>", "show only this worker", { completion: "worker", ref: "worker" }),
       ...pageOptions(200),
     },
     examples: [
@@ -84,174 +67,82 @@ export const workerCommands: AnyCommand[] = [
       "worker list -q | xargs -n1 svc ctl worker get",
     ],
   }),
-  command({
-    name: "get",
-    about: "Show a worker",
-    args: ["id"],
-    refs: { id: "worker" },
-    options: {},
-    examples: ["worker get 01a1fd23-4a4c-746f-99ac-8860e2641168"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("GET /api/workers/:id", { params: { id } });
-      out.object(json, value);
-    },
-  }),
-  command({
-    name: "status",
-    about: "Show what a worker is doing and whether it can be started",
-    args: ["id"],
-    refs: { id: "worker" },
-    options: {},
-    examples: ["worker status 01a1fd23-4a4c-746f-99ac-8860e2641168"],
-    async run({ client, out, args: [id = ""] }) {
-      const { json, value } = await client.call("GET /api/workers/:id/status", { params: { id } });
-      out.object(json, value);
-    },
-  }),
-  command({
-    name: "create",
-    about: "Create a worker",
+  worker.get("GET /api/workers/:id"),
+  worker.verb("status", "Show current work and whether a run can start", "GET /api/workers/:id/status"),
+  worker.create("Create a worker", "POST /api/workers", {
     options: {
-      name: {
-        flags: "-n, --name <name>",
-        about: "its name; people mention it as @name",
-        type: "text",
-        required: true,
-      },
-      ...ATTRIBUTES,
-      workDir: { flags: "--work-dir <path>", about: "where it works; made when missing", type: "text" },
-      engine: {
-        flags: "--engine <name>",
-        completion: "engine",
-        about: "which engine runs it; empty for the server's default",
-        type: "text",
+      name: option.text("-n, --name <name>", "name, for mentions as @name", { required: true }),
+      ...FIELDS,
+      workDir: option.text("--work-dir <path>", "work directory, created if missing"),
+      engine: ENGINE,
+      departments: option.words("--department <ids|names>", "comma-separated departments", {
+        ...DEPARTMENT,
         allowEmpty: true,
-      },
-      departments: {
-        flags: "--department <ids|names>",
-        completion: "department_name",
-        about: "departments, comma-separated",
-        type: "words",
-        allowEmpty: true,
-      },
-      yes: { flags: "--yes", about: "do not ask when another worker has the name", type: "flag" },
+      }),
+      yes: option.flag("--yes", "skip the confirmation if the name is in use"),
     },
     examples: [
       "worker create -n Ada --description 'Writes the newsletter'",
       "worker create -n Ada --engine claude --work-dir .",
     ],
-    async run(context) {
-      const { client, out, options, io, note } = context;
-      const { workDir, engineArgs, yes, verify, verifyTimeout, verifyAttempts, ...fields } = options;
-      await checkNamesake(context as unknown as Context, fields.name, yes ?? false);
-      const body = {
-        ...toFields(fields),
-        // The server has another current directory than the caller.
-        ...(workDir === undefined ? {} : { work_dir: resolve(io.cwd, workDir) }),
-        ...parseEngineArgs(engineArgs),
-        ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
+    async input({ workDir, yes, ...fields }, context) {
+      await checkNamesake(context, fields.name, yes ?? false);
+      return {
+        ...buildFields(fields),
+        // The server has another current directory.
+        ...(workDir === undefined ? {} : { work_dir: resolve(context.io.cwd, workDir) }),
       };
-      const { json, value, headers } = await client.call("POST /api/workers", { body });
-      out.object(json, value);
-      noteWarning(headers, note);
     },
+    after: printWarning,
   }),
-  command({
-    name: "update",
-    about: "Change a worker; what is not named stays as it is",
-    args: ["id"],
-    refs: { id: "worker" },
+  worker.verb("update", "Change the given fields of a worker", "PUT /api/workers/:id", {
     options: {
-      name: { flags: "--name <name>", about: "another name", type: "text" },
-      ...ATTRIBUTES,
-      engine: {
-        flags: "--engine <name>",
-        completion: "engine",
-        about: "another engine; empty leaves it",
-        type: "text",
+      name: option.text("--name <name>", "new name"),
+      ...FIELDS,
+      engine: { ...ENGINE, about: "new engine; empty keeps the engine" },
+      departments: option.words("--department <ids|names>", "new list of departments; empty removes all", {
+        ...DEPARTMENT,
         allowEmpty: true,
-      },
-      departments: {
-        flags: "--department <ids|names>",
-        completion: "department_name",
-        about: "replaces all its departments; empty takes it out of all",
-        type: "words",
-        allowEmpty: true,
-      },
+      }),
     },
     examples: [
       "worker update 01a1fd23-4a4c-746f-99ac-8860e2641168 --description 'Checks invoices'",
       "worker update 01a1fd23-4a4c-746f-99ac-8860e2641168 --engine-args claude=",
     ],
-    async run({ client, out, args: [id = ""], options, note }) {
-      const { engine, engineArgs, verify, verifyTimeout, verifyAttempts, ...fields } = options;
-      const body = {
-        ...toFields(fields),
-        // Empty keeps the engine (interface 4.2, worker update).
-        ...(engine ? { engine } : {}),
-        ...parseEngineArgs(engineArgs),
-        ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
-      };
-      const { json, value, headers } = await client.call("PUT /api/workers/:id", { params: { id }, body });
-      out.object(json, value);
-      noteWarning(headers, note);
+    // Empty keeps the engine (interface 4.2, worker update).
+    input: ({ engine, ...fields }) => ({ ...buildFields(fields), ...(engine ? { engine } : {}) }),
+    after: printWarning,
+  }),
+  worker.verb("pause", "Pause a worker. Its tasks stay queued", "PUT /api/workers/:id", {
+    input: () => ({ paused: true }),
+  }),
+  worker.verb("resume", "Resume a paused worker", "PUT /api/workers/:id", {
+    input: () => ({ paused: false }),
+  }),
+  worker.verb(
+    "rehome",
+    "Set the runner that has the work directory. Copies no files",
+    "POST /api/workers/:id/rehome",
+    {
+      options: { to: option.text("--to <runner>", "runner; the next runner that claims a run by default") },
+      input: ({ to }) => to === undefined ? {} : { home: to },
     },
-  }),
-  command({
-    name: "pause",
-    about: "Let a worker begin nothing more; its tasks wait",
-    args: ["id"],
-    refs: { id: "worker" },
-    options: {},
-    examples: ["worker pause 01a1fd23-4a4c-746f-99ac-8860e2641168"],
-    run: (context) => setPaused(context, true),
-  }),
-  command({
-    name: "resume",
-    about: "Let a paused worker go on",
-    args: ["id"],
-    refs: { id: "worker" },
-    options: {},
-    examples: ["worker resume 01a1fd23-4a4c-746f-99ac-8860e2641168"],
-    run: (context) => setPaused(context, false),
-  }),
-  command({
-    name: "rehome",
-    about: "Say on which runner a worker's directory is; nothing is copied",
-    args: ["id"],
-    refs: { id: "worker" },
-    options: {
-      to: { flags: "--to <runner>", about: "left out: the first that runs it next", type: "text" },
-    },
-    examples: ["worker rehome 01a1fd23-4a4c-746f-99ac-8860e2641168"],
-    async run({ client, out, args: [id = ""], options: { to } }) {
-      const body = to === undefined ? {} : { home: to };
-      const { json, value } = await client.call("POST /api/workers/:id/rehome", { params: { id }, body });
-      out.object(json, value);
-    },
-  }),
+  ),
   command({
     name: "delete",
-    about: "Delete a worker: its tasks are cancelled and its runs ended",
+    about: "Delete a worker, cancel its tasks and end its runs",
     args: ["id"],
     refs: { id: "worker" },
     options: {
-      deleteWorkDir: {
-        flags: "--delete-work-dir",
-        about: "also delete its work directory from disk",
-        type: "flag",
-      },
-      yes: { flags: "--yes", about: "do not ask before a directory is deleted", type: "flag" },
+      deleteWorkDir: option.flag("--delete-work-dir", "also delete the work directory"),
+      yes: option.flag("--yes", "skip the confirmation before deleting a directory"),
     },
     examples: ["worker delete 01a1fd23-4a4c-746f-99ac-8860e2641168"],
-    async run({ client, out, args: [id = ""], options, io }) {
-      const { yes, ...fields } = options;
+    async run({ client, out, args: [id = ""], options: { yes, ...fields }, io }) {
       if (fields.deleteWorkDir && !yes && io.inIsTerminal && io.errIsTerminal) {
         const { name, work_dir } = (await client.call("GET /api/workers/:id", { params: { id } })).value;
-        const question = `Delete ${escapeControls(name)} and ${
-          escapeControls(work_dir)
-        } with everything in it?`;
-        if (!await confirm(io, question)) throw new Exit(EXIT.declined, "nothing was deleted");
+        const question = `Delete ${escapeControls(name)} and everything in ${escapeControls(work_dir)}?`;
+        if (!await confirm(io, question)) throw new Exit(EXIT.declined, "Canceled. Deleted nothing.");
       }
       const query = toFields(fields);
       const { json, value } = await client.call("DELETE /api/workers/:id", { params: { id }, query });
@@ -260,44 +151,48 @@ export const workerCommands: AnyCommand[] = [
   }),
 ];
 
-/** A second worker of a name is mostly a mistake, and a mention reaches neither: asks on a terminal, warns in a pipe (contract 8.11). */
-async function checkNamesake({ client, io, note }: Context, name: string, yes: boolean): Promise<void> {
+/** Asks before creating a second worker of a name, since a mention then reaches neither. Warns in a pipe (contract 8.11). */
+async function checkNamesake({ client, io, note }: BaseContext, name: string, yes: boolean): Promise<void> {
   const { value } = await client.call("GET /api/workers", { query: { ref: name, page_size: 5 } })
-    // Whoever may make workers need not be allowed to see them.
+    // A caller may create workers without the right to list them.
     .catch((error) => {
       if (error instanceof ServiceError && ["forbidden", "invalid_request"].includes(error.code)) {
         return { value: [] };
       }
       throw error;
     });
-  const namesake = value.find((worker) => nameKey(worker.name) === nameKey(name));
+  const namesake = value.find((other) => nameKey(other.name) === nameKey(name));
   if (namesake === undefined) return;
-  const words = `another worker is called ${escapeControls(namesake.name)} (${namesake.id}), so @${
-    escapeControls(name)
-  } will reach neither`;
+  const mention = escapeControls(name);
+  const words = `another worker is called ${escapeControls(namesake.name)} (${namesake.id}), ` +
+    `so mentions of @${mention} will reach neither`;
   if (yes || !(io.inIsTerminal && io.errIsTerminal)) return note(`svc: warning: ${words}`);
-  if (!await confirm(io, `${words.charAt(0).toUpperCase()}${words.slice(1)}. Make it?`)) {
-    throw new Exit(EXIT.declined, "nothing was made");
+  if (!await confirm(io, `${words.charAt(0).toUpperCase()}${words.slice(1)}. Create it anyway?`)) {
+    throw new Exit(EXIT.declined, "Canceled. Created nothing.");
   }
 }
 
-/** Passes on what the server did although it looks like a mistake (contract 2). */
-function noteWarning(headers: Headers, note: (text: string) => void): void {
+// The server accepts some values that are likely mistakes and warns about them (contract 2).
+function printWarning(_value: unknown, { note }: Context, headers: Headers): void {
   const words = /^299 \S+ "(.*)"$/.exec(headers.get("warning") ?? "")?.[1];
   if (words !== undefined) note(`svc: warning: ${words}`);
 }
 
-async function setPaused({ client, out, args: [id = ""] }: Context, paused: boolean): Promise<void> {
-  const { json, value } = await client.call("PUT /api/workers/:id", { params: { id }, body: { paused } });
-  out.object(json, value);
+function buildFields<F extends Partial<Values<typeof FIELDS>>>(fields: F) {
+  const { engineArgs, verify, verifyTimeout, verifyAttempts, ...rest } = fields;
+  return {
+    ...toFields(rest),
+    ...parseEngineArgs(engineArgs),
+    ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
+  };
 }
 
-/** `--engine-args claude=--fast` as the field of a request. Throws a usage error for any other form. */
+/** Converts `--engine-args claude=--fast` to the field of a request. Throws a usage error for any other form. */
 function parseEngineArgs(given: string[] | undefined): { engine_args?: Record<string, string> } {
   if (given === undefined) return {};
   const pairs = given.map((one) => {
     const at = one.indexOf("=");
-    if (at < 1) throw usageError(`--engine-args: ${JSON.stringify(one)} has to look like <engine>=<args>`);
+    if (at < 1) throw usageError(`--engine-args: ${JSON.stringify(one)} must have the form <engine>=<args>`);
     return [one.slice(0, at), one.slice(at + 1)];
   });
   return { engine_args: Object.fromEntries(pairs) };
