@@ -17,7 +17,7 @@ import { escapeControls } from "./terminal/visible.ts";
 
 const VERSION_FLAGS = ["--version", "-V", "-v"];
 
-/** `svc ctl`: runs one command and answers its exit code (contract 6). Loads only the group that is asked for. */
+/** `svc ctl`: runs one command and returns its exit code (contract 6). Loads only the requested group. */
 export async function run(args: string[], io: Io): Promise<number> {
   const json = args.includes("--json");
   if (VERSION_FLAGS.includes(args[0] ?? "")) {
@@ -33,7 +33,7 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
 }
 
-// The parser that can help and explain costs a call more than everything else that is ours: only who needs it loads it.
+// commander takes longer to load than all of ctl, so only help and mistakes load it.
 async function parseOtherLine(args: string[], io: Io, json: boolean): Promise<ParsedLine | null> {
   const { parseLine } = await load<typeof import("./commands/parser.ts")>(
     "./commands/parser.ts",
@@ -55,7 +55,7 @@ function fail(error: unknown, io: Io, json: boolean): number {
   if (io.signal.aborted) return EXIT.interrupted;
   if (!(error instanceof ServiceError) && isConnectionLost(error)) {
     return fail(
-      new ServiceError("unavailable", "The connection to the service was lost; try again"),
+      new ServiceError("unavailable", "Cannot finish the request: the connection was lost. Try again."),
       io,
       json,
     );
@@ -74,12 +74,12 @@ function isConfigError(error: unknown): boolean {
   return error instanceof Error && error.name === "ConfigError";
 }
 
-// An agent cannot log in as another user: it should continue, and report it.
+// An agent cannot log in as another user.
 function formatAdvice(error: unknown, io: Io): string {
   if (!io.env.SVC_RUN_ID || !(error instanceof Problem) || !error.json.includes('"required_scope"')) {
     return "";
   }
-  return "; this worker was not given it: do without, or say so in your answer";
+  return ". Continue without it, or mention it in your answer.";
 }
 
 const RECONNECT_MS = 60_000;
@@ -119,7 +119,7 @@ async function resolveArgs(spec: AnyCommand, args: string[], client: Client): Pr
   }));
 }
 
-// What does not exist is left to the server: a filter then finds nothing, and everything else is refused.
+// The server decides about an unknown reference: a filter finds nothing, and other requests fail.
 async function resolveFlag(client: Client, kind: RefKind, ref: string): Promise<string> {
   return await resolveRef(client, kind, ref).catch((error) => {
     if (error instanceof ServiceError && error.code === "not_found") return ref;
@@ -127,7 +127,7 @@ async function resolveFlag(client: Client, kind: RefKind, ref: string): Promise<
   });
 }
 
-// Of a filter with several values each one may be named.
+// Each value of a filter with several values may be a name.
 async function resolveOptions(
   spec: AnyCommand,
   options: Context["options"],

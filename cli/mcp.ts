@@ -4,20 +4,18 @@ import type { Io } from "./terminal/io.ts";
 
 const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 const LINE_MAX_CHARACTERS = 16 * 1024 * 1024;
-// As the protocol has it for what went wrong on the way.
+// Error codes of JSON-RPC.
 const INTERNAL_ERROR = -32_603;
 const PARSE_ERROR = -32_700;
 
 /**
- * `svc mcp`: the service's tools over stdin and stdout, a message a line each way, until stdin ends (contract 19). The token is read for
- * each call, so that an agent that stays open between runs never calls in the name of another one.
+ * `svc mcp`: forwards MCP messages between stdin, stdout and the service, one per line, until stdin ends (contract
+ * 19). Each call reads the token again, since an agent that stays open gets another token for each run.
  */
 export async function runMcp(args: string[], io: Io): Promise<number> {
   if (args.length > 0) {
     io.err(
-      `svc: mcp takes no ${
-        JSON.stringify(args[0])
-      }; its settings are SVC_URL, SVC_TOKEN and SVC_TOKEN_FILE\n`,
+      `svc: unknown argument ${JSON.stringify(args[0])}. Set SVC_URL, and SVC_TOKEN or SVC_TOKEN_FILE.\n`,
     );
     return EXIT.usage;
   }
@@ -37,13 +35,13 @@ export async function runMcp(args: string[], io: Io): Promise<number> {
   return EXIT.done;
 }
 
-/** One message to the service; answers what comes back, a line each. */
+/** Forwards one message to the service and returns the response as lines. */
 async function forward(client: Client, line: string): Promise<string[]> {
   let id: unknown;
   try {
     id = JSON.parse(line)?.id;
   } catch {
-    return [buildError(null, PARSE_ERROR, "this is no JSON")];
+    return [buildError(null, PARSE_ERROR, "the message is not JSON")];
   }
   try {
     const response = await client.post("/mcp", HEADERS, line);
@@ -51,7 +49,7 @@ async function forward(client: Client, line: string): Promise<string[]> {
     const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
     const answers = isStream ? splitEvents(text) : [text.trim()].filter((one) => one.startsWith("{"));
     if (answers.length > 0 && response.ok || id === undefined) return response.ok ? answers : [];
-    return [buildError(id, INTERNAL_ERROR, `the service answered ${response.status}: ${text.slice(0, 500)}`)];
+    return [buildError(id, INTERNAL_ERROR, `the service returned ${response.status}: ${text.slice(0, 500)}`)];
   } catch (error) {
     if (id === undefined) return [];
     return [buildError(id, INTERNAL_ERROR, error instanceof Error ? error.message : String(error))];

@@ -2,23 +2,23 @@ import { basename, dirname, join } from "node:path";
 import { ServiceError } from "../../src/domain/error.ts";
 import { EXIT, Exit } from "../terminal/exit.ts";
 
-// A tar archive is whole blocks and ends with two empty ones.
+// A tar archive consists of whole blocks and ends with two empty ones.
 const TAR_BLOCK_BYTES = 512;
 const TAR_END_BYTES = 1024;
 
-/** Whether something has this name. */
+/** Whether a path exists, also as a broken link. */
 export async function exists(path: string): Promise<boolean> {
   return await Deno.lstat(path).then(() => true, () => false);
 }
 
-/** The file is there and was not to be replaced. */
+/** Creates the error for an existing file without --force. */
 export function refuseExisting(path: string): Exit {
-  return new Exit(EXIT.conflict, `Cannot write ${path}: it exists; choose another name, or --force`);
+  return new Exit(EXIT.conflict, `Cannot write ${path}: the file exists. Use another name or --force.`);
 }
 
 /**
- * Writes an archive to a file that only its owner may read. It comes under another name first, is on the disk before it
- * gets its own, and a transfer that was cut off leaves nothing (reliability BAK-3). Answers its bytes.
+ * Writes an archive to a file that only its owner can read. The file gets its name only when it is complete and on
+ * disk; a failed transfer leaves nothing (reliability BAK-3). Returns the number of bytes.
  */
 export async function saveBackup(response: Response, path: string, replace: boolean): Promise<number> {
   const partial = join(dirname(path), `.${basename(path)}.${crypto.randomUUID().slice(0, 8)}.part`);
@@ -35,7 +35,7 @@ export async function saveBackup(response: Response, path: string, replace: bool
     try {
       file.close();
     } catch {
-      // Closed before it was to get its name.
+      // The file was closed before its rename.
     }
     await Deno.remove(partial).catch(() => {});
     throw error;
@@ -56,14 +56,14 @@ async function copyBody(response: Response, file: Deno.FsFile, path: string): Pr
     if (error instanceof Exit) throw error;
     throw new ServiceError(
       "unavailable",
-      "Cannot finish the backup: the service broke it off; its log tells why",
+      "Cannot finish the backup: the service ended the transfer. See its log.",
       {
         cause: error,
       },
     );
   }
   if (zeros < TAR_END_BYTES || bytes % TAR_BLOCK_BYTES !== 0) {
-    throw new ServiceError("unavailable", "Cannot finish the backup: it was cut off on its way; try again");
+    throw new ServiceError("unavailable", "Cannot finish the backup: the transfer is incomplete. Try again.");
   }
   await file.sync();
   return bytes;
@@ -77,7 +77,7 @@ async function writeChunk(file: Deno.FsFile, chunk: Uint8Array, path: string): P
   }
 }
 
-// A link, unlike a rename, never replaces what somebody else has put there meanwhile.
+// A link, unlike a rename, never replaces a file that appeared meanwhile.
 async function moveIntoPlace(partial: string, path: string, replace: boolean): Promise<void> {
   try {
     if (replace) return await Deno.rename(partial, path);
@@ -86,7 +86,7 @@ async function moveIntoPlace(partial: string, path: string, replace: boolean): P
   } catch (error) {
     if (error instanceof Deno.errors.AlreadyExists) throw refuseExisting(path);
     if (replace || await exists(path)) throw explainFileError(path, error);
-    // A file system without links.
+    // Some file systems have no links.
     await Deno.rename(partial, path);
   }
 }

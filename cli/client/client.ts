@@ -14,36 +14,36 @@ type PathParams<Path extends string> = Path extends `${string}:${infer Name}/${i
   // deno-lint-ignore ban-types
   : {};
 
-/** What goes with a request: the parts of its path, its query, its body. */
+/** The parameters, query and body of a request. */
 export interface RequestParts<E extends keyof Api> {
   params?: PathParams<E>;
   query?: {
     [K in keyof Api[E]["query"]]?: Api[E]["query"][K] | string | number | boolean | string[] | undefined;
   };
   body?: Api[E]["body"];
-  /** Sent instead of a JSON body. */
+  /** Replaces the JSON body. */
   upload?: Upload;
   headers?: Record<string, string>;
 }
 
-/** An answer: its JSON text unchanged, the same parsed, and its headers. */
+/** A response: its JSON text, the parsed value and the headers. */
 export interface Answer<T> {
   json: string;
   value: T;
   headers: Headers;
 }
 
-/** What the command line says of the server: its configuration, and a file of certificates to trust. */
+/** The flags that select and trust a server. */
 interface ClientFlags {
   config?: string | undefined;
   ca?: string | undefined;
-  /** How long a lost connection is tried again. */
+  /** How long to retry a lost connection. */
   reconnectMs?: number;
 }
 
 const READY_MAX_MS = 2_000;
 
-/** Talks to the server. Types come from its route table; nothing of it is loaded. */
+/** Sends requests to the server. The types come from its route table, which is not loaded. */
 export class Client {
   readonly #io: Io;
   readonly #flags: ClientFlags;
@@ -52,7 +52,6 @@ export class Client {
   #config: ClientConfig | null = null;
   #url: string | null = null;
 
-  /** How long a lost connection is tried again. */
   get reconnectMs(): number {
     return this.#flags.reconnectMs ?? 0;
   }
@@ -64,14 +63,14 @@ export class Client {
     this.#credential = new Credential(io, this.#transport, () => this.#configuration());
   }
 
-  /** What sends requests of its own, such as a login. */
+  /** Sends requests without a token, such as a login. */
   get transport(): Transport {
     return this.#transport;
   }
 
   /**
-   * Sends a request and answers its JSON. What creates something carries an idempotency key, and is sent once more after a
-   * lost connection (contract 8.6). Throws ServiceError as the server meant it, or `unavailable`.
+   * Sends a request and returns its JSON. A create request carries an idempotency key and is sent once more after a
+   * lost connection (contract 8.6). Throws the server's ServiceError, or `unavailable`.
    */
   async call<E extends keyof Api & string>(
     endpoint: E,
@@ -96,7 +95,7 @@ export class Client {
     return { json, value: json === "" ? undefined : parseJson(json, response), headers: response.headers };
   }
 
-  /** Sends a request and answers the response as it comes, for streams. Throws like call(). */
+  /** Sends a request and returns the response for streaming. Throws like call(). */
   async open<E extends keyof Api & string>(endpoint: E, parts: RequestParts<E> = {}): Promise<Response> {
     const [method = "GET", path = "/"] = endpoint.split(" ");
     const filled = fillPath(path, parts.params ?? {});
@@ -124,7 +123,7 @@ export class Client {
       });
     const token = await this.#credential.token(address);
     let response = await this.#transport.send(request(token), url);
-    // A service that was started again meanwhile knows neither its own nor our token any more.
+    // A restarted service accepts neither its earlier nor our earlier token.
     if (response.status === 401 && upload === undefined) {
       const other = await this.#credential.findOtherToken(address);
       if (other !== null) {
@@ -137,7 +136,7 @@ export class Client {
     throw response.status === 401 && token === null ? this.#credential.explainMissingToken(address) : problem;
   }
 
-  /** Sends a body to what is no route, in our name, and answers the response as it comes. */
+  /** Sends a body with a token to a path outside of the API, and returns the response. */
   async post(path: string, headers: Record<string, string>, body: string): Promise<Response> {
     this.#credential.check();
     const address = await this.url();
@@ -154,17 +153,17 @@ export class Client {
     return await this.#transport.send(request, url);
   }
 
-  /** Whether a token that ends may be followed by another one: after a login. */
+  /** Whether a new token can follow an expired one: after a login. */
   get renews(): boolean {
     return this.#credential.renews;
   }
 
-  /** Where the server is. Throws like serverUrl(). */
+  /** Returns the address of the server. Throws like findServerUrl(). */
   async url(): Promise<string> {
     return this.#url ??= await findServerUrl(this.#io, () => this.#configuration());
   }
 
-  /** Asks whether the service is ready, without a token. Throws `unavailable` when nothing answers in time. */
+  /** Checks without a token whether the service is ready. Throws `unavailable` after `waitMs` without a response. */
   async isReady(waitMs: number): Promise<boolean> {
     const url = new URL(`${await this.url()}/readyz`);
     const response = await this.#transport.send(
@@ -180,7 +179,7 @@ export class Client {
   }
 }
 
-/** The path with its parameters. An empty one would be another route, and `.` cannot be sent at all (facts, Deno 8). */
+/** Fills the parameters into a path. An empty one would be another route, and `.` cannot be sent (facts, Deno 8). */
 function fillPath(path: string, params: Record<string, string>): string {
   return path.replace(/:(\w+)/g, (_match, name: string) => {
     const value = params[name] ?? "";

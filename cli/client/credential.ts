@@ -8,22 +8,22 @@ import type { Io } from "../terminal/io.ts";
 import { readServerFile } from "./server_address.ts";
 import type { Transport } from "./transport.ts";
 
-// A token that ends so soon is renewed before it is sent.
+// A token with less time left is renewed before the request.
 const RENEW_BEFORE_MS = 60_000;
 
-/** What a renewal answers. */
+/** The response to a refresh request. */
 interface RefreshResponse {
   access_token: string;
   expires_in: number;
 }
 
 /**
- * The token that goes with a request: SVC_TOKEN, SVC_TOKEN_FILE, the login at that address, or one that we sign with the key
- * of the service whose address it is. In a run there is the run's token or none: an agent must never get the operator's
- * rights (contract 2, contract 8.14, contract 9).
+ * Finds the token of a request: SVC_TOKEN, SVC_TOKEN_FILE, the login at the address, or one signed with the key of
+ * the local service. A run has its own token or none: an agent must never get the operator's rights (contract 2,
+ * contract 8.14, contract 9).
  */
 export class Credential {
-  /** Whether a token comes from a login, and can be renewed. */
+  /** Whether the token comes from a login and can be renewed. */
   renews = false;
   readonly #io: Io;
   readonly #transport: Transport;
@@ -41,11 +41,11 @@ export class Credential {
     if (SVC_TOKEN || SVC_TOKEN_FILE || !SVC_RUN_ID) return;
     throw new ServiceError(
       "unauthenticated",
-      "Cannot log in: this is an agent's run and its SVC_TOKEN is missing",
+      "Cannot log in: SVC_TOKEN is missing in this agent's run",
     );
   }
 
-  /** The token for this address, or null when we have none. Throws `unauthenticated` and usage errors. */
+  /** Returns the token for an address, or null without one. Throws `unauthenticated` and usage errors. */
   async token(address: string): Promise<string | null> {
     this.check();
     const { env } = this.#io;
@@ -59,7 +59,7 @@ export class Credential {
       : await this.#renewed(address, host);
   }
 
-  /** Another token after the first one was refused, or null when there can be none. */
+  /** Returns another token after the first one was refused, or null. */
   async findOtherToken(address: string): Promise<string | null> {
     const { SVC_TOKEN, SVC_RUN_ID, SVC_TOKEN_FILE } = this.#io.env;
     if (SVC_TOKEN || SVC_RUN_ID || SVC_TOKEN_FILE) return null;
@@ -67,12 +67,12 @@ export class Credential {
     return host === undefined ? await this.#signed(address) : await this.#renewed(address, host);
   }
 
-  /** Why there is no token for this address, and how to get one. */
+  /** Creates the error for a missing token. */
   explainMissingToken(address: string): ServiceError {
     return new ServiceError(
       "unauthenticated",
-      `Cannot log in at ${address}: there is no token for it; run svc ctl login ${address}, set SVC_TOKEN or SVC_TOKEN_FILE, ` +
-        "or name the configuration of the service that runs there with -c",
+      `Cannot log in to ${address}: no token. Run \`svc ctl login ${address}\`, set SVC_TOKEN or SVC_TOKEN_FILE, ` +
+        "or specify the configuration of that service with -c.",
     );
   }
 
@@ -83,13 +83,13 @@ export class Credential {
         if (!(error instanceof ServiceError) || error.code !== "unauthenticated") throw error;
         throw new ServiceError(
           "unauthenticated",
-          `Cannot go on as ${host.username} at ${address}: the login has ended; log in again: svc ctl login ${address}`,
+          `Cannot log in to ${address} as ${host.username}: the login has expired. Run \`svc ctl login ${address}\`.`,
         );
       },
     );
     const expires_at = Date.now() + renewed.expires_in * 1000;
     const fresh = { ...host, access_token: renewed.access_token, expires_at };
-    // Whoever logged out meanwhile stays logged out.
+    // A logout meanwhile stays in effect.
     await updateLogins(this.#io, ({ current, hosts }) => ({
       current,
       hosts: hosts[address] === undefined ? hosts : { ...hosts, [address]: fresh },
@@ -97,7 +97,7 @@ export class Credential {
     return renewed.access_token;
   }
 
-  // Only the service that wrote the file beside the key gets such a token, and only it takes it.
+  // Only the service that wrote server.json next to the key gets and accepts such a token.
   async #signed(address: string): Promise<string | null> {
     const { dataDir, jwtSecret, username } = await this.#configuration();
     const running = readServerFile(dataDir);
@@ -114,7 +114,10 @@ export class Credential {
   }
 }
 
-/** The message of an agent's run, "" when there is none. An agent that stays open between runs finds it in its token (contract 19). */
+/**
+ * Returns the message ID of an agent's run, or "". An agent that stays open between runs has it in its token
+ * (contract 19).
+ */
 export function readRunMessageId({ SVC_MESSAGE_ID, SVC_RUN_ID, SVC_TOKEN_FILE }: Io["env"]): string {
   if (SVC_MESSAGE_ID || !SVC_RUN_ID || !SVC_TOKEN_FILE) return SVC_MESSAGE_ID ?? "";
   const [, claims = ""] = readToken(SVC_TOKEN_FILE).split(".");
@@ -127,11 +130,11 @@ export function readRunMessageId({ SVC_MESSAGE_ID, SVC_RUN_ID, SVC_TOKEN_FILE }:
 }
 
 function checkToken(token: string, name: string): string {
-  // Said here, since what the runtime says of such a header has the token in it.
+  // The runtime's own error for such a header would contain the token.
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new ServiceError(
     "unauthenticated",
-    `Cannot log in with ${name}: it has spaces, line breaks or other characters that no token has`,
+    `Cannot log in with ${name}: a token has no spaces, line breaks or special characters`,
   );
 }
 
@@ -139,7 +142,7 @@ function readToken(path: string): string {
   try {
     return Deno.readTextFileSync(path).trim();
   } catch {
-    throw usageError(`SVC_TOKEN_FILE: cannot read ${path}; name a file that this user may read`);
+    throw usageError(`SVC_TOKEN_FILE: cannot read ${path}. Specify a readable file.`);
   }
 }
 
@@ -147,12 +150,10 @@ function readKey(path: string): string {
   try {
     return Deno.readTextFileSync(path).trim();
   } catch (error) {
-    const why = error instanceof Deno.errors.NotFound
-      ? "there is none, so no service was ever started here"
-      : "this user may not read it";
+    const why = error instanceof Deno.errors.NotFound ? "no such file" : "permission denied";
     throw new ServiceError(
       "unauthenticated",
-      `Cannot log in with the key ${path}: ${why}; name the server's configuration with -c, or set SVC_TOKEN`,
+      `Cannot log in with the key ${path}: ${why}. Specify the server's configuration with -c, or set SVC_TOKEN.`,
     );
   }
 }

@@ -1,45 +1,28 @@
 import { ServiceError } from "../../src/domain/error.ts";
+import { Exit, EXITS } from "../terminal/exit.ts";
 import { Problem } from "./transport.ts";
-import { EXIT, Exit } from "../terminal/exit.ts";
 
-/** Codes of errors that ctl itself makes, beside those of the API, and when (contract 8.13). */
+/** The error codes that `svc ctl` creates itself, and their meanings (contract 8.13). */
 export const OWN_CODES = {
-  invalid_request: "wrong usage, a wrong configuration, or a local file that cannot be read",
-  unauthenticated: "there is no key or token to log in with",
+  invalid_request: "invalid usage, an invalid configuration, or an unreadable local file",
+  unauthenticated: "no key or token for the service",
   unavailable: "the service cannot be found or reached, or the connection was lost",
-  not_found: "nothing has this name",
-  conflict: "what is there does not allow it",
+  not_found: "no thing has this name",
+  conflict: "the current state does not allow it",
   storage_full: "the local disk is full",
-  declined: "you answered no",
-  task_failed: "what was waited for failed or was cancelled",
-  timed_out: "the wait took too long",
-  internal: "something unexpected went wrong",
+  declined: "you declined a confirmation",
+  task_failed: "the awaited work failed or was cancelled",
+  timed_out: "timeout of a wait",
+  internal: "unexpected error",
 } as const;
 
-const ERROR_CODE_BY_EXIT: Record<number, keyof typeof OWN_CODES> = {
-  [EXIT.usage]: "invalid_request",
-  [EXIT.notFound]: "not_found",
-  [EXIT.notAllowed]: "unauthenticated",
-  [EXIT.conflict]: "conflict",
-  [EXIT.tryAgain]: "storage_full",
-  [EXIT.declined]: "declined",
-  [EXIT.awaitedFailed]: "task_failed",
-  [EXIT.timedOut]: "timed_out",
-};
-
 /**
- * With --json an error is one JSON object: the server's problem document as it came, or one of the same form without
- * `status` and `request_id`, since no server answered (contract 8.13).
+ * Formats an error as one JSON object for --json: the problem document of the server, or one of the same form without
+ * `status` and `request_id` (contract 8.13).
  */
 export function formatErrorJson(error: unknown, words: string): string {
   if (error instanceof Problem) return error.json;
-  const code = error instanceof ServiceError
-    ? error.code
-    : error instanceof Exit
-    ? ERROR_CODE_BY_EXIT[error.code] ?? "internal"
-    : error instanceof Error && error.name === "ConfigError"
-    ? "invalid_request"
-    : "internal";
+  const code = findCode(error);
   const title = code.replaceAll("_", " ");
   return JSON.stringify({
     type: `about:blank#${code}`,
@@ -47,4 +30,12 @@ export function formatErrorJson(error: unknown, words: string): string {
     detail: words,
     code,
   });
+}
+
+function findCode(error: unknown): string {
+  if (error instanceof ServiceError) return error.code;
+  if (error instanceof Error && error.name === "ConfigError") return "invalid_request";
+  if (!(error instanceof Exit)) return "internal";
+  const found = Object.values(EXITS).find(({ code }) => code === error.code);
+  return found !== undefined && "error" in found ? found.error : "internal";
 }

@@ -3,41 +3,41 @@ import { load } from "../../src/base/load.ts";
 import { ServiceError } from "../../src/domain/error.ts";
 import type { Io } from "../terminal/io.ts";
 
-/** A login that `svc ctl login` keeps (contract 9). */
+/** A login stored by `svc ctl login` (contract 9). */
 export interface Login {
   username: string;
   refresh_token: string;
-  /** The last access token, and when it expires in Unix ms. */
+  /** The latest access token, and its expiry in Unix ms. */
   access_token: string;
   expires_at: number;
 }
 
-/** What `hosts.yaml` holds: logins by the address of their service, and which of them is used. */
+/** The content of `hosts.yaml`: logins by address, and the selected one. */
 interface Logins {
-  /** Address of the context that `context use` chose, or "" for the service of this machine. */
+  /** The address that `context use` selected, or "" for the configured service. */
   current: string;
   hosts: Record<string, Login>;
 }
 
 const NONE: Logins = { current: "", hosts: {} };
 
-/** `$XDG_CONFIG_HOME/svc/hosts.yaml`, else below `~/.config`; null without a home. */
+/** Returns the path of `hosts.yaml`, or null without a home directory. */
 export function findLoginPath(env: Record<string, string>): string | null {
   const base = env.XDG_CONFIG_HOME || (env.HOME ? join(env.HOME, ".config") : "");
   return base === "" ? null : join(base, "svc", "hosts.yaml");
 }
 
-/** Reads the logins; none when there is no file. Throws ServiceError `unauthenticated` for one that cannot be read. */
+/** Reads the logins. Throws `unauthenticated` for an unreadable file. */
 export async function readLogins(io: Io): Promise<Logins> {
   const path = findLoginPath(io.env);
   if (path === null) return NONE;
   let text: string;
   try {
-    // Not asynchronously: a call of ctl waits for nothing else, and would pay for a thread at each file.
+    // A synchronous read avoids a thread, and ctl has nothing else to do meanwhile.
     text = Deno.readTextFileSync(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return NONE;
-    throw refuseLoginFile(path, "this user may not read it");
+    throw refuseLoginFile(path, "permission denied");
   }
   try {
     const { parseYaml } = await load<typeof import("../../src/config/yaml.ts")>(
@@ -47,11 +47,11 @@ export async function readLogins(io: Io): Promise<Logins> {
     const { current, hosts } = parseYaml(text).document.toJS() as Partial<Logins>;
     return { current: typeof current === "string" ? current : "", hosts: hosts ?? {} };
   } catch {
-    throw refuseLoginFile(path, "it is not what svc ctl login writes");
+    throw refuseLoginFile(path, "its content is invalid");
   }
 }
 
-/** Changes the logins. The file is this user's alone, and replaced as a whole. */
+/** Replaces the logins in a file that only its owner can read. */
 export async function updateLogins(io: Io, change: (hosts: Logins) => Logins): Promise<void> {
   const path = findLoginPath(io.env);
   if (path === null) throw refuseLoginFile("hosts.yaml", "neither XDG_CONFIG_HOME nor HOME is set");

@@ -3,7 +3,7 @@ import { ServiceError } from "../../src/domain/error.ts";
 import { EXIT, Exit } from "../terminal/exit.ts";
 import { escapeControls } from "../terminal/visible.ts";
 
-/** A reply as the stream or the trace has it. */
+/** A reply of the stream or the trace. */
 export interface Reply {
   id: string;
   content: string;
@@ -13,15 +13,14 @@ export interface Reply {
   media?: { name: string; size: number; mime: string } | null;
 }
 
-/** What is done with what comes. */
 interface ReplyListener {
   reply: (said: Reply, json: string) => void;
   state: (words: string) => void;
 }
 
-/** The stream of a conversation as it comes, and where to go on after a lost connection. */
+/** The stream of a conversation, and the position to resume from after a lost connection. */
 export class ReplyStream {
-  /** The number of the event that came last; undefined before the first. */
+  /** The number of the latest event. */
   after: number | undefined;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #decoder = new TextDecoder();
@@ -43,8 +42,8 @@ export class ReplyStream {
   }
 
   /**
-   * Reads until a reply came, nothing is going on any more, or `waitMs` are over. `lost`: the connection is gone, or the server ends
-   * it and it may be opened again. Throws when there is nothing to come back to.
+   * Reads until a reply, the idle state or the timeout. `lost` means that the stream can be opened again. Throws if
+   * the conversation is gone.
    */
   async next(waitMs: number): Promise<{ idle: boolean; lost: boolean }> {
     this.#news = false;
@@ -64,7 +63,6 @@ export class ReplyStream {
     }
   }
 
-  /** Ends the connection. */
   async close(): Promise<void> {
     await this.#reader.cancel().catch(() => {});
   }
@@ -81,7 +79,7 @@ export class ReplyStream {
       this.#over = true;
       if (said.reason === "deleted") throw new Exit(EXIT.awaitedFailed, "the conversation was deleted");
       if (said.reason === "revoked") {
-        throw new ServiceError("unauthenticated", "The conversation ended: the token is not valid any more");
+        throw new ServiceError("unauthenticated", "Cannot continue the conversation: the token was revoked");
       }
     }
   }

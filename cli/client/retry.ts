@@ -4,7 +4,7 @@ import { ServiceError } from "../../src/domain/error.ts";
 import { isConnectionLost, NotConnected } from "./connection.ts";
 import { EXIT, Exit } from "../terminal/exit.ts";
 
-/** Every request that makes something. The server does one with the same idempotency key once (contract 1.9). */
+/** Every create request. The server runs it once per idempotency key (contract 1.9). */
 export const CREATE_ENDPOINTS = [
   "POST /api/workers",
   "POST /api/departments",
@@ -28,20 +28,20 @@ export const CREATE_ENDPOINTS = [
 
 const RETRY_DELAY: Backoff = { firstMs: 100, lastMs: 2_000 };
 
-/** Whether a request makes something. */
+/** Whether a request creates something. */
 export function createsSomething(endpoint: string): boolean {
   return CREATE_ENDPOINTS.some((one) => one === endpoint);
 }
 
-/** How long to go on, and what ends it. */
+/** The time limit and the abort signal of retries. */
 interface RetryLimits {
   signal: AbortSignal;
   withinMs: number;
 }
 
 /**
- * Does `send`, and once more when its answer was lost, as soon as the server is there again. Throws Exit 1 when that fails,
- * too: whoever is told to try again would do it twice (contract 8.6).
+ * Calls `send`, and once more after a lost response, when the server is ready again. Then throws Exit 1 instead of 6,
+ * since a caller that retries would create twice (contract 8.6).
  */
 export async function sendTwice<T>(
   send: () => Promise<T>,
@@ -50,7 +50,7 @@ export async function sendTwice<T>(
   try {
     return await send();
   } catch (error) {
-    // A problem document is an answer; and where nothing was sent, nothing was done.
+    // An error from the server, or a request that was never sent, needs no second attempt.
     if (
       !isConnectionLost(error) || error instanceof NotConnected || isAnswer(error) || bounds.signal.aborted
     ) {
@@ -65,7 +65,7 @@ export async function sendTwice<T>(
     const words = error instanceof Error ? error.message : String(error);
     throw new Exit(
       EXIT.unexpected,
-      `It is not known whether it was done, since the answer was lost; look first. ${words}`,
+      `The response was lost, so the request may have succeeded. Check before retrying. ${words}`,
     );
   }
 }
@@ -75,8 +75,8 @@ function isAnswer(error: unknown): boolean {
 }
 
 /**
- * Does `work`, which changes nothing, again and again while the connection is lost, for up to `withinMs`. Throws what it threw
- * last, with `onward` behind its words: how to go on (contract 8.6).
+ * Repeats `work`, which only reads, while the connection is lost, for up to `withinMs`. Then throws its last error,
+ * with `nextStep` appended (contract 8.6).
  */
 export async function retryRead<T>(
   work: () => Promise<T>,
@@ -95,9 +95,9 @@ export async function retryRead<T>(
   }
 }
 
-function withNextStep(error: unknown, onward: string): ServiceError {
-  const words = error instanceof ServiceError ? error.message : "The connection to the service was lost";
-  return new ServiceError("unavailable", `${words}; ${onward}`, { cause: error });
+function withNextStep(error: unknown, nextStep: string): ServiceError {
+  const words = error instanceof ServiceError ? error.message : "The connection to the service was lost.";
+  return new ServiceError("unavailable", `${words} ${nextStep}`, { cause: error });
 }
 
 function waitBeforeRetry(ms: number, signal: AbortSignal): Promise<void> {

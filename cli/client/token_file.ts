@@ -25,7 +25,8 @@ async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
 
 /**
  * Calls `make`, which creates a token. With a path, writes the token to that new file instead of the result. The file
- * exists and has room before the token does, so that no token is lost. Throws a usage error if it cannot be created.
+ * has its space before the token exists, so that no token is lost. Throws a usage error if the file cannot be
+ * created.
  */
 export async function saveToken<T extends { token: string }>(
   { cwd }: { cwd: string },

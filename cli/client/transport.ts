@@ -2,7 +2,7 @@ import { type ErrorCode, ServiceError } from "../../src/domain/error.ts";
 import { explainConnectionError, openTrustingClient } from "./connection.ts";
 import type { Io } from "../terminal/io.ts";
 
-/** Sends requests, with the certificates that the user trusts, and says in words why one could not be sent. */
+/** Sends requests with the trusted certificates, and explains connection errors. */
 export class Transport {
   readonly #io: Io;
   readonly #ca: string | undefined;
@@ -13,7 +13,7 @@ export class Transport {
     this.#ca = ca;
   }
 
-  /** Throws ServiceError `unavailable` when nothing answers. */
+  /** Throws ServiceError `unavailable` without a response. */
   async send(request: Request, url: URL): Promise<Response> {
     this.#trusting ??= await this.#certificates();
     const { client } = this.#trusting;
@@ -25,7 +25,7 @@ export class Transport {
     }
   }
 
-  /** Sends a JSON body without a token, such as a login, and answers the JSON. Throws as the server means it. */
+  /** Sends a JSON body without a token, such as a login, and returns the JSON. Throws the server's error. */
   async post<T>(address: string, path: string, body: object): Promise<T> {
     const url = new URL(address + path);
     const headers = { "content-type": "application/json" };
@@ -48,7 +48,7 @@ export class Transport {
   }
 }
 
-/** The value of a JSON answer. Throws when another program answered. */
+/** Parses a JSON response. Throws if another program sent it. */
 export function parseJson(json: string, response: Response) {
   try {
     return JSON.parse(json);
@@ -61,11 +61,11 @@ function describeForeignServer(status: number): ServiceError {
   const code = status === 503 || status === 502 ? "unavailable" : "internal";
   return new ServiceError(
     code,
-    `The server answered ${status} and not as a service of this kind does: is it another program's port?`,
+    `Cannot read the response with status ${status}: another program may use this address. Check SVC_URL.`,
   );
 }
 
-/** A problem document the way it came. */
+/** An error with its problem document. */
 export class Problem extends ServiceError {
   readonly json: string;
 
@@ -74,7 +74,7 @@ export class Problem extends ServiceError {
     this.json = json;
   }
 
-  /** The same, saying a flag where the server named the field that came from it; `json` stays as it is. */
+  /** Replaces names of fields by the flags that set them. `json` stays unchanged. */
   named(flagOf: (field: string) => string | null): Problem {
     const fields: { path: string }[] = JSON.parse(this.json).errors ?? [];
     const words = fields.reduce((said, { path }) => {
@@ -85,7 +85,7 @@ export class Problem extends ServiceError {
   }
 }
 
-/** What a refusal says, as the server meant it. */
+/** Reads the error of a refused request. */
 export async function readProblem(response: Response): Promise<ServiceError> {
   const json = await response.text();
   try {
@@ -94,7 +94,7 @@ export async function readProblem(response: Response): Promise<ServiceError> {
       return new Problem(code as ErrorCode, detail, json);
     }
   } catch {
-    // Something that is not our server answered.
+    // Another program sent the response.
   }
   return describeForeignServer(response.status);
 }

@@ -1,21 +1,20 @@
 import { basename } from "node:path";
 import { usageError } from "../terminal/exit.ts";
 
-/** A multipart form with a file, sent as it is read: however large the file, it costs little memory. */
+/** A multipart form with a file, streamed so that a large file needs little memory. */
 interface UploadForm {
-  /** Size of the file in bytes. */
   size: number;
-  /** The body and its content type; `sent` is called with the progress. */
+  /** Builds the body. `sent` gets the progress. */
   stream: (sent: (bytes: number, size: number) => void) => Upload;
 }
 
-/** What goes over the wire. */
+/** The body of an upload request. */
 export interface Upload {
   body: ReadableStream<Uint8Array>;
   contentType: string;
 }
 
-/** Prepares a form of texts and one file, in the field `file`. Throws a usage error when the file cannot be read. */
+/** Builds a form of texts and one file, in the field `file`. Throws a usage error for an unreadable file. */
 export async function buildForm(path: string, fields: Record<string, string>): Promise<UploadForm> {
   const file = await openFile(path);
   const { size } = await file.stat();
@@ -57,7 +56,7 @@ async function openFile(path: string): Promise<Deno.FsFile> {
   } catch (error) {
     const missing = error instanceof Deno.errors.NotFound;
     throw usageError(
-      `--media-path: cannot read ${path}: ${missing ? "no such file" : "this user may not read it"}`,
+      `--media-path: cannot read ${path}: ${missing ? "no such file" : "permission denied"}`,
     );
   }
   throw usageError(`--media-path: ${path} is not a file`);

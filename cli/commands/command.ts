@@ -5,7 +5,7 @@ import type { RefKind } from "../client/resource_ref.ts";
 import type { Output } from "../terminal/output.ts";
 import { parseTime } from "./time.ts";
 
-/** One flag of a command. */
+/** A flag of a command. */
 export interface OptionSpec {
   /** The form that commander reads: `-n, --name <name>`, `--no-recursive`. */
   flags: string;

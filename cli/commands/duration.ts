@@ -1,19 +1,19 @@
 import { durationMs } from "../../src/base/duration.ts";
 import { usageError } from "../terminal/exit.ts";
+import { option } from "./command.ts";
 
 /** The flag of every command that waits. */
-export const TIMEOUT = {
-  flags: "--timeout <duration>",
-  about: "give up waiting after so long, such as 30s or 5m; exit code 124",
-  type: "text",
-} as const;
+export const TIMEOUT = option.text(
+  "--timeout <duration>",
+  "stop waiting after this long, e.g. 30s (exit code 124)",
+);
 
-/** Ms that `--timeout` allows, or `fallback` without one. Throws a usage error. */
+/** Returns the milliseconds of `--timeout`, or `fallback`. Throws a usage error. */
 export function parseTimeout(timeout: string | undefined, fallback: number): number {
   return parseDuration(timeout, "--timeout", fallback);
 }
 
-/** Ms that a flag gives as a duration, or `fallback` without it. Throws a usage error. */
+/** Returns the milliseconds of a duration flag, or `fallback`. Throws a usage error. */
 export function parseDuration(value: unknown, flag: string, fallback: number): number {
   if (value === undefined) return fallback;
   const ms = durationMs(String(value));

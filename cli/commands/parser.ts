@@ -1,13 +1,13 @@
 import { Command, CommanderError } from "commander";
 import { type AnyCommand, longFlag, type OptionSpec, SHARED_OPTIONS } from "./command.ts";
-import { EXIT, Exit, usageError } from "../terminal/exit.ts";
+import { EXIT, Exit, EXITS, usageError } from "../terminal/exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import type { Io } from "../terminal/io.ts";
 import type { ParsedLine } from "./plain_line.ts";
 
 /**
- * Reads a command line, prints the help that it asks for, and says what is wrong with it. Returns null after help. Throws a
- * usage error. Whatever parsePlainLine() reads it reads alike.
+ * Parses a command line with commander, prints help, and explains errors. Returns null after help. Throws a usage
+ * error. Must agree with parsePlainLine() on every line that both can read.
  */
 export async function parseLine(args: string[], io: Io, json: boolean): Promise<ParsedLine | null> {
   const words = await rewriteHelp(args);
@@ -17,7 +17,7 @@ export async function parseLine(args: string[], io: Io, json: boolean): Promise<
     await root.parseAsync(words, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // Help that was asked for is an answer; everything else is a usage error, and without --json commander has said what.
+    // Exit code 0 means requested help. Without --json, commander has printed the error already.
     if (error.exitCode === 0) return null;
     throw new Exit(EXIT.usage, json ? rewriteParserMessage(error.message).replace(/\n+/g, " ") : "");
   }
@@ -31,7 +31,7 @@ interface ParseOptions {
 
 async function buildProgram(args: string[], io: Io, { json, found }: ParseOptions): Promise<Command> {
   const root = new Command("svc ctl");
-  // Before any subcommand is added, or those would still end the process (facts, Deno 10).
+  // Subcommands inherit this setting only when they are added later, and would else end the process (facts, Deno 10).
   root.exitOverride().configureOutput({
     writeOut: (text) => io.out(text),
     writeErr: (text) => io.err(text),
@@ -49,7 +49,7 @@ async function buildProgram(args: string[], io: Io, { json, found }: ParseOption
         .join(" "),
   });
   root.description("Control a running service.").usage("<group> <command> [arguments] [flags]");
-  root.helpOption("-h, --help", "print this help").addHelpText("after", AFTER_HELP);
+  root.helpOption("-h, --help", "print help").addHelpText("after", AFTER_HELP);
   root.helpCommand("help [group] [command]", "Print the help of a command");
   root.showSuggestionAfterError(true).enablePositionalOptions();
   addOptions(root, SHARED_OPTIONS);
@@ -65,17 +65,18 @@ async function buildProgram(args: string[], io: Io, { json, found }: ParseOption
 
 const TITLE_TEXTS: Record<string, string> = { "Options:": "Flags:" };
 const AFTER_HELP = `
-The help of one command:  svc ctl help worker create
-Exit codes: 0 done, 1 unexpected, 2 wrong usage, 3 not found, 4 not allowed, 5 conflict, 6 unreachable or try again,
-7 declined, 8 what was waited for failed, 124 waited too long, 130 interrupted`;
+Run \`svc ctl help worker create\` for the help of one command.
 
-// The parser speaks of options, we speak of flags, everywhere.
+Exit codes:
+${Object.values(EXITS).map(({ code, meaning }) => `  ${String(code).padEnd(3)}  ${meaning}`).join("\n")}`;
+
+// commander says "option" where svc says "flag".
 function rewriteParserMessage(text: string): string {
   return text.replace(/^error: /, "").replace(/^unknown option /, "unknown flag ")
     .replace(/^option '(?:-\w, )?(--[a-z-]+).*' argument missing/, "$1 needs a value");
 }
 
-/** `help <group> <command>` as `<group> <command> --help`; what does not exist is left to be refused by its name. */
+/** Rewrites `help <group> <command>` as `<group> <command> --help`. The parser refuses unknown names. */
 async function rewriteHelp(args: string[]): Promise<string[]> {
   const [help, group, name] = args.filter((arg) => arg !== "--json");
   if (help !== "help" || group === undefined || group.startsWith("-")) return args;
@@ -112,7 +113,7 @@ function addOptions(target: Command, options: Record<string, OptionSpec>): void 
   for (const [, option] of Object.entries(options)) {
     const choices = option.choices === undefined ? "" : ` (${option.choices.join(", ")})`;
     const fallback = option.default === undefined ? "" : ` (default ${option.default})`;
-    const needed = option.required ? ` (needed${option.unless ? ` without ${option.unless}` : ""})` : "";
+    const needed = option.required ? ` (required${option.unless ? ` without ${option.unless}` : ""})` : "";
     const about = option.about + choices + fallback + needed;
     if (option.type === "list") {
       target.option(option.flags, about, (value: string, all: string[] = []) => [...all, value]);
@@ -127,20 +128,20 @@ function addOptions(target: Command, options: Record<string, OptionSpec>): void 
   }
 }
 
-// It is unknown which of two values is meant (contract 8.7).
+// Two values of one flag are ambiguous (contract 8.7).
 function refuseTwice(flag: string): (value: string, before: string | undefined) => string {
   return (value, before) => {
-    if (before !== undefined) throw usageError(`${flag} is given twice`);
+    if (before !== undefined) throw usageError(`${flag} can be used only once`);
     return value;
   };
 }
 
-/** The flags of every command, which may stand behind `ctl`, behind the group or behind the command: in one place only. */
+/** Collects the flags of every command, which may follow `ctl`, the group or the command. */
 function collectSharedFlags(leaf: Command): Record<string, unknown> {
   const levels = [leaf.parent?.parent, leaf.parent, leaf].map((level) => level?.opts() ?? {});
   for (const flag of ["config", "ca", "reconnect"]) {
     if (levels.filter((given) => given[flag] !== undefined).length > 1) {
-      throw usageError(`--${flag} is given twice`);
+      throw usageError(`--${flag} can be used only once`);
     }
   }
   return Object.assign({}, ...levels);

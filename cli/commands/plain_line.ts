@@ -1,7 +1,7 @@
 import { type AnyCommand, longFlag, type OptionSpec, SHARED_OPTIONS } from "./command.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 
-/** A command line as it was read: the command, its arguments, and the text of its flags by their names. */
+/** A parsed command line: the command, its arguments, and the text of its flags by name. */
 export interface ParsedLine {
   spec: AnyCommand;
   args: string[];
@@ -9,8 +9,8 @@ export interface ParsedLine {
 }
 
 /**
- * Reads a command line of the plain kind: a group, a command, known flags, as many arguments as there must be. Returns null for
- * every other one: help, mistakes, and what is rarely written are left to parseLine(), which knows the words for it.
+ * Parses a simple command line: a group, a command, known flags and the right number of arguments. Returns null for
+ * any other, such as help and mistakes, which parseLine() explains.
  */
 export async function parsePlainLine(words: string[]): Promise<ParsedLine | null> {
   const [group = "", ...rest] = words;
@@ -37,7 +37,7 @@ function parseWords(spec: AnyCommand, words: string[]): ParsedLine | null {
     if (option === undefined) return null;
     const value = option.type === "flag" ? text === undefined || null : text ?? words[++at];
     if (value === null || value === undefined) return null;
-    // A value that looks like a flag may be a flag whose value was forgotten; `-7d` is a time.
+    // A value that looks like a flag may be a flag after a forgotten value; `-7d` is a time.
     if (text === undefined && value !== true && isFlag(value) && !/^-\d/.test(value)) return null;
     if (!storeFlag(given, option, value)) return null;
   }
@@ -50,7 +50,10 @@ function isFlag(word: string): boolean {
   return word.length > 1 && word.startsWith("-");
 }
 
-/** Keeps a flag's value by the name that parseValues() looks for; false when it was there and may be there once only. */
+/**
+ * Stores a value under the name that parseValues() expects. Returns false for a second value of a flag that takes
+ * one.
+ */
 function storeFlag(given: Record<string, unknown>, option: OptionSpec, value: string | true): boolean {
   const [, no, long = ""] = /^--(no-)?(.*)$/.exec(longFlag(option)) ?? [];
   const name = long.replace(/-(\w)/g, (_match, letter: string) => letter.toUpperCase());

@@ -1,15 +1,15 @@
-import { parseDuration } from "./duration.ts";
 import { usageError } from "../terminal/exit.ts";
+import { parseDuration } from "./duration.ts";
 
-/** What a command is run with, as a request has it. */
+/** A program of a request, such as a gate or a check. */
 interface ProgramFields {
   command: string[];
   timeout_ms?: number;
 }
 
 /**
- * The command in a flag: a line for the shell, or a JSON list of words that no shell reads. "" takes the command away: null.
- * Throws a usage error naming the flag.
+ * Parses the command in a flag: a line for the shell, or a JSON list of words without a shell. "" returns null, which
+ * removes the command. Throws a usage error naming the flag.
  */
 export function parseCommand(
   line: string | undefined,
@@ -17,7 +17,7 @@ export function parseCommand(
   flag: string,
 ): ProgramFields | null | undefined {
   if (line === undefined || line === "") {
-    if (timeout !== undefined) throw usageError(`${flag}-timeout goes with ${flag}`);
+    if (timeout !== undefined) throw usageError(`${flag}-timeout requires ${flag}`);
     return line === undefined ? undefined : null;
   }
   const limit = timeout === undefined ? {} : { timeout_ms: parseDuration(timeout, `${flag}-timeout`, 0) };
@@ -29,7 +29,7 @@ function parseWords(text: string, flag: string): string[] {
     const words: unknown = JSON.parse(text);
     if (Array.isArray(words) && words.every((word) => typeof word === "string")) return words;
   } catch {
-    // Told below.
+    // The error below covers invalid JSON, too.
   }
   throw usageError(`${flag}: ${text} is not a JSON list of words, such as ["make", "test"]`);
 }

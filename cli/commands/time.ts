@@ -8,13 +8,13 @@ const UNIT_MS: [names: RegExp, ms: number][] = [
   [/^(d|days?)$/, 86_400_000],
   [/^(w|weeks?)$/, 604_800_000],
 ];
-// Beyond what a time can be, the furthest one means the same: times are int64 on the wire (interface 4.2).
+// Times are int64 in the API (interface 4.2). Larger values mean the latest possible time.
 const TIME_MAX_MS = 8_640_000_000_000_000;
 const ISO = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i;
 
 /**
- * Unix ms of a time as people and scripts write it: Unix ms, ISO 8601 (on this machine's clock where it names no zone), `now`, or
- * relative, such as `-1h`, `+10m`, `1h30m ago`, `in 2 days` (contract 8.11). Throws a usage error naming the flag.
+ * Parses a time: Unix ms, ISO 8601 (local without a zone), `now`, or relative, such as `-1h`, `+10m`, `1h30m ago`,
+ * `in 2 days` (contract 8.11). Throws a usage error naming the flag.
  */
 export function parseTime(text: string, flag: string, now = Date.now()): number {
   const words = text.trim();
@@ -33,7 +33,7 @@ export function parseTime(text: string, flag: string, now = Date.now()): number 
   return Math.min(at, TIME_MAX_MS);
 }
 
-// A date alone is midnight here, and not in Greenwich.
+// Date.parse() reads a date without a time as UTC; people mean local midnight.
 function parseIso(words: string): number {
   return Date.parse(words.length === 10 ? `${words}T00:00` : words.replace(" ", "T"));
 }
@@ -41,7 +41,7 @@ function parseIso(words: string): number {
 function parseRelative(words: string, now: number): number | null {
   if (words.toLowerCase() === "now") return now;
   const [, sign, amount = "", ago] = /^(\+|-|in\s+)?\s*(.+?)(\s+ago)?$/i.exec(words) ?? [];
-  // Without a sign or a word it could be meant either way.
+  // Without a sign or a word, past and future are ambiguous.
   if ((sign === undefined) === (ago === undefined)) return null;
   const parts = [...amount.matchAll(/(\d{1,9})\s*([a-z]+)\s*/gi)];
   if (parts.map(([part]) => part).join("") !== amount || parts.length === 0) return null;

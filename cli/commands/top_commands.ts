@@ -1,108 +1,113 @@
-import { type OptionSpec, SHARED_OPTIONS } from "./command.ts";
+import { option, type OptionSpec, SHARED_OPTIONS } from "./command.ts";
 
-/** A command of `svc` itself: what can be typed behind it, for help, completion and the man page. */
+/** A command of `svc` itself, for help, completion and the man page. */
 interface TopCommand {
   about: string;
   usage: string;
-  /** Words that may come first, with what they do. */
   subcommands?: Record<string, string>;
   options?: readonly OptionSpec[];
-  /** Whether files may be named. */
+  /** Whether completion offers files. */
   files?: boolean;
-  /** What else there is to know. */
+  /** Further text of the help. */
   more?: string;
 }
 
-const CONFIG: OptionSpec = { ...SHARED_OPTIONS.config };
-const createFlag = (flags: string, about: string): OptionSpec => ({ flags, about, type: "flag" });
-const createValue = (flags: string, about: string): OptionSpec => ({ flags, about, type: "text" });
+const CONFIG: OptionSpec = SHARED_OPTIONS.config;
+const STANDBY = "wait while another server uses the database, and take over when it stops";
+const FIX = "fix permissions and a missing data directory";
 
-/** Every command of `svc`; those of `ctl` are its groups. */
+/** Every command of `svc`. Those of `ctl` are its groups. */
 export const TOP_COMMANDS: Record<string, TopCommand> = {
   serve: {
     about: "Run the service until SIGTERM or SIGINT",
     usage: "serve [-c config.yaml] [--no-console] [--standby]",
     options: [
       CONFIG,
-      createFlag("--no-console", "without the web console at /"),
-      createFlag("--standby", "wait while another server holds the database, and take over when it is gone"),
+      option.flag("--no-console", "do not serve the web console"),
+      option.flag("--standby", STANDBY),
     ],
     more:
-      "Without a configuration it listens on 127.0.0.1:8080 and keeps its data in ./data. Every key can be set in the environment, too:\n" +
-      "SVC_SERVER__PORT=9000 is server.port. The first start prints the password. Exit codes: 2 for a wrong configuration,\n" +
-      "1 when the port is taken or another server took the database over, 5 when another server uses the data directory.\n" +
-      "With --standby (a database on a libSQL server) it answers /livez, and 503 to all else, until it takes over: docs/machines.md.",
+      "Without a configuration, svc listens on 127.0.0.1:8080 and stores its data in ./data. The first start prints the\n" +
+      "password. An environment variable sets a key: SVC_SERVER__PORT=9000 sets server.port. Exit codes: 2 for an invalid\n" +
+      "configuration, 1 if the port is in use or another server took over the database, 5 if another server uses the data\n" +
+      "directory. With --standby (requires a libSQL server), svc returns 503 for everything but /livez until it takes over.",
   },
   runner: {
-    about: "Run workers of a service that is on another machine, until SIGTERM or SIGINT",
+    about: "Run workers of a service on another machine",
     usage: "runner --url https://host --token-file <path> [-c runner.yaml]",
     options: [
-      createValue("--url <url>", "where the service is"),
-      createValue("--token-file <path>", "the token that svc ctl runner add prints"),
-      createValue("-c, --config <path>", "work_root, max_runs and engines of this machine"),
+      option.text("--url <url>", "address of the service"),
+      option.text("--token-file <path>", "file with the token from svc ctl runner add"),
+      option.text("-c, --config <path>", "file with work_root, max_runs and engines of this machine"),
     ],
     files: true,
     more:
-      "Exit codes: 2 for a wrong configuration, 4 when the service refuses it, 5 when another one works in work_root.",
+      "Stops at SIGTERM or SIGINT. Exit codes: 2 for an invalid configuration, 4 if the service refuses the token, 5 if\n" +
+      "another runner uses work_root.",
   },
-  ctl: { about: "Control a running service", usage: "ctl <group> <command> ..." },
+  ctl: { about: "Control a running service", usage: "ctl <group> <command> [arguments] [flags]" },
   restore: {
-    about: "Put a backup in the place of the data, with the service stopped",
+    about: "Replace the data with a backup while the service is stopped",
     usage: "restore <file> [-c config.yaml] [--yes] [--new-key] [--paused]",
     options: [
       CONFIG,
-      createFlag("--yes", "do not ask"),
-      createFlag("--new-key", "make a new key, which ends every token from before"),
-      createFlag("--paused", "pause every schedule until svc ctl system resume"),
+      option.flag("--yes", "skip the confirmation"),
+      option.flag("--new-key", "create a new signing key, which ends all tokens"),
+      option.flag("--paused", "pause every schedule until svc ctl system resume"),
     ],
     files: true,
-    more: "What was there is kept beside it.",
+    more: "The replaced data stays in a directory next to the data directory.",
   },
   service: {
-    about: "Run it under systemd or launchd",
+    about: "Run svc as a service under systemd (Linux) or launchd (macOS)",
     usage: "service <command> [flags]",
     subcommands: {
-      print: "Print the unit and change nothing",
-      install: "Write the unit, start it now and at every start of the machine",
-      uninstall: "Stop it and remove the unit; data, configuration and account stay",
-      status: "Exit 0 when it runs, 6 when not, 3 when it is not installed",
+      print: "Print the unit without changing anything",
+      install: "Write the unit and start the service, now and at boot",
+      uninstall: "Stop the service and remove the unit; keep data, configuration and account",
+      status: "Show the status; exit code 0 if running, 6 if stopped, 3 if not installed",
     },
     options: [
-      CONFIG,
-      createFlag("--system", "for the whole machine; the default for root"),
-      createFlag("--user", "for you alone"),
-      createValue("--data-dir <path>", "data directory"),
-      createValue("--run-as <account>", "account that it runs as, made when missing"),
-      createValue("--env-file <path>", "NAME=value lines for it and its engines"),
-      { ...createValue("--writable <path>", "another directory in which workers may write"), type: "list" },
-      createFlag("--standby", "serve --standby: wait while another machine serves (docs/machines.md)"),
-      createValue("--program <path>", "the executable"),
-      createValue("--name <name>", "name of the service, for a second one"),
-      createFlag("--json", "with status: one JSON object"),
+      option.text(
+        "-c, --config <path>",
+        "configuration (default /etc/svc/config.yaml or ~/.config/svc/config.yaml)",
+      ),
+      option.flag("--system", "for the whole machine; the default for root"),
+      option.flag("--user", "only for you"),
+      option.text("--data-dir <path>", "data directory (default /var/lib/svc or ~/.local/share/svc)"),
+      option.text(
+        "--run-as <account>",
+        "account of the service, created if missing (default svc); with --system",
+      ),
+      option.text(
+        "--env-file <path>",
+        "file of NAME=value lines (default environment, next to the configuration)",
+      ),
+      option.list("--writable <path>", "additional directory that workers can write to; repeatable"),
+      option.flag("--standby", "start with serve --standby"),
+      option.text("--program <path>", "executable (default this one)"),
+      option.text("--name <name>", "name of the service, for a second one (default svc)"),
+      option.flag("--json", "with status: print one JSON object"),
     ],
   },
   health: {
-    about: "Exit 0 when the service is ready, 6 when not",
+    about: "Exit with 0 if the service is ready, 6 if not",
     usage: "health [-c config.yaml]",
     options: [CONFIG],
-    more: "For the health checks of containers and scripts: needs no token.",
+    more: "For health checks of containers and scripts. Needs no token.",
   },
   mcp: {
-    about: "Tools of the service for an agent, over stdin and stdout (Model Context Protocol)",
+    about: "Serve the tools of the service to an agent over stdin and stdout (MCP)",
     usage: "mcp",
     more:
-      "For agents that take no tool server over HTTP, and for those that stay open between runs: SVC_URL says where the service is,\n" +
-      "SVC_TOKEN or the file SVC_TOKEN_FILE, which is read for each call, in whose name.",
+      "For agents that cannot use an MCP server over HTTP. SVC_URL is the address of the service; SVC_TOKEN, or the file\n" +
+      "SVC_TOKEN_FILE, which each call reads again, has the token.",
   },
   doctor: {
-    about: "Check the service, or this machine when it does not run, and say what to do",
+    about: "Check the service, or this machine if the service is down",
     usage: "doctor [-c config.yaml] [--fix] [--json]",
-    options: [
-      CONFIG,
-      createFlag("--fix", "put right what is safe: permissions, a missing data directory"),
-      createFlag("--json", "one JSON object"),
-    ],
-    more: "The same as svc ctl system doctor. Exit code 1 when a check fails.",
+    options: [CONFIG, option.flag("--fix", FIX), option.flag("--json", "print one JSON object")],
+    more: "Same as svc ctl system doctor. Exit code 1 if a check fails.",
   },
   completion: {
     about: "Print the completion script of a shell",
@@ -114,28 +119,48 @@ export const TOP_COMMANDS: Record<string, TopCommand> = {
   version: {
     about: "Print the version",
     usage: "version [--json]",
-    options: [createFlag("--json", "all that is inside")],
+    options: [option.flag("--json", "print the versions of all components as JSON")],
   },
-  help: { about: "Print the help", usage: "help [command]", subcommands: { ctl: "", service: "" } },
+  help: {
+    about: "Print the help of a command",
+    usage: "help [command]",
+    subcommands: { ctl: "", service: "" },
+  },
 };
 
-/** The help of one command of `svc`, or null when there is none of this name. */
+/** Returns the help of `svc`. */
+export function formatMainHelp(): string {
+  return `svc runs AI agents as workers: messages in, tasks out, replies back.
+
+Usage: svc <command> [flags]
+
+Commands:
+${formatRows(Object.entries(TOP_COMMANDS).map(([name, { about }]) => [name, about]))}
+
+Run \`svc help <command>\` for the flags of a command, and \`svc ctl help\` to control a running service.
+`;
+}
+
+/** Returns the help of one command of `svc`, or null for an unknown name. */
 export function formatTopHelp(name: string): string | null {
   const command = Object.hasOwn(TOP_COMMANDS, name) ? TOP_COMMANDS[name] : undefined;
   if (command === undefined) return null;
-  const { about, usage, options = [], more } = command;
-  const width = Math.max(0, ...options.map((option) => option.flags.length));
-  const flags = options.map((option) =>
-    `  ${option.flags.padEnd(width)}  ${option.about}${formatDefault(option)}`
-  );
+  const { about, usage, subcommands = {}, options = [], more } = command;
+  const named = Object.entries(subcommands).filter(([, words]) => words !== "");
+  const flags = options.map((one): [string, string] => [
+    one.flags,
+    one.about + (one.default === undefined ? "" : ` (default ${one.default})`),
+  ]);
   return [
     `Usage: svc ${usage}`,
     `${about}.`,
-    ...(flags.length === 0 ? [] : [`Flags:\n${flags.join("\n")}`]),
+    ...(named.length === 0 ? [] : [`Commands:\n${formatRows(named)}`]),
+    ...(flags.length === 0 ? [] : [`Flags:\n${formatRows(flags)}`]),
     ...(more === undefined ? [] : [more]),
   ].join("\n\n") + "\n";
 }
 
-function formatDefault(option: OptionSpec): string {
-  return option.default === undefined ? "" : ` (default ${option.default})`;
+function formatRows(rows: [string, string][]): string {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, words]) => `  ${name.padEnd(width)}  ${words}`).join("\n");
 }

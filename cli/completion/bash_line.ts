@@ -1,27 +1,27 @@
 import type { Candidate } from "./candidates.ts";
 import { countCells, truncate } from "../terminal/table.ts";
 
-/** A line of bash up to the cursor, read without running any of it. */
+/** A line of bash up to the cursor. */
 interface BashLine {
-  /** The words without their quotes, the one under the cursor last. */
+  /** The words without quotes. The last one is under the cursor. */
   words: string[];
-  /** The quote that is open at the cursor, or "". */
+  /** The open quote at the cursor, or "". */
   quote: string;
-  /** What of the last word bash keeps as it stands: a reply goes behind it. */
+  /** The part of the last word that bash keeps. A reply follows it. */
   typedPrefix: string;
 }
 
 /**
- * Splits a line into words by bash's quotes and backslashes alone: `$(…)`, backquotes and variables are text. `breaks` is
- * COMP_WORDBREAKS, behind whose characters bash begins anew. Null where the last word is put together from pieces that a
- * reply could not go behind.
+ * Splits a line into words by quotes and backslashes only: `$(…)`, backquotes and variables are text. `breaks` is
+ * COMP_WORDBREAKS: bash starts a new word after each of its characters. Returns null if the last word has a closed
+ * quote, since no reply could follow it.
  */
 export function parseBashLine(line: string, breaks: string): BashLine | null {
   const words: string[] = [];
   let word: string | null = null;
   let quote = "";
   let kept = "";
-  // What was quoted and closed again within the word that has not ended.
+  // Whether the current word has a closed quote.
   let closed = false;
   for (let at = 0; at < line.length; at++) {
     const character = line[at] ?? "";
@@ -48,12 +48,12 @@ export function parseBashLine(line: string, breaks: string): BashLine | null {
   return { words: [...words, word ?? ""], quote, typedPrefix: kept };
 }
 
-// Behind a name that leaves less room than this for it, a description says nothing.
+// With less space than this, a description is left out.
 const ABOUT_MIN_CELLS = 12;
 
 /**
- * Candidates as bash inserts them: quoted for the place where they go. Where bash only lists, on so many columns, descriptions stand
- * behind them, cut so that nothing wraps; 0 columns: bash does not list.
+ * Formats candidates for bash, quoted for their position. With `columns`, bash lists them: descriptions follow, cut
+ * so that nothing wraps. 0 columns means that bash inserts.
  */
 export function formatReplies(
   found: Candidate[],

@@ -4,13 +4,13 @@ import { GROUPS, loadGroup } from "../commands/groups.ts";
 import type { Io } from "../terminal/io.ts";
 import { TOP_COMMANDS } from "../commands/top_commands.ts";
 
-/** Something that the word under the cursor can become. */
+/** A completion of the word under the cursor. */
 export interface Candidate {
   value: string;
   about: string;
 }
 
-/** Everything that the last of `words` (those behind `svc`) can become; empty when there is nothing, or anything fails. */
+/** Returns the completions of the last of `words`, which follow `svc`. Returns none after any error. */
 export async function findCandidates(words: string[], io: Io): Promise<Candidate[]> {
   const current = words.at(-1) ?? "";
   try {
@@ -91,14 +91,14 @@ async function completeCommand(
   return await listServerValues(kind, words, io);
 }
 
-/** A command line up to the cursor: what is whole, and whose value the last word is. */
+/** The part of a command line before the cursor. */
 interface CommandPrefix {
   positional: string[];
   given: Set<string>;
-  /** The flag whose value is being typed, and what of the last word stands before that value. */
+  /** The flag whose value the user is typing, and the part of the last word before that value. */
   option: OptionSpec | null;
   before: string;
-  /** `--` was there: nothing is a flag any more. */
+  /** Whether `--` ended the flags. */
   ended: boolean;
 }
 
@@ -133,7 +133,7 @@ function listFlags(options: readonly OptionSpec[], given: ReadonlySet<string>): 
     .map((option) => ({ value: longFlag(option), about: option.about }));
 }
 
-/** Candidates of a value as the whole word that they make: behind `--flag=`, and behind the values before the last comma. */
+/** Extends values to whole words: after `--flag=`, and after the values before the last comma. */
 function addPrefix({ before }: CommandPrefix, found: Candidate[]): Candidate[] {
   return before === "" ? found : found.map(({ value, about }) => ({ value: before + value, about }));
 }
@@ -151,7 +151,7 @@ async function listValues({ option, before }: CommandPrefix, words: string[], io
     .map(({ value, about }) => ({ value: whole + value, about }));
 }
 
-// Loaded only where something is asked of the server or of the configuration.
+// Only values from the server or the configuration pay for this module.
 async function listServerValues(kind: string, words: string[], io: Io): Promise<Candidate[]> {
   if (kind === "") return [];
   const { listCompletionValues } = await load<typeof import("./completion_values.ts")>(
@@ -167,7 +167,7 @@ function toCandidates(entries: (readonly [string, string])[]): Candidate[] {
 
 const FILES_MAX = 200;
 
-// The scripts turn the shells' own completion of files off, so files are listCompletionValues here.
+// The scripts turn off file completion of the shell.
 function listFiles(word: string): Candidate[] {
   const folder = word.includes("/") ? word.slice(0, word.lastIndexOf("/") + 1) : "";
   const found: Candidate[] = [];

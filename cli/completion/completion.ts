@@ -4,12 +4,14 @@ import { SCRIPTS } from "./shell_scripts.ts";
 import { EXIT } from "../terminal/exit.ts";
 import type { Io } from "../terminal/io.ts";
 
-/** `svc completion bash|zsh|fish`: prints the script that the shell sources. Returns the exit code (contract 6). */
+/** `svc completion bash|zsh|fish`: prints the completion script of a shell. Returns the exit code (contract 6). */
 export function printCompletionScript(args: string[], io: Io): number {
   const [shell = ""] = args;
   if (!Object.hasOwn(SCRIPTS, shell) || args.length !== 1) {
-    io.err(`svc: the shell has to be one of ${Object.keys(SCRIPTS).join(", ")}: svc completion bash\n`);
-    io.err("Put it into your profile:  source <(svc completion bash)   or: svc completion fish | source\n");
+    io.err(`svc: specify one of ${Object.keys(SCRIPTS).join(", ")}, e.g. svc completion bash\n`);
+    io.err(
+      "Add this to your shell profile: source <(svc completion bash), or svc completion fish | source\n",
+    );
     return EXIT.usage;
   }
   io.out(SCRIPTS[shell as keyof typeof SCRIPTS]);
@@ -17,9 +19,9 @@ export function printCompletionScript(args: string[], io: Io): number {
 }
 
 /**
- * `svc complete words -- <words>` and `svc complete bash <type> <breaks> <line> <columns>`: what the scripts ask at each TAB. Prints one
- * candidate per line, with its description behind a tab for shells that show one. The text of the line is only looked at,
- * never run, by the scripts and here (decision 0072). Prints nothing when anything goes wrong.
+ * `svc complete words -- <words>` and `svc complete bash <type> <breaks> <line> <columns>`: the scripts run it at
+ * each TAB. Prints one candidate per line, with a tab and its description. Neither the scripts nor this code evaluate
+ * the line (decision 0072). Prints nothing after an error.
  */
 export async function printCandidates(args: string[], io: Io): Promise<number> {
   const [form = "", ...rest] = args;
@@ -39,7 +41,7 @@ export async function printCandidates(args: string[], io: Io): Promise<number> {
 }
 
 const COLUMNS_DEFAULT = 80;
-// COMP_TYPE when bash lists what there is instead of completing: ?, ! and @.
+// Values of COMP_TYPE with which bash lists candidates: ?, ! and @.
 const LISTING_TYPES = ["63", "33", "64"];
 
 function joinLines(about: string): string {

@@ -3,13 +3,13 @@ import { Client } from "../client/client.ts";
 import { EVENT_KINDS, RESOURCES, TASK_STATUSES, VERBS } from "../../src/domain/vocabulary.ts";
 import type { Io } from "../terminal/io.ts";
 
-// A shell waits for its TAB: better nothing than something late.
+// After TAB, no candidates are better than late ones.
 const ANSWER_MAX_MS = 1_000;
 const ROWS = { page_size: 100 };
 
 type CompletionValues = [value: string, about: string][];
 
-/** What flags and arguments of a kind can be, from the server or the configuration. Throws whatever went wrong. */
+/** Lists the values of a kind of flag or argument, from the server or the configuration. */
 export async function listCompletionValues(kind: string, words: string[], io: Io): Promise<CompletionValues> {
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(ANSWER_MAX_MS)]);
   const client = new Client({ ...io, signal }, {
@@ -83,7 +83,7 @@ async function listSessionKeys(client: Client): Promise<CompletionValues> {
   return (await listSessions(client)).map(({ id, name }) => [`local:${id}`, name]);
 }
 
-// A list of tasks needs a filter; all workers together are one.
+// A list of tasks requires a filter, so this one names all workers.
 async function listTasks(client: Client, status: readonly string[]): Promise<CompletionValues> {
   const worker_id = (await listWorkers(client)).map(({ id }) => id).join(",");
   if (worker_id === "") return [];
@@ -101,7 +101,7 @@ function listNames(trees: readonly Named[]): CompletionValues {
   return trees.flatMap(({ name, children }): CompletionValues => [[name, ""], ...listNames(children)]);
 }
 
-/** The value that a flag has on the line so far. */
+/** Returns the value of a flag earlier on the line. */
 function findFlagValue(flags: string[], words: string[]): string | undefined {
   for (const [at, word] of words.slice(0, -1).entries()) {
     const [flag = "", inline] = word.split(/=(.*)/s);

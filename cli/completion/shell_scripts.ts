@@ -1,5 +1,5 @@
-// None of these evaluates a word of the line: words are handed over as arguments, and what comes back is taken as text
-// (decision 0072). `eval`, `compgen -W` and unquoted expansions would each run what somebody typed or named a worker.
+// The scripts never evaluate a word of the line: words are passed as arguments, and candidates are text (decision
+// 0072). `eval`, `compgen -W` and unquoted expansions would run what a user typed or named a worker.
 
 const BASH = `# bash completion for svc; needs no package. In ~/.bashrc: source <(svc completion bash)
 _svc_complete() {
@@ -64,5 +64,5 @@ complete --command svc --erase
 complete --command svc --no-files --keep-order --arguments '(__svc_complete)'
 `;
 
-/** The script of each shell that has completion (contract 6). */
+/** The completion script of each shell (contract 6). */
 export const SCRIPTS = { bash: BASH, zsh: ZSH, fish: FISH } as const;

@@ -2,25 +2,25 @@ import { dirname } from "node:path";
 import { EXIT, Exit } from "../terminal/exit.ts";
 import type { ServicePlan } from "./service_unit.ts";
 
-/** What an init system says about a service. */
+/** The status of a service in systemd or launchd. */
 export interface ServiceStatus {
   installed: boolean;
   running: boolean;
-  /** Its own word, such as `active (running)`. */
+  /** The state as the init system words it, such as `active (running)`. */
   state: string;
   starts_at_boot: boolean;
   pid: number | null;
   restarts: number | null;
-  /** The last status that the service reported. */
+  /** The latest status that the service reported. */
   says: string;
   unit: string;
 }
 
-/** What starts services on a kind of machine: systemd or launchd. */
+/** The service manager of a machine: systemd or launchd. */
 export interface InitSystem {
-  /** Writes the unit, and starts the service now and at every boot. Doing it again changes what differs. */
+  /** Writes the unit and starts the service, now and at boot. Idempotent. */
   install(plan: ServicePlan, unit: string): Promise<void>;
-  /** Stops the service and removes the unit. Throws Exit (3) when there is none. */
+  /** Stops the service and removes the unit. Throws Exit 3 without a unit. */
   uninstall(plan: ServicePlan): Promise<void>;
   status(plan: ServicePlan): Promise<ServiceStatus>;
 }
@@ -31,7 +31,7 @@ interface ProgramResult {
   err: string;
 }
 
-/** Runs a program of the machine to its end; 127 when there is none of that name. */
+/** Runs a program to its end. Returns code 127 for an unknown program. */
 export async function run(command: string, ...args: string[]): Promise<ProgramResult> {
   try {
     const { code, stdout, stderr } = await new Deno.Command(command, { args, stdin: "null" }).output();
@@ -42,14 +42,17 @@ export async function run(command: string, ...args: string[]): Promise<ProgramRe
   }
 }
 
-/** As run(), but throws an Exit that names the program unless it succeeds. */
+/** Runs a program. Throws an Exit with its output if it fails. */
 export async function runOrThrow(command: string, ...args: string[]): Promise<string> {
   const { code, out, err } = await run(command, ...args);
   if (code === 0) return out;
-  throw new Exit(EXIT.unexpected, `${[command, ...args].join(" ")} ended with ${code}: ${err || out}`);
+  throw new Exit(
+    EXIT.unexpected,
+    `${[command, ...args].join(" ")} failed with exit code ${code}: ${err || out}`,
+  );
 }
 
-/** Writes a file under a temporary name first; answers whether anything changed. */
+/** Writes a file under a temporary name first. Returns whether its content changed. */
 export async function writeAtomically(path: string, text: string, mode: number): Promise<boolean> {
   if (await Deno.readTextFile(path).catch(() => null) === text) return false;
   await Deno.mkdir(dirname(path), { recursive: true });
@@ -59,16 +62,16 @@ export async function writeAtomically(path: string, text: string, mode: number):
   return true;
 }
 
-/** Whether something is at that path. */
+/** Whether a path exists. */
 export async function exists(path: string): Promise<boolean> {
   return await Deno.stat(path).then(() => true, () => false);
 }
 
-/** The configuration and data directory that the unit names, made where they are missing. Answers what was made. */
+/** Creates the configuration and data directory of a unit if missing. Returns the created paths. */
 export async function createDirectories(plan: ServicePlan): Promise<string[]> {
   const made: string[] = [];
   if (!await exists(plan.config)) {
-    const words = "# Every key and its default: svc ctl config schema\n";
+    const words = "# All keys and defaults: svc ctl config schema\n";
     await writeAtomically(plan.config, `${words}data_dir: ${JSON.stringify(plan.dataDir)}\n`, 0o644);
     made.push(plan.config);
   }

@@ -12,7 +12,7 @@ import {
 import type { Io } from "../terminal/io.ts";
 import type { ServicePlan } from "./service_unit.ts";
 
-/** Written after launchd's manual; there was no such machine to try it on (docs/install.md). */
+/** Written from launchd's manual and never tried on macOS (docs/install.md). */
 export class Launchd implements InitSystem {
   readonly #io: Io;
 
@@ -24,10 +24,10 @@ export class Launchd implements InitSystem {
     if (plan.scope === "system" && (await run("id", plan.account)).code !== 0) {
       throw new Exit(
         EXIT.notFound,
-        `Cannot install: there is no account ${plan.account}; name one with --run-as`,
+        `Cannot install: the account ${plan.account} does not exist. Specify one with --run-as.`,
       );
     }
-    for (const one of await createDirectories(plan)) this.#say(`made ${one}`);
+    for (const one of await createDirectories(plan)) this.#say(`created ${one}`);
     if (plan.scope === "system") await runOrThrow("chown", `${plan.account}:`, plan.dataDir);
     const path = this.#path(plan);
     if ((await run("launchctl", "print", this.#target(plan))).code === 0) {
@@ -35,17 +35,17 @@ export class Launchd implements InitSystem {
     }
     await writeAtomically(path, unit, 0o644);
     await runOrThrow("launchctl", "bootstrap", this.#domain(plan), path);
-    this.#say(`wrote ${path}; ${plan.name} runs`);
+    this.#say(`wrote ${path}; ${plan.name} is running`);
   }
 
   async uninstall(plan: ServicePlan): Promise<void> {
     const path = this.#path(plan);
     if (!await exists(path)) {
-      throw new Exit(EXIT.notFound, `Cannot uninstall ${plan.name}: there is no ${path}`);
+      throw new Exit(EXIT.notFound, `Cannot uninstall ${plan.name}: ${path} does not exist`);
     }
     await run("launchctl", "bootout", this.#target(plan));
     await Deno.remove(path);
-    this.#say(`stopped ${plan.name} and removed ${path}; its data and configuration stay`);
+    this.#say(`stopped ${plan.name} and removed ${path}; kept data and configuration`);
   }
 
   async status(plan: ServicePlan): Promise<ServiceStatus> {

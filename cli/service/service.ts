@@ -3,33 +3,13 @@ import { parseArgs } from "node:util";
 import { absolutePath, readConfigSource } from "../../src/config/file.ts";
 import { EXIT, Exit, getExitCode, usageError } from "../terminal/exit.ts";
 import { BrokenPipe, type Io } from "../terminal/io.ts";
+import { formatTopHelp } from "../commands/top_commands.ts";
 import { Output } from "../terminal/output.ts";
 import { createStyle } from "../terminal/style.ts";
 import type { InitSystem } from "./init_system.ts";
 import { Launchd } from "./launchd.ts";
 import { buildLaunchdPlist, buildSystemdUnit, type ServicePlan } from "./service_unit.ts";
 import { Systemd } from "./systemd.ts";
-
-const HELP = `Run svc as a service of this machine: systemd on Linux, launchd on macOS.
-
-Usage:
-  svc service print [flags]       Print the unit and change nothing
-  svc service install [flags]     Write the unit, start it now and at every start of the machine
-  svc service uninstall [flags]   Stop it and remove the unit; data, configuration and account stay
-  svc service status [flags]      Exit 0 when it runs, 6 when not, 3 when it is not installed
-
-Flags:
-  --system, --user        For the whole machine (default for root), or for you alone
-  -c, --config <path>     Configuration (default /etc/svc/config.yaml, or ~/.config/svc/config.yaml)
-  --data-dir <path>       Data directory (default /var/lib/svc, or ~/.local/share/svc)
-  --run-as <account>      Account that it runs as, made when missing (default svc); with --system only
-  --env-file <path>       NAME=value lines for it and its engines (default: environment, beside the configuration)
-  --writable <path>       Another directory in which workers may write; repeatable
-  --standby               Wait while another machine serves, and take over: svc serve --standby
-  --program <path>        The executable (default: this one)
-  --name <name>           Name of the service, for a second one (default svc)
-  --json                  With status: one JSON object
-`;
 
 const OPTIONS = {
   system: { type: "boolean" },
@@ -48,11 +28,11 @@ const OPTIONS = {
 
 type ServiceFlags = ReturnType<typeof parse>["values"];
 
-/** What of the machine the plan depends on; a test may be another one. */
+/** The properties of the machine that a plan depends on. */
 export interface Machine {
   os: typeof Deno.build.os;
   uid: number | null;
-  /** This executable, or null when run from source. */
+  /** The path of this executable, or null when run from source. */
   program: string | null;
   initSystem: (os: typeof Deno.build.os, io: Io) => InitSystem;
 }
@@ -64,20 +44,20 @@ const THIS_MACHINE: Machine = {
   initSystem: (os, io) => os === "darwin" ? new Launchd(io) : new Systemd(io),
 };
 
-/** `svc service`: answers the exit code (contract 6). */
+/** `svc service`: returns the exit code (contract 6). */
 export async function runService(args: string[], io: Io, machine: Machine = THIS_MACHINE): Promise<number> {
   try {
     const { values, positionals: [verb, ...more] } = parse(args);
     if (values.help || verb === "help") {
-      io.out(HELP);
+      io.out(formatTopHelp("service") ?? "");
       return EXIT.done;
     }
     if (verb === undefined) {
-      io.err(HELP);
+      io.err(formatTopHelp("service") ?? "");
       return EXIT.usage;
     }
     if (more.length > 0) {
-      throw usageError(`${JSON.stringify(more[0])} is one word too many; see: svc service help`);
+      throw usageError(`unexpected argument ${JSON.stringify(more[0])}. See \`svc service help\`.`);
     }
     return await run(verb, values, io, machine);
   } catch (error) {
@@ -95,11 +75,11 @@ function parse(args: string[]) {
       name !== "writable" && OPTIONS[name as keyof typeof OPTIONS].type === "string" &&
       named.indexOf(name) < at
     );
-    if (twice !== undefined) throw new Error(`--${twice} is given twice`);
+    if (twice !== undefined) throw new Error(`--${twice} can be used only once`);
     return parsed;
   } catch (error) {
     throw usageError(
-      `${(error instanceof Error ? error.message : String(error)).split(". ")[0]}; see: svc service help`,
+      `${(error instanceof Error ? error.message : String(error)).split(". ")[0]}. See \`svc service help\`.`,
     );
   }
 }
@@ -107,17 +87,17 @@ function parse(args: string[]) {
 async function run(verb: string, given: ServiceFlags, io: Io, machine: Machine): Promise<number> {
   if (!["print", "install", "uninstall", "status"].includes(verb)) {
     throw usageError(
-      `no command is called service ${JSON.stringify(verb)}; there are print, install, uninstall, status`,
+      `unknown command ${JSON.stringify(verb)}. Use print, install, uninstall or status.`,
     );
   }
   if (machine.os === "windows") {
     throw usageError(
-      "there is no service for Windows; run `svc serve` in WSL 2 or in a container, svc ctl works everywhere",
+      "Cannot run a service on Windows. Run `svc serve` in WSL 2 or in a container. svc ctl works on Windows.",
     );
   }
   const plan = await buildPlan(given, io, machine, {
     withProgram: verb === "print" || verb === "install",
-    // The state of a service is for everybody, its configuration is not.
+    // Every user may see the status, but not the configuration.
     withData: verb !== "status",
   });
   const unit = machine.os === "darwin" ? buildLaunchdPlist(plan) : buildSystemdUnit(plan);
@@ -128,7 +108,7 @@ async function run(verb: string, given: ServiceFlags, io: Io, machine: Machine):
   if (verb !== "status" && plan.scope === "system" && machine.uid !== 0) {
     throw new Exit(
       EXIT.notAllowed,
-      `Cannot ${verb} a service of the whole machine: that takes root; use sudo, or --user`,
+      `Cannot ${verb} a system service: it requires root. Use sudo or --user.`,
     );
   }
   const init = machine.initSystem(machine.os, io);
@@ -152,22 +132,24 @@ async function buildPlan(
   machine: Machine,
   { withProgram, withData }: { withProgram: boolean; withData: boolean },
 ): Promise<ServicePlan> {
-  if (given.system && given.user) throw usageError("--system and --user exclude each other");
+  if (given.system && given.user) throw usageError("--system and --user cannot be used together");
   const scope = given.system || (!given.user && machine.uid === 0) ? "system" : "user";
-  if (scope === "user" && given["run-as"] !== undefined) throw usageError("--run-as goes with --system only");
+  if (scope === "user" && given["run-as"] !== undefined) throw usageError("--run-as requires --system");
   const name = given.name ?? "svc";
   if (!/^[a-z][a-z0-9-]{0,30}$/.test(name)) {
-    throw usageError("--name must be a small letter and then up to 30 small letters, digits and dashes");
+    throw usageError("--name: use a lower-case letter, then up to 30 lower-case letters, digits and dashes");
   }
   const account = given["run-as"] ?? name;
   if (!/^[a-z_][a-z0-9_-]{0,30}$/i.test(account)) {
-    throw usageError(`--run-as: ${JSON.stringify(account)} is not a name of an account`);
+    throw usageError(`--run-as: ${JSON.stringify(account)} is not a valid account name`);
   }
   const places = findDirectories(scope, name, machine.os, io);
   const path = (flag: string, value: string) => checkPath(flag, resolve(io.cwd, value));
   const program = given.program === undefined ? machine.program : path("--program", given.program);
   if (program === null && withProgram) {
-    throw usageError("--program is needed: this svc runs from source; build one with: make build");
+    throw usageError(
+      "--program is required: this svc runs from source. Build an executable with `make build`.",
+    );
   }
   const config = given.config === undefined
     ? join(places.config, "config.yaml")
@@ -189,7 +171,7 @@ async function buildPlan(
   };
 }
 
-/** The data directory that a configuration names, or null when it names none or is not there yet. */
+/** Returns the data directory in a configuration, or null. */
 async function readDataDir(config: string): Promise<string | null> {
   const isThere = await Deno.stat(config).then(() => true, () => false);
   if (!isThere) return null;
@@ -211,7 +193,7 @@ function findDirectories(
   }
   const home = io.env.HOME ?? "";
   if (!isAbsolute(home)) {
-    throw usageError("HOME is not set, so there is no place for a service of yours; set it, or use --system");
+    throw usageError("HOME is not set. Set it, or use --system.");
   }
   const folder = (variable: string, fallback: string) => {
     const set = io.env[variable] ?? "";
@@ -222,6 +204,6 @@ function findDirectories(
 
 function checkPath(flag: string, path: string): string {
   // deno-lint-ignore no-control-regex
-  if (/[\u0000-\u001f\u007f]/.test(path)) throw usageError(`${flag} must not hold control characters`);
+  if (/[\u0000-\u001f\u007f]/.test(path)) throw usageError(`${flag} must not contain control characters`);
   return path;
 }

@@ -1,25 +1,24 @@
-/** How svc runs as a service: what `svc service print` writes down. */
+/** The plan of a service, which `svc service print` writes as a unit. */
 export interface ServicePlan {
-  /** Name of the service, its directories and, on Linux, its account. */
+  /** The name of the service, its directories and, on Linux, its account. */
   name: string;
   scope: "system" | "user";
-  /** Absolute path of the executable. */
   program: string;
   config: string;
   dataDir: string;
-  /** The account that it runs as; in scope `user` whoever installs it. */
+  /** The account of the service. In scope `user` the installing user. */
   account: string;
-  /** `NAME=value` lines for it and its engines; need not exist. */
+  /** A file of `NAME=value` lines. It may be missing. */
   environmentFile: string;
-  /** Whether it waits while another machine serves (contract 18). */
+  /** Whether the service starts as a standby (contract 18). */
   standby: boolean;
-  /** Directories beside the data directory in which workers may write. */
+  /** Directories outside of the data directory that workers can write to. */
   writable: readonly string[];
 }
 
 const HOMES = /^\/(home|root|run\/user)(\/|$)/;
 
-/** The systemd unit of a plan (decision 0042, which also says what is missing on purpose). */
+/** Builds the systemd unit of a plan. Decision 0042 explains which settings are missing on purpose. */
 export function buildSystemdUnit(plan: ServicePlan): string {
   const system = plan.scope === "system";
   const serve = buildServeCommand(plan).map(quoteCommandWord);
@@ -104,7 +103,7 @@ SystemCallErrorNumber=EPERM
 `;
 }
 
-/** One word of a list, quoted where it has to be; `%` begins a specifier everywhere in a unit. */
+/** Quotes a word of a list. In a unit, `%` starts a specifier. */
 function quoteListWord(text: string): string {
   const plain = escapePercent(text);
   return /^[\w@/.:=,+%$-]+$/.test(plain)
@@ -112,7 +111,7 @@ function quoteListWord(text: string): string {
     : `"${plain.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
 
-/** One word of a command line, where `$` begins a variable too. */
+/** Quotes a word of a command line, where `$` starts a variable, too. */
 function quoteCommandWord(text: string): string {
   return quoteListWord(text.replaceAll("$", "$$$$"));
 }
@@ -121,7 +120,7 @@ function escapePercent(path: string): string {
   return path.replaceAll("%", "%%");
 }
 
-/** The launchd property list of a plan. launchd has no file of variables: they go into EnvironmentVariables. */
+/** Builds the launchd property list of a plan. launchd has no environment file. */
 export function buildLaunchdPlist(plan: ServicePlan): string {
   const serve = buildServeCommand(plan);
   const account = plan.scope === "system"

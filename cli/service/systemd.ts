@@ -12,17 +12,17 @@ import {
 import type { Io } from "../terminal/io.ts";
 import type { ServicePlan } from "./service_unit.ts";
 
-/** A program in a home cannot be seen by a service that is kept out of homes. */
+/** ProtectHome hides programs in a home directory from the service. */
 function refuseHiddenProgram(plan: ServicePlan): void {
   if (plan.scope !== "system" || !/^\/(home|root|tmp|var\/tmp|run\/user)\//.test(plan.program)) return;
   throw new Exit(
     EXIT.usage,
-    `Cannot install: the service could not see ${plan.program}, it is kept out of homes and temporary directories; ` +
-      `move it first: install -m 755 ${plan.program} /usr/local/bin/svc`,
+    `Cannot install: the service cannot read ${plan.program} in a home or temporary directory. ` +
+      `Copy it first: install -m 755 ${plan.program} /usr/local/bin/svc`,
   );
 }
 
-/** systemd, for the whole machine or for one user (decision 0042). */
+/** Installs a service under systemd, for the machine or one user (decision 0042). */
 export class Systemd implements InitSystem {
   readonly #io: Io;
 
@@ -38,8 +38,8 @@ export class Systemd implements InitSystem {
     if (plan.scope === "system") await runOrThrow("chown", `${plan.account}:`, plan.dataDir);
     const path = this.#path(plan);
     const changed = await writeAtomically(path, unit, 0o644);
-    for (const one of made) this.#say(`made ${one}`);
-    this.#say(changed ? `wrote ${path}` : `${path} is as it should be`);
+    for (const one of made) this.#say(`created ${one}`);
+    this.#say(changed ? `wrote ${path}` : `${path} is unchanged`);
     await runOrThrow("systemctl", ...control, "daemon-reload");
     await runOrThrow("systemctl", ...control, "enable", "--quiet", plan.name);
     const { code, err } = await run("systemctl", ...control, changed ? "restart" : "start", plan.name);
@@ -59,11 +59,11 @@ export class Systemd implements InitSystem {
     }
     const scope = control.join(" ");
     this.#say(
-      `${plan.name} runs, and starts with the machine${plan.scope === "user" ? " when you log in" : ""}`,
+      `${plan.name} is running and starts ${plan.scope === "user" ? "when you log in" : "at boot"}`,
     );
     if (plan.scope === "user") this.#say("to run without a login: loginctl enable-linger");
     this.#say(
-      `its words and the password of a first start: journalctl ${scope}${scope && " "}-u ${plan.name}`,
+      `log, with the password of the first start: journalctl ${scope}${scope && " "}-u ${plan.name}`,
     );
     this.#say(`to control it: svc ctl -c ${plan.config} worker list`);
   }
@@ -72,17 +72,17 @@ export class Systemd implements InitSystem {
     const control = await this.#control(plan, "uninstall");
     const path = this.#path(plan);
     if (!await exists(path)) {
-      throw new Exit(EXIT.notFound, `Cannot uninstall ${plan.name}: there is no ${path}`);
+      throw new Exit(EXIT.notFound, `Cannot uninstall ${plan.name}: ${path} does not exist`);
     }
     await runOrThrow("systemctl", ...control, "disable", "--now", "--quiet", plan.name);
     await Deno.remove(path);
     await runOrThrow("systemctl", ...control, "daemon-reload");
     await run("systemctl", ...control, "reset-failed", plan.name);
-    this.#say(`stopped ${plan.name} and removed ${path}; its data and configuration stay`);
+    this.#say(`stopped ${plan.name} and removed ${path}; kept data and configuration`);
   }
 
   async status(plan: ServicePlan): Promise<ServiceStatus> {
-    const control = await this.#control(plan, "ask for the status");
+    const control = await this.#control(plan, "show the status");
     const names = "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,StatusText,FragmentPath";
     const out = await runOrThrow(
       "systemctl",
@@ -111,7 +111,7 @@ export class Systemd implements InitSystem {
     if (!await exists("/run/systemd/system")) {
       throw new Exit(
         EXIT.unexpected,
-        `Cannot ${action}: systemd does not run this machine; give another service manager what this prints: svc service print`,
+        `Cannot ${action}: this machine does not use systemd. Adapt the output of \`svc service print\` to your service manager.`,
       );
     }
     if (plan.scope === "system") return [];
@@ -119,7 +119,7 @@ export class Systemd implements InitSystem {
     if (code === 0) return ["--user"];
     throw new Exit(
       EXIT.unexpected,
-      `Cannot ${action}: no service manager of your own runs (${err}); log in directly, not by su or sudo, or use --system`,
+      `Cannot ${action}: systemd has no user session (${err}). Log in directly, without su or sudo, or use --system.`,
     );
   }
 

@@ -5,19 +5,19 @@ import type { Io } from "./io.ts";
 const PASTE_START = "\u001b[200~";
 const PASTE_END = "\u001b[201~";
 const CTRL_C = "\u0003";
-// Stands for a line break within one entry, so that what was pasted can be looked at, edited and found again in the history.
+// Replaces a line break within an entry, so that a paste can be edited and found in the history.
 const BREAK = "⏎";
 const HISTORY_MAX = 200;
 const CLEAR_LINE = "\r\u001b[2K";
 
 /**
- * A prompt on a terminal that stays: line editing and history by node:readline, a paste of several lines as one entry. What is
- * typed while an answer is awaited is kept for the next prompt; Ctrl-C then calls `onInterrupt`.
+ * A prompt on a terminal: node:readline edits lines and keeps the history, and a paste of several lines is one entry.
+ * Keys typed during a reply are kept for the next prompt; Ctrl-C then calls `onInterrupt`.
  */
 export class ChatPrompt {
-  /** What Ctrl-C does while an answer is awaited. */
+  /** Runs at Ctrl-C during a reply. */
   onInterrupt: () => void = () => {};
-  /** An answer is awaited, also while something is asked: what Ctrl-C means. */
+  /** Whether a reply is pending, also while the prompt is open. Decides what Ctrl-C does. */
   busy = false;
   readonly #io: Io;
   readonly #keys = new PassThrough();
@@ -62,7 +62,7 @@ export class ChatPrompt {
     void this.#read();
   }
 
-  /** Asks, and returns what was entered, or null at Ctrl-D. */
+  /** Returns the next entry, or null at Ctrl-D. */
   async next(): Promise<string | null> {
     if (this.#ended) return null;
     return await new Promise((resolve) => {
@@ -74,12 +74,11 @@ export class ChatPrompt {
     });
   }
 
-  /** Takes what is being typed off the screen, for something to be printed. */
+  /** Clears the line so that a reply can be printed. */
   hide(): void {
     this.#io.err(CLEAR_LINE);
   }
 
-  /** Shows it again. */
   show(): void {
     this.#lines.prompt(true);
   }
@@ -103,7 +102,7 @@ export class ChatPrompt {
       const mark = this.#pasting ? PASTE_END : PASTE_START;
       const at = rest.indexOf(mark);
       const piece = at === -1 ? rest : rest.slice(0, at);
-      // A paste is taken when all of it is there, and so is a mark that came in two pieces.
+      // Waits for the end of a paste, and for the rest of a split mark.
       if (this.#pasting && at === -1) {
         this.#pasted = rest;
         return;
@@ -131,7 +130,7 @@ export class ChatPrompt {
   }
 }
 
-// Each entry is answered before the next one is taken.
+// Each entry is handled before the next one is read.
 function splitAtEnters(keys: string): string[] {
   return keys.match(/[^\r\n]*(?:\r\n?|\n)|[^\r\n]+/g) ?? [];
 }

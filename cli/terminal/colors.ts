@@ -1,6 +1,6 @@
 import colors from "picocolors";
 
-/** Colours for a terminal. Loaded only where there is one. */
+/** Creates color functions. Loaded only for a terminal. */
 export function createColors() {
   const { bold, dim, red, green, yellow, cyan } = colors.createColors(true);
   return { bold, dim, red, green, yellow, cyan };

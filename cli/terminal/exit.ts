@@ -1,34 +1,35 @@
 import { type ErrorCode, ServiceError } from "../../src/domain/error.ts";
 
-/** Exit codes of `svc ctl` (contract 6). */
-export const EXIT = {
-  done: 0,
-  unexpected: 1,
-  usage: 2,
-  notFound: 3,
-  notAllowed: 4,
-  conflict: 5,
-  tryAgain: 6,
-  declined: 7,
-  awaitedFailed: 8,
-  timedOut: 124,
-  interrupted: 130,
-} as const;
+interface ExitSpec {
+  code: number;
+  meaning: string;
+  /** The error code with --json, where no server sent one. */
+  error?: string;
+}
 
-/** What each exit code means, for help and documents. */
-export const EXIT_MEANINGS: Record<keyof typeof EXIT, string> = {
-  done: "done",
-  unexpected: "something unexpected went wrong",
-  usage: "wrong usage, or the server refused the input",
-  notFound: "no such thing",
-  notAllowed: "not logged in, or not allowed",
-  conflict: "its state does not allow it",
-  tryAgain: "the server is unreachable, stopping or overloaded: try again",
-  declined: "you answered no",
-  awaitedFailed: "what was waited for failed or was cancelled",
-  timedOut: "the wait took too long",
-  interrupted: "interrupted with Ctrl-C",
-};
+/** Every exit code of `svc ctl`, with its meaning for help and documents (contract 6). */
+export const EXITS = {
+  done: { code: 0, meaning: "success" },
+  unexpected: { code: 1, meaning: "unexpected error", error: "internal" },
+  usage: { code: 2, meaning: "invalid usage or input", error: "invalid_request" },
+  notFound: { code: 3, meaning: "not found", error: "not_found" },
+  notAllowed: { code: 4, meaning: "not logged in or not allowed", error: "unauthenticated" },
+  conflict: { code: 5, meaning: "conflict with the current state", error: "conflict" },
+  tryAgain: {
+    code: 6,
+    meaning: "service unreachable, stopping or overloaded; try again",
+    error: "storage_full",
+  },
+  declined: { code: 7, meaning: "you declined a confirmation", error: "declined" },
+  awaitedFailed: { code: 8, meaning: "the awaited work failed or was cancelled", error: "task_failed" },
+  timedOut: { code: 124, meaning: "timeout of a wait", error: "timed_out" },
+  interrupted: { code: 130, meaning: "interrupted by Ctrl-C" },
+} satisfies Record<string, ExitSpec>;
+
+/** The exit codes by name. */
+export const EXIT = Object.fromEntries(
+  Object.entries(EXITS).map(([name, { code }]) => [name, code]),
+) as Record<keyof typeof EXITS, number>;
 
 const EXIT_BY_ERROR_CODE: Record<ErrorCode, number> = {
   invalid_request: EXIT.usage,
@@ -46,7 +47,7 @@ const EXIT_BY_ERROR_CODE: Record<ErrorCode, number> = {
   internal: EXIT.unexpected,
 };
 
-/** Ends the command with this exit code, after its message, if any, was printed on stderr. */
+/** Ends a command with an exit code. A message, if any, goes to stderr. */
 export class Exit extends Error {
   readonly code: number;
 
@@ -57,12 +58,12 @@ export class Exit extends Error {
   }
 }
 
-/** A usage error: exit code 2 (contract 6). */
+/** Creates an error for invalid usage: exit code 2. */
 export function usageError(words: string): Exit {
   return new Exit(EXIT.usage, words);
 }
 
-/** The exit code of whatever a command threw (contract 6). */
+/** Returns the exit code for an error of a command. */
 export function getExitCode(error: unknown): number {
   if (error instanceof Exit) return error.code;
   if (error instanceof ServiceError) return EXIT_BY_ERROR_CODE[error.code];

@@ -1,18 +1,16 @@
-/** What a command talks to. Handed in, so that a test can be the terminal. */
+/** The streams and environment of a command. A test passes its own. */
 export interface Io {
-  /** Writes to stdout. Throws BrokenPipe when nobody reads any more. */
+  /** Writes to stdout. Throws BrokenPipe after the reader has closed it. */
   out: (text: string) => void;
   err: (text: string) => void;
   stdin: ReadableStream<Uint8Array>;
-  /** Stops a terminal from showing what is typed, and lets it again. */
+  /** Hides or shows typed characters. */
   hideInput: (hidden: boolean) => void;
-  /** Hands every key over as it is pressed, Ctrl-C included, and unseen; or line by line again. */
+  /** Passes every key on as it is pressed, Ctrl-C included, and unseen; or reads lines again. */
   rawInput: (raw: boolean) => void;
-  /** Whether stdout, stderr and stdin are terminals. */
   outIsTerminal: boolean;
   errIsTerminal: boolean;
   inIsTerminal: boolean;
-  /** Columns of the terminal. */
   width: number;
   env: Record<string, string>;
   cwd: string;
@@ -20,7 +18,7 @@ export interface Io {
   signal: AbortSignal;
 }
 
-/** The reader of our output has closed it: not an error, only the end. */
+/** The reader of stdout has closed the pipe. The command ends without an error. */
 export class BrokenPipe extends Error {
   constructor() {
     super("broken pipe");
@@ -42,7 +40,7 @@ function createWriter(stream: { writeSync(bytes: Uint8Array): number }): (text: 
   };
 }
 
-/** The process's own streams. */
+/** Opens the streams of the process. */
 export function openProcessIo(signal: AbortSignal): Io {
   const outIsTerminal = Deno.stdout.isTerminal();
   return {
@@ -51,13 +49,13 @@ export function openProcessIo(signal: AbortSignal): Io {
       try {
         createWriter(Deno.stderr)(text);
       } catch {
-        // Nobody listens; there is no other place to say so.
+        // Without a reader of stderr, no place is left for the error.
       }
     },
     get stdin() {
       return Deno.stdin.readable;
     },
-    // Line by line and with Ctrl-C as ever, only unseen: the reader takes care of Enter and of nothing else.
+    // With cbreak, Ctrl-C still sends SIGINT. The reader of the line handles Enter.
     hideInput: (hidden) => Deno.stdin.setRaw(hidden, { cbreak: true }),
     rawInput: (raw) => Deno.stdin.setRaw(raw),
     outIsTerminal,

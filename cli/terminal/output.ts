@@ -11,10 +11,10 @@ import type { Io } from "./io.ts";
 import type { Style } from "./style.ts";
 import { escapeControls, escapeJson } from "./visible.ts";
 
-/** How an answer is shown: for people, for pipes, as the server's JSON, or ids only (contract 6). */
+/** The output format: for terminals, for pipes, the server's JSON, or only IDs (contract 6). */
 type Format = "table" | "tsv" | "json" | "ids";
 
-/** Prints answers in the format that was asked for. */
+/** Prints results in the requested format. */
 export class Output {
   readonly format: Format;
   readonly style: Style;
@@ -26,18 +26,16 @@ export class Output {
     this.style = style;
   }
 
-  /** A line of plain text. */
   line(text: string): void {
     const isShown = this.format === "json" && this.#io.outIsTerminal;
     this.#io.out((isShown ? escapeJson(text) : text) + "\n");
   }
 
-  /** Text as it is. */
   raw(text: string): void {
     this.#io.out(text);
   }
 
-  /** A list: `json` is the server's text, `rows` what it holds. */
+  /** Prints a list. `json` is the server's text of `rows`. */
   async list(json: string, rows: Row[], columns: Column[], id: (row: Row) => string = readId): Promise<void> {
     if (this.format === "json") return this.line(json);
     if (this.format === "ids") return rows.forEach((row) => this.line(id(row)));
@@ -47,14 +45,14 @@ export class Output {
     this.line(drawTable(rows, columns, this.style, this.#io.width));
   }
 
-  /** One row of a list that comes bit by bit: as it would stand in a pipe, or as a line for people. */
+  /** Prints one row of a stream: tab-separated in a pipe, as a line on a terminal. */
   row(row: Row, columns: Column[], id: string): void {
     if (this.format === "ids") return this.line(formatText(row[id]));
     if (this.format === "tsv") return this.line(formatTsv(row, columns));
     this.line(columns.map((column) => this.#cell(column, row)).filter((cell) => cell !== "").join("  "));
   }
 
-  /** One object: `field<TAB>value` lines in a pipe, an aligned list for people. */
+  /** Prints one object: `field<TAB>value` lines in a pipe, an aligned list on a terminal. */
   object(json: string, row: Row, id: string = readId(row)): void {
     if (this.format === "json") return this.line(json);
     if (this.format === "ids") return id === "" ? undefined : this.line(id);
@@ -89,7 +87,7 @@ export class Output {
   }
 }
 
-// What comes bit by bit is not aligned with anything: a cell of a line may be this long.
+// The rows of a stream are not aligned, so a cell has this maximum.
 const CELL_MAX = 60;
 
 function readId(row: Row): string {

@@ -5,7 +5,7 @@ const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
 const FRAME_MS = 120;
 const CLEAR_LINE = "\r\u001b[2K";
 
-/** One line on stderr that says what is waited for, and since when. Writes nothing unless stderr is a terminal that can redraw. */
+/** A line on stderr with the current wait and its duration. Writes only to a terminal that can redraw. */
 export class Spinner {
   readonly #io: Io;
   readonly #style: Style;
@@ -22,7 +22,7 @@ export class Spinner {
     this.#on = io.errIsTerminal && io.env.TERM !== "dumb";
   }
 
-  /** Says from now on that this is waited for; the seconds begin anew when it is something else. */
+  /** Shows a text. The duration restarts when the text changes. */
   show(words: string): void {
     if (words !== this.#words) this.#since = performance.now();
     this.#words = words;
@@ -31,13 +31,12 @@ export class Spinner {
     this.#timer ??= setInterval(() => this.#draw(), FRAME_MS);
   }
 
-  /** Takes the line away, for something to be printed; the next show() or tick brings it back. */
+  /** Clears the line for other output. The next show() or tick draws it again. */
   clear(): void {
     if (this.#drawn) this.#io.err(CLEAR_LINE);
     this.#drawn = false;
   }
 
-  /** Takes the line away for good. */
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -49,7 +48,7 @@ export class Spinner {
     const words = `${FRAMES[this.#frame++ % FRAMES.length]} ${this.#words}${
       seconds === 0 ? "" : ` ${seconds} s`
     }`;
-    // A line that wraps could not be taken away again.
+    // A wrapped line could not be cleared.
     const room = Math.max((this.#io.width || 80) - 1, 1);
     this.#io.err(CLEAR_LINE + this.#style.dim([...words].slice(0, room).join("")));
     this.#drawn = true;

@@ -1,14 +1,14 @@
 import { load } from "../../src/base/load.ts";
 
-/** Colours, or none where they are not wanted. */
+/** Color functions, or plain ones. */
 export type Style = Record<"bold" | "dim" | "red" | "green" | "yellow" | "cyan", (text: string) => string>;
 
-/** Whether a stream gets colours: only a terminal does, unless NO_COLOR is set or TERM is `dumb` (contract 6). */
+/** Whether a stream has colors: only a terminal, unless NO_COLOR is set or TERM is `dumb` (contract 6). */
 export function wantsColors(isTerminal: boolean, env: Record<string, string>): boolean {
   return isTerminal && !env.NO_COLOR && env.TERM !== "dumb";
 }
 
-/** Colours for a stream, or none: only a terminal has them, unless NO_COLOR is set or TERM is `dumb` (contract 6). */
+/** Creates the color functions of a stream. */
 export async function createStyle(isTerminal: boolean, env: Record<string, string>): Promise<Style> {
   if (!wantsColors(isTerminal, env)) {
     const plain = (value: string) => value;

@@ -8,8 +8,8 @@ const ID_ENDING_MIN = 6;
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
 
 const HEAD_MIN = 6;
-// What a narrow terminal takes from columns, in this order: from long texts, then what only titles need, then from texts down to
-// so many cells, then from all but ids, then from whatever is left.
+// The order in which columns shrink on a narrow terminal: long texts, headers, texts down to 14 cells, all but IDs,
+// everything.
 const FLOORS: [kinds: (string | undefined)[], floor: number | "cells"][] = [
   [[undefined], 40],
   [[undefined, "fixed", "id"], "cells"],
@@ -19,8 +19,8 @@ const FLOORS: [kinds: (string | undefined)[], floor: number | "cells"][] = [
 ];
 
 /**
- * An aligned table without borders that is no wider than `width` cells (0: as wide as it has to be): ids as `…` and their
- * shortest unique ending, long cells cut with `…`, nothing wrapped (contract 8.12). Columns that say nothing are left out.
+ * Draws an aligned table no wider than `width` cells (0 for no limit). IDs are cut to their shortest unique ending
+ * and long cells with `…`; no line wraps (contract 8.12). Empty columns are left out.
  */
 export function drawTable(rows: Row[], columns: Column[], style: Style, width: number): string {
   const full = columns.filter((column) => rows.some((row) => formatText(column.value(row)) !== ""));
@@ -44,20 +44,20 @@ export function drawTable(rows: Row[], columns: Column[], style: Style, width: n
   ].join("\n");
 }
 
-// What stands in a cell for a person, on one line and without colours.
+// Formats a cell for a terminal, on one line and without colors.
 function formatCell(column: Column, row: Row, endings: (value: string) => string = (id) => id): string {
   const words = column.show?.(row) ?? formatText(column.value(row));
   return escapeControls((column.kind === "id" ? endings(words) : words).replace(/[\t\n]/g, " "));
 }
 
-/** How many cells of a terminal a text takes. */
+/** Counts the cells that a text takes on a terminal. */
 export function countCells(words: string): number {
   return widthOf(words).width;
 }
 
-/** The text cut to so many cells, with `…` where something is missing; never in the middle of a character. */
+/** Cuts a text to a number of cells, with `…` at the end, never within a character. */
 export function truncate(words: string, cells: number): string {
-  // A text of any length costs no more than what can be seen of it.
+  // A long text costs no more than its visible part.
   const near = words.slice(0, Math.max(cells, 0) * 32 + 32);
   if (near.length === words.length && countCells(words) <= cells) return words;
   if (cells < 1) return "";
@@ -71,7 +71,7 @@ export function truncate(words: string, cells: number): string {
   return `${kept}…`;
 }
 
-/** Widths of columns of these natural widths, `needed` for what stands below their titles, made to fit by taking from the widest first. */
+/** Shrinks columns to fit the width, widest first. `needed` is the width of the cells below the header. */
 function fitWidths(
   columns: Column[],
   { natural, needed }: { natural: number[]; needed: number[] },
@@ -98,7 +98,7 @@ function fitWidths(
   return widths;
 }
 
-/** Turns ids, also inside session keys, into `…` and the shortest ending that no other id of the table has. */
+/** Returns a function that cuts IDs, also within session keys, to `…` and the shortest unique ending. */
 function shortenIds(rows: Row[], columns: Column[]): (value: string) => string {
   const ids = new Set(
     columns.filter((column) => column.kind === "id")

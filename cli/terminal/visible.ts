@@ -1,17 +1,17 @@
 // deno-lint-ignore no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
-// A joiner between two pictures makes one picture of them and hides nothing.
+// A joiner between two pictures forms one emoji and hides nothing.
 const HIDDEN =
   /(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d|\u200d(?!\p{Extended_Pictographic})|[\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu;
 
-// What colours text: ESC [ numbers m.
+// A color sequence: ESC [ numbers m.
 // deno-lint-ignore no-control-regex
 const COLOUR = /(\u001b\[[0-9;:]*m)/;
 const RESET = "\u001b[0m";
-// 8 makes text invisible, unless it is the number of a colour.
+// Attribute 8 hides text, except as part of a color number.
 const CONCEALS = /^(?!.*[34]8[;:]).*[[;:]0*8[;:m]/;
 
-/** A line of what an agent wrote, as visible() has it, with its colours or without them; none reaches the next line. */
+/** Escapes a line of an agent like escapeControls(), with or without its colors. No color reaches the next line. */
 export function escapeLine(line: string, coloured: boolean): string {
   const pieces = line.split(COLOUR);
   if (pieces.length === 1) return escapeControls(line);
@@ -23,8 +23,8 @@ export function escapeLine(line: string, coloured: boolean): string {
 }
 
 /**
- * The text without what would drive a terminal, since an agent may have written it, and with characters that cannot be seen
- * or that turn the order of others spelled out, such as `\u{202E}` (contract 8.1).
+ * Replaces control characters, which could drive the terminal, and spells out invisible and direction-changing
+ * characters, such as `\u{202E}` (contract 8.1).
  */
 export function escapeControls(value: string): string {
   return value.replace(CONTROLS, "\ufffd").replace(
@@ -33,10 +33,10 @@ export function escapeControls(value: string): string {
   );
 }
 
-// What a JSON text may hold as it is, and what would drive a terminal: DEL and C1. JSON itself escapes the others.
+// Characters that JSON allows unescaped but that drive a terminal: DEL and C1.
 const RAW_IN_JSON = /[\u007f-\u009f]/g;
 
-/** A JSON text in which nothing drives a terminal; the value is the same (contract 6.7). */
+/** Escapes a JSON text for a terminal without changing its value (contract 6.7). */
 export function escapeJson(json: string): string {
   const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return json.replace(RAW_IN_JSON, escape).replace(HIDDEN, escape);

@@ -25,7 +25,9 @@ describe("svc ctl chat prints its own answer and no other (contract 8.8)", () =>
     await app.call("POST /api/local/sessions", { name: "work" });
     const late = await ctl(app, ["chat", "--session", "work", "--timeout", "300ms", "sleep 2"]);
     expect([late.code, late.out]).toEqual([124, ""]);
-    expect(late.err).toMatch(/^accepted ([0-9a-f-]{36})\nsvc: .*it goes on: svc ctl message trace \1\n$/);
+    expect(late.err).toMatch(
+      /^accepted ([0-9a-f-]{36})\nsvc: .*The work continues: svc ctl message trace \1\n$/,
+    );
     expect(await ctl(app, ["chat", "--session", "work", "say mine"])).toMatchObject({
       code: 0,
       out: "mine\n",
@@ -53,7 +55,7 @@ describe("svc ctl chat prints its own answer and no other (contract 8.8)", () =>
     for (const name of ["Ada", "Bob"]) await app.call("POST /api/workers", { name });
     const { code, out, err } = await ctl(app, ["chat", "whatever"]);
     expect([code, out]).toEqual([8, expect.stringContaining("- @Ada")]);
-    expect(err).toMatch(/svc: nobody was found for it\n$/);
+    expect(err).toMatch(/svc: no worker matched the message\n$/);
   });
 });
 
@@ -94,7 +96,7 @@ describe("svc ctl run and runs of a schedule (contract 8.9, contract 8.10)", () 
     expect(await ctl(app, ["run", "Ada", "--cron", "61 * * * *", "x"])).toMatchObject({
       code: 8,
       out: expect.stringContaining("status\tcancelled\n"),
-      err: "svc: the task is cancelled: minute: 61 is not 0-59\n",
+      err: "svc: the task was cancelled: minute: 61 is not 0-59\n",
     });
     await ctl(app, ["run", "Ada", "--session", "book", "say a"]);
     const [ran] = await app.call(`GET /api/executions?worker_id=${id}&page_size=1`);
@@ -188,7 +190,7 @@ describe("requests that make something (contract 8.6)", () => {
     lose = 2;
     const unknown = await ctl(app, ["department", "create", "-n", "Ateliers"], { env });
     expect([unknown.code, unknown.out]).toEqual([1, ""]);
-    expect(unknown.err).toMatch(/not known whether it was done/);
+    expect(unknown.err).toMatch(/the request may have succeeded/);
     expect(await app.call("GET /api/departments")).toHaveLength(2);
     expect((await ctl(app, ["worker", "list"], { env: { ...env, SVC_URL: "http://127.0.0.1:1" } })).code)
       .toBe(6);

@@ -43,7 +43,7 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
     expect((await ctl(app, ["chat", "-"], { stdin: "say " + "y".repeat(262_000) })).code).toBe(0);
     expect(await ctl(app, ["chat"])).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/^svc: a text is needed/),
+      err: expect.stringMatching(/^svc: a text is required/),
     });
   });
 
@@ -108,11 +108,11 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
       await terminal.type("sleep 60\r");
       await app.until("execution.started", 4);
       await terminal.type("\u0003");
-      await terminal.until(/stopped; write on[^]*> $/);
+      await terminal.until(/Stopped\. You can continue[^]*> $/);
       await terminal.type("say still here\r");
       await terminal.until(/Ada:\r?\n+still here\r?\n/);
       await terminal.type("\u0004");
-      await terminal.until(/to go on: svc ctl chat --session [0-9a-f-]{36}[^]*\$ $/);
+      await terminal.until(/to continue: svc ctl chat --session [0-9a-f-]{36}[^]*\$ $/);
       await terminal.type("echo code $? > end\n");
       await terminal.type("exit\n");
       while (
@@ -154,7 +154,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
       // This agent cannot do anything with an answer; what comes of it is waited for and said, all the same.
       await terminal.until(/svc: task [0-9a-f-]+ failed: [^]*> $/);
       await terminal.type("\u0004");
-      await terminal.until(/to go on: svc ctl chat/);
+      await terminal.until(/to continue: svc ctl chat/);
       const said = await app.call("GET /api/messages/inbound");
       expect(said.map(({ content }: { content: string }) => content.split(" ")[0])).toEqual([
         "Bob,",
@@ -192,7 +192,7 @@ describe("svc ctl chat --reply-to (contract 12)", () => {
     expect(await app.call(`GET /api/questions/${question.id}`)).toMatchObject({ answer: "light red" });
     expect(await ctl(app, ["chat", "--reply-to", id, "x"])).toMatchObject({
       code: 2,
-      err: "svc: --reply-to goes with a text, and with --session or --last\n",
+      err: "svc: --reply-to requires a text, and with --session or --last\n",
     });
     expect((await ctl(app, ["chat", "--last", "--reply-to", "x", "y"])).err).toMatch(/^svc: --reply-to: /m);
   });

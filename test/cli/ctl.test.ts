@@ -266,7 +266,7 @@ describe("svc ctl execution and chat", () => {
       code: 2,
       out: "",
       err: expect.stringMatching(
-        /^svc: "Ada" is more than one worker; take the id of one:\n {2}[0-9a-f-]{36} {2}ADA *\n {2}[0-9a-f-]{36} {2}Ada *\n$/,
+        /^svc: "Ada" matches several workers. Use one of these IDs:\n {2}[0-9a-f-]{36} {2}ADA *\n {2}[0-9a-f-]{36} {2}Ada *\n$/,
       ),
     });
     expect(await ctl(app, ["chat", "--worker", id, "say hi"])).toMatchObject({
@@ -296,7 +296,7 @@ describe("svc ctl execution and chat", () => {
     await app.call("POST /api/workers", { name: "Ada" });
     const late = await ctl(app, ["chat", "--timeout", "1s", "sleep 30"]);
     expect(late.code).toBe(124);
-    expect(late.err).toMatch(/No end of it after 1 s/);
+    expect(late.err).toMatch(/Timed out after 1 s/);
     const seconds = await ctl(app, ["chat", "--timeout", "0s", "--json", "sleep 30"]);
     expect([seconds.code, JSON.parse(seconds.err.trimEnd().split("\n").at(-1) ?? "").code]).toEqual([
       124,
@@ -357,10 +357,10 @@ describe("errors and exit codes (contract 6)", () => {
       [["worker", "get", "a", "b"], /too many arguments/],
       [["worker", "get", ""], /the id must not be empty/],
       [["worker", "get", ".."], /the id cannot be "\.\."/],
-      [["worker", "create"], /--name is needed/],
+      [["worker", "create"], /--name is required/],
       [["worker", "create", "--name", ""], /--name must not be empty/],
       [["worker", "create", "--name"], /--name needs a value/],
-      [["worker", "create", "-n", "x", "--engine-args", "nope"], /has to look like <engine>=<args>/],
+      [["worker", "create", "-n", "x", "--engine-args", "nope"], /must have the form <engine>=<args>/],
       [["worker", "list", "--page", "x"], /--page: "x" is not a whole number/],
       [["worker", "list", "--page", "0"], /page: must be at least 1/],
       [["worker", "list", "--id", ""], /--id must not be empty/],
@@ -396,14 +396,15 @@ describe("errors and exit codes (contract 6)", () => {
     expect(down).toMatchObject({
       code: 6,
       out: "",
-      err: "svc: Cannot reach the service at http://127.0.0.1:1: is it running? Start it with: svc serve\n",
+      err:
+        "svc: Cannot reach the service at http://127.0.0.1:1: it may not be running. Start it with `svc serve`.\n",
     });
     await using folder = await tempDir();
     const fresh = await ctl(null, ["worker", "list"], {
       env: { SVC_DATA_DIR: folder.path, SVC_URL: app.url },
     });
     expect(fresh.code).toBe(4);
-    expect(fresh.err).toMatch(/there is no token for it; run svc ctl login \S+, set SVC_TOKEN/);
+    expect(fresh.err).toMatch(/no token\. Run `svc ctl login \S+`, set SVC_TOKEN/);
   });
 
   it("in a run it never falls back to the operator's rights (contract 2)", async () => {
@@ -411,7 +412,7 @@ describe("errors and exit codes (contract 6)", () => {
     const { code, err } = await ctl(app, ["worker", "list"], { env: { SVC_RUN_ID: "x" } });
     expect([code, err]).toEqual([
       4,
-      "svc: Cannot log in: this is an agent's run and its SVC_TOKEN is missing\n",
+      "svc: Cannot log in: SVC_TOKEN is missing in this agent's run\n",
     ]);
   });
 
@@ -423,8 +424,8 @@ describe("errors and exit codes (contract 6)", () => {
     expect(refused).toEqual({
       code: 4,
       out: "",
-      err: "svc: Cannot do this: the token lacks the scope write:workers; " +
-        "this worker was not given it: do without, or say so in your answer\n",
+      err: "svc: Cannot do this: the token lacks the scope write:workers. " +
+        "Continue without it, or mention it in your answer.\n",
     });
     // The message already says that no scope would help.
     const { token: all } = await startRun(app, ["*:*"], "Other");
@@ -433,7 +434,7 @@ describe("errors and exit codes (contract 6)", () => {
     });
     expect(never).toMatchObject({ code: 4, err: expect.stringMatching(/never a run token\n$/) });
     const gone = await ctl(app, ["worker", "list"], { env: { ...run, SVC_URL: "http://127.0.0.1:1" } });
-    expect(gone).toMatchObject({ code: 6, err: expect.stringMatching(/try again in a moment\n$/) });
+    expect(gone).toMatchObject({ code: 6, err: expect.stringMatching(/Try again in a moment\.\n$/) });
     expect(gone.err).not.toContain("svc serve");
   });
 

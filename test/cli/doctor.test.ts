@@ -34,7 +34,7 @@ it(
     expect(before.out).not.toContain("s3cret");
     const fixed = await run("--fix");
     expect(fixed.err).toContain(`chmod go= ${config}\n`);
-    expect(fixed.err).toContain(`made ${data}\n`);
+    expect(fixed.err).toContain(`created ${data}\n`);
     expect((await Deno.stat(config)).mode ?? 0).toSatisfy((mode: number) => (mode & 0o777) === 0o600);
     await Deno.writeTextFile(join(data, "secret.key"), "k", { mode: 0o644 });
     await Deno.chmod(data, 0o755);
@@ -48,7 +48,7 @@ it(
       expect((await Deno.stat(path)).mode ?? 0).toSatisfy((mode: number) => (mode & 0o077) === 0);
     }
     const after = await run();
-    expect(after).toMatchObject({ code: 1, err: "svc: not well: service\n" });
+    expect(after).toMatchObject({ code: 1, err: "svc: failed checks: service\n" });
     await Deno.writeTextFile(config, "limits: {max_concurrent_runs: many}\n");
     const wrong = await run("--json");
     expect(status(wrong.checks).config).toBe("fail");

@@ -59,8 +59,8 @@ describe("svc ctl message (interface 4.2)", () => {
     await using app = await openApp();
     const { message } = await conversation(app);
     const cases: [string[], number, RegExp][] = [
-      [["--message-id", message], 2, /one of --stdin and --media-path is needed/],
-      [["--stdin"], 2, /--message-id is needed/],
+      [["--message-id", message], 2, /specify --stdin or --media-path/],
+      [["--stdin"], 2, /--message-id is required/],
       [["--message-id", "", "--stdin"], 2, /--message-id must not be empty/],
       [["--message-id", "nobody", "--stdin"], 2, /--message-id: no message has the id "nobody"/],
       [["--message-id", message, "--media-path", "/nowhere/a"], 2, /cannot read \/nowhere\/a: no such file/],
@@ -125,7 +125,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     );
     expect((await ctl(app, ["memory", "get", "--scope", "global", "--key", "nothing"])).code).toBe(3);
     expect((await ctl(app, ["memory", "save", "--scope", "global", "--key", "x"])).err).toMatch(
-      /--value is needed/,
+      /--value is required/,
     );
   });
 
@@ -189,7 +189,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     const ended = await ctl(app, ["events", "-f", "--after", "0"], { onOut: () => void app.stop() });
     expect([ended.code, ended.err]).toEqual([
       6,
-      expect.stringMatching(/^svc: The events ended: shutdown\n$/),
+      expect.stringMatching(/^svc: Cannot follow events: the service is shutting down\n$/),
     ]);
   });
 
@@ -230,7 +230,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     const ended = await ctl(app, ["events", "-f"], { env: { SVC_URL: app.url, SVC_TOKEN: access_token } });
     expect([ended.code, ended.err]).toEqual([
       4,
-      "svc: The events ended: the token has expired; log in again\n",
+      "svc: Cannot follow events: the token has expired. Log in again.\n",
     ]);
   });
 });

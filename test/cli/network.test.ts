@@ -45,7 +45,8 @@ describe("svc ctl and the network (contract 8.14)", () => {
     expect(refused).toEqual({
       code: 6,
       out: "",
-      err: "svc: Cannot reach the service at http://127.0.0.1:79: is it running? Start it with: svc serve\n",
+      err:
+        "svc: Cannot reach the service at http://127.0.0.1:79: it may not be running. Start it with `svc serve`.\n",
     });
     const unknown = await list("http://no-such-host.invalid:8080");
     expect(unknown).toMatchObject({
@@ -109,7 +110,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     });
     expect(await list("https://127.0.0.1:79", { SVC_CA_FILE: empty })).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/^svc: SVC_CA_FILE: there is no certificate in /),
+      err: expect.stringMatching(/^svc: SVC_CA_FILE: .*empty\.pem has no certificate/),
     });
   });
 
@@ -141,7 +142,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     const env = { SVC_RUN_ID: "x", SVC_TOKEN: await app.token() };
     expect(await ctl(app, ["worker", "list"], { env })).toMatchObject({
       code: 6,
-      err: expect.stringMatching(/its SVC_URL is missing\n$/),
+      err: expect.stringMatching(/SVC_URL is missing in this agent's run\n$/),
     });
   });
 });
@@ -162,7 +163,7 @@ describe("svc ctl and what is said twice (contract 8.7)", () => {
         args,
         2,
         "",
-        expect.stringMatching(/^svc: --\w+ is given twice\n$/),
+        expect.stringMatching(/^svc: --\w+ can be used only once\n$/),
       ]);
     }
     // What may be repeated still may.
@@ -182,10 +183,10 @@ describe("svc ctl and what is said twice (contract 8.7)", () => {
     const options = { dataDir: folder.path };
     expect(await svc(["serve", "-c", "a", "-c", "b"], options)).toMatchObject({
       code: 2,
-      err: "svc: --config is given twice\n",
+      err: "svc: --config can be used only once\n",
     });
     const unit = await svc(["service", "print", "--system", "--name", "a", "--name", "b"], options);
-    expect(unit).toMatchObject({ code: 2, err: expect.stringContaining("--name is given twice") });
+    expect(unit).toMatchObject({ code: 2, err: expect.stringContaining("--name can be used only once") });
   });
 
   it("an error of its own has no status and no request_id (contract 8.13)", async () => {
@@ -193,7 +194,7 @@ describe("svc ctl and what is said twice (contract 8.7)", () => {
     expect(JSON.parse(err)).toEqual({
       type: "about:blank#unavailable",
       title: "Unavailable",
-      detail: expect.stringContaining("is it running?"),
+      detail: expect.stringContaining("may not be running"),
       code: "unavailable",
     });
   });

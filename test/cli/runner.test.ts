@@ -21,7 +21,7 @@ it("a token that cannot be written is not made, and a file whose token was refus
     const path = join(folder.path, "token");
     expect(await Deno.readTextFile(path)).toMatch(/^eyJ.*\n$/);
     expect(((await Deno.stat(path)).mode ?? 0) & 0o777).toBe(0o600);
-    expect(await to("token")).toMatchObject({ code: 2, err: expect.stringContaining("is there already") });
+    expect(await to("token")).toMatchObject({ code: 2, err: expect.stringContaining("already exists") });
     // The name is taken.
     expect((await to("other")).code).toBe(5);
     expect([...Deno.readDirSync(folder.path)].map(({ name }) => name)).toEqual(["token"]);

@@ -70,7 +70,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
       config: { engines: { default: "gone", gone: { kind: "command", command: "no-such-program" } } },
     });
     const bad = await ctl(ill, ["system", "doctor"], { terminal: true, env: { NO_COLOR: "1" } });
-    expect(bad).toMatchObject({ code: 1, err: expect.stringMatching(/^svc: not well: .*engines/) });
+    expect(bad).toMatchObject({ code: 1, err: expect.stringMatching(/^svc: failed checks: .*engines/) });
     expect(bad.out).toMatch(/^engines +fail +gone: no-such-program/m);
     // Nothing of it is cut, whatever the length and width.
     const narrow = await ctl(ill, ["system", "doctor"], {
@@ -95,7 +95,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
       ctl(app, ["system", "password"], { terminal: true, stdin, env: { NO_COLOR: "1" } });
     const differ = await typed("a longer secret\na longer secre\n");
     expect(differ).toMatchObject({ code: 2, out: "" });
-    expect(differ.err).toContain("not the same");
+    expect(differ.err).toContain("the passwords differ");
     // A typing mistake is erased and corrected.
     const changed = await typed("a longer secrex\u007ft\r\na longer secret\r".replace("\r\n", "\r"));
     expect(changed.code).toBe(0);

@@ -73,7 +73,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     const second = await ctl(app, ["schedule", "run", "--wait", id]);
     expect([second.code, second.err]).toEqual([8, expect.stringContaining(`run 2 of task ${id} failed: `)]);
     const late = await ctl(app, ["schedule", "run", "--timeout", "1s", id]);
-    expect([late.code, late.err]).toEqual([2, "svc: --timeout goes with --wait\n"]);
+    expect([late.code, late.err]).toEqual([2, "svc: --timeout requires --wait\n"]);
     await ctl(app, ["schedule", "delete", id]);
     expect((await ctl(app, ["schedule", "run", "--wait", id])).code).toBe(5);
   });

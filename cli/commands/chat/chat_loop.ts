@@ -6,18 +6,18 @@ import { Exit } from "../../terminal/exit.ts";
 import type { Reply } from "../../client/reply_stream.ts";
 import { escapeControls } from "../../terminal/visible.ts";
 
-/** How a conversation on a terminal begins. */
+/** Options of a chat on a terminal. */
 interface ChatLoopOptions {
-  /** The session to go on in, or null. */
+  /** The session to continue, or null. */
   known: string | null;
-  /** Makes a session for the first line. */
+  /** Creates a session for the first line. */
   begin: (line: string) => Promise<string>;
-  /** Stands before each line that is no answer. */
+  /** A prefix of each line that is no answer. */
   mention: string;
   limitMs: number;
 }
 
-/** A question that may be answered: the message that asks it, and its options. */
+/** An open question: its message and its options. */
 interface PendingQuestion {
   questionId: string;
   messageId: string;
@@ -25,8 +25,8 @@ interface PendingQuestion {
 }
 
 /**
- * Asks on the terminal again and again. What fails is said and ends nothing; Ctrl-C ends the run, Ctrl-D the chat. A question of
- * the agent can be answered at once, while its run waits for it, or with a later line (contract 12).
+ * Prompts on the terminal until Ctrl-D. Errors are printed and end nothing; Ctrl-C ends the current run. A question
+ * of the agent can be answered while its run waits, or with a later line (contract 12).
  */
 export async function runChatLoop(
   context: BaseContext,
@@ -43,7 +43,7 @@ export async function runChatLoop(
   prompt.onInterrupt = () => {
     stopped = true;
     stopping = (conversation?.stop() ?? Promise.resolve(0)).then(
-      (count) => note(count === 0 ? "nothing runs yet" : "stopped; write on in the same conversation"),
+      (count) => note(count === 0 ? "no run to stop" : "Stopped. You can continue the conversation."),
       (error) => note(`svc: ${escapeControls(String(error.message))}`),
     );
   };
@@ -68,26 +68,26 @@ export async function runChatLoop(
       const goesOn = error instanceof Exit ||
         error instanceof ServiceError && error.code !== "unauthenticated";
       if (!goesOn || !(error instanceof Error)) throw error;
-      // Whoever stopped it knows.
+      // A user who pressed Ctrl-C needs no error message.
       if (!stopped) note(out.style.red(`svc: ${escapeControls(error.message)}`));
     }
-    // The run may end before its stop has been answered; the next prompt stands behind what is said of it.
+    // The run may end before the response to its stop. The next prompt follows the message about it.
     await stopping;
   }
-  note(session === null ? "" : `\nto go on: svc ctl chat --session ${session}`);
+  note(session === null ? "" : `\nto continue: svc ctl chat --session ${session}`);
 }
 
 const COMMAND = /^[/!]answer\s+([^]+)$/;
 
-/** The lines of a person, and the question that the next one may answer. */
+/** Reads the user's lines, and decides which of them answer a question. */
 class QuestionPrompt {
   readonly #context: BaseContext;
   readonly #prompt: ChatPrompt;
   #asked: PendingQuestion | null = null;
-  /** What is being typed already, because a question came while an answer was awaited. */
+  /** The line of a prompt that opened for a question during a reply. */
   #typing: Promise<string | null> | null = null;
   #talking: ChatTurn | null = null;
-  /** Somebody is asked for an answer just now: nothing else may draw on the line. */
+  /** Whether a question is on the prompt, so that no other output may use its line. */
   open = false;
 
   constructor(context: BaseContext, prompt: ChatPrompt) {
@@ -95,25 +95,24 @@ class QuestionPrompt {
     this.#prompt = prompt;
   }
 
-  /** The next line; null at the end. */
   async line(): Promise<string | null> {
     const typing = this.#typing ?? this.#prompt.next();
     this.#typing = null;
     return await typing;
   }
 
-  /** Forgets a question that is not open any more. */
+  /** Drops a question that has been closed. */
   async look(): Promise<void> {
     if (this.#asked !== null && await this.#openOptions(this.#asked.questionId) === null) this.#asked = null;
   }
 
-  // Whoever may chat need not be allowed to see questions: then each line is an answer, as in the chat itself.
+  // A caller may chat without the right to read questions. Then each line is an answer, as in the chat itself.
   async #openOptions(id: string): Promise<string[] | null> {
     return await this.#context.client.call("GET /api/questions/:id", { params: { id } })
       .then(({ value }) => value.status === "open" ? value.options : null, () => []);
   }
 
-  /** The answer that a line is, and the message that it replies to; null when it is none. */
+  /** Returns the answer in a line and the message to reply to, or null for a line that is no answer. */
   take(line: string): { words: string; to: string } | null {
     if (this.#asked === null) return null;
     const { messageId: to, options } = this.#asked;
@@ -125,7 +124,6 @@ class QuestionPrompt {
     return { words, to };
   }
 
-  /** Does `work`, in which questions of this conversation may come. */
   async during(talking: ChatTurn, work: () => Promise<void>): Promise<void> {
     this.#talking = talking;
     this.#prompt.busy = true;
@@ -137,13 +135,12 @@ class QuestionPrompt {
     }
   }
 
-  /** A question came: says how it is answered, and takes its answer while the run may wait for it. */
+  /** Explains how to answer a new question, and reads the answer while the run may wait for it. */
   asked({ id, question_id }: Reply): void {
     this.open = true;
     void this.#ask(id, question_id ?? "").finally(() => this.open = false);
   }
 
-  /** Takes the line that is being typed off the screen, and shows it again behind what was printed. */
   hide(): void {
     this.#prompt.hide();
   }
@@ -160,7 +157,7 @@ class QuestionPrompt {
     note(out.style.dim(options.length === 0 ? HINT_FREE : HINT_OPTIONS));
     while (this.#talking !== null && this.#asked?.messageId === messageId) {
       const line = await (this.#typing ??= this.#prompt.next());
-      // The run is over: the line is for whoever asks next.
+      // The run has ended, so the line belongs to the next prompt.
       if (this.#talking === null) return;
       if (line === null) return;
       this.#typing = null;
@@ -173,4 +170,4 @@ class QuestionPrompt {
 }
 
 const HINT_FREE = "Your next line is the answer.";
-const HINT_OPTIONS = "Answer with an option's number or text, or with other words: /answer <text>";
+const HINT_OPTIONS = "Answer with an option's number or text, or with /answer <text>.";

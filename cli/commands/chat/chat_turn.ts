@@ -10,36 +10,35 @@ import { escapeControls } from "../../terminal/visible.ts";
 
 type Trace = Api["GET /api/messages/:id/trace"]["response"];
 
-// Something else may be going on in the conversation, which the stream does not tell apart.
+// The idle state covers the whole conversation, so the trace of the message is polled, too.
 const POLL_MS = 2_000;
 
-/** Who is told of questions, and may be typing an answer just then. */
+/** Shows questions of the agent, and owns the line while the user types an answer. */
 interface QuestionListener {
   asked: (said: Reply) => void;
-  /** Something is being typed, which hide() takes off the screen and show() brings back. */
+  /** Whether the user is typing an answer. */
   readonly open: boolean;
   hide: () => void;
   show: () => void;
 }
 
-/** How something is said. */
+/** Options of say(). */
 interface SendOptions {
-  /** Called with the message's id as soon as it is stored. */
+  /** Gets the ID of the stored message. */
   accepted?: (messageId: string) => void;
   asking?: QuestionListener;
-  /** The message that it replies to. */
   replyTo?: string | undefined;
 }
 
-/** A chat with the service in one local session: what is said, and what answers it. */
+/** A message to a local session, and the replies to it. */
 export class ChatTurn {
   readonly #context: BaseContext;
   readonly #id: string;
-  /** The message that was said last, while its outcome is waited for. */
+  /** The latest message, while its work is open. */
   #messageId: string | null = null;
   #printed = new Set<string>();
   #asking: QuestionListener | null = null;
-  /** Messages that answer questions of it; null for one that could not be sent. */
+  /** Messages that answer questions; null for a message that could not be sent. */
   #answers: Promise<string | null>[] = [];
   #stopped = false;
 
@@ -49,8 +48,8 @@ export class ChatTurn {
   }
 
   /**
-   * Says `content` and prints what answers it and nothing else, until it is done (contract 8.8). Throws Exit 124 after `limitMs`, and
-   * Exit 8 when what it brought about failed or was cancelled, or nobody was found for it.
+   * Sends `content` and prints only its replies, until the work is done (contract 8.8). Throws Exit 124 after
+   * `limitMs`, and Exit 8 if the work failed, was cancelled, or no worker matched.
    */
   async say(
     content: string,
@@ -68,11 +67,11 @@ export class ChatTurn {
     this.#asking = asking ?? null;
     const id = this.#messageId = value.message_id;
     accepted(id);
-    const onward = `it goes on: svc ctl message trace ${id}`;
+    const nextStep = `The work continues: svc ctl message trace ${id}`;
     try {
       const until = performance.now() + limitMs;
       const traces = [await this.#follow(stream, id, until)];
-      // An answer that its run did not see any more became a task of its own.
+      // An answer that arrived after its run became a separate task.
       for (let answer = this.#answers.shift(); answer !== undefined; answer = this.#answers.shift()) {
         const messageId = await answer;
         if (messageId !== null) {
@@ -80,14 +79,14 @@ export class ChatTurn {
         }
       }
       if (traces.includes("late")) {
-        throw new Exit(EXIT.timedOut, `No end of it after ${limitMs / 1000} s; ${onward}`);
+        throw new Exit(EXIT.timedOut, `Timed out after ${limitMs / 1000} s. ${nextStep}`);
       }
       const silent = this.#printed.size === 0 && replyTo === undefined;
       if (silent && !this.#stopped) this.#context.note("no reply");
       for (const trace of traces) if (trace !== null && trace !== "late") throwUnlessDone(trace);
     } catch (error) {
       const { errIsTerminal, signal } = io;
-      if (signal.aborted && errIsTerminal) this.#context.note(`\nleft; ${onward}`);
+      if (signal.aborted && errIsTerminal) this.#context.note(`\nStopped waiting. ${nextStep}`);
       throw error;
     } finally {
       this.#messageId = null;
@@ -97,7 +96,7 @@ export class ChatTurn {
     }
   }
 
-  /** Answers a question while what was said last is still going on; say() goes on with what comes of it. */
+  /** Answers a question during say(), which then also waits for the work of the answer. */
   answer(content: string, replyTo: string): void {
     const { client, note, out } = this.#context;
     const body = { content, alone: true, reply_to: replyTo };
@@ -113,7 +112,7 @@ export class ChatTurn {
     );
   }
 
-  /** Ends what the last message brought about, as far as it has come. Returns how many runs and tasks that were. */
+  /** Cancels the open work of the latest message. Returns the number of runs and tasks. */
   async stop(): Promise<number> {
     if (this.#messageId === null) return 0;
     this.#stopped = true;
@@ -124,7 +123,7 @@ export class ChatTurn {
     const open = tasks.filter(({ status }) => !isEndedTask(status));
     for (const { id, status, execution_id } of open) {
       const running = status === "running" && execution_id !== null;
-      // Whatever has ended in the meantime needs no end.
+      // A run that has ended meanwhile is a conflict.
       await (running
         ? client.call("POST /api/executions/:id/cancel", { params: { id: execution_id }, body: {} })
         : client.call("POST /api/tasks/:id/cancel", { params: { id }, body: {} })).catch(ignoreConflict);
@@ -132,7 +131,7 @@ export class ChatTurn {
     return open.length;
   }
 
-  // The trace when all is done; null when this token may not look into it.
+  // Returns the trace when the work is done, or null if the token cannot read it.
   async #follow(stream: Response, messageId: string, until: number): Promise<Trace | null | "late"> {
     const { io, out, client } = this.#context;
     using spinner = new Spinner(io, out.style);
@@ -153,7 +152,7 @@ export class ChatTurn {
         this.#context.note(`to answer: svc ctl question answer ${said.question_id} <text>`);
       }
     };
-    // What is being typed has the line for itself.
+    // The user's input owns the line.
     const state = (words: string) => this.#asking?.open ? spinner.stop() : spinner.show(words);
     const listener = { reply: print, state };
     let replies = new ReplyStream(stream, undefined, listener);
@@ -164,7 +163,7 @@ export class ChatTurn {
         const bounds = {
           signal: io.signal,
           withinMs: Math.min(client.reconnectMs, left),
-          onward: `it goes on: svc ctl message trace ${messageId}`,
+          nextStep: `The work continues: svc ctl message trace ${messageId}`,
         };
         const { idle, lost } = await replies.next(Math.min(POLL_MS, left));
         if (io.signal.aborted) throw io.signal.reason;
@@ -178,7 +177,7 @@ export class ChatTurn {
         const trace = await retryRead(() => this.#trace(messageId), bounds);
         if (trace === null ? !idle : !isDone(trace)) continue;
         spinner.stop();
-        // What the stream has not brought yet.
+        // Prints replies that the stream has not sent yet.
         for (const reply of (trace?.replies ?? []).filter(({ status }) => status === "sent")) {
           const said = toReply(reply);
           print(said, JSON.stringify(said));
@@ -203,12 +202,12 @@ export class ChatTurn {
     if (out.format === "ids") return out.line(said.id);
     if (io.outIsTerminal && said.worker_name) note(out.style.dim(`${escapeControls(said.worker_name)}:`));
     if (!io.outIsTerminal) return out.line(said.content);
-    // What an agent says must not drive the operator's terminal.
+    // Control characters in a reply must not reach the terminal.
     if (said.media) out.line(formatFile(said.media));
     if (said.content !== "" || !said.media) out.line(escapeControls(said.content));
   }
 
-  // A token that may chat need not be one that may look into what came of it.
+  // A caller may chat without the right to read the trace.
   async #trace(id: string): Promise<Trace | null> {
     try {
       return (await this.#context.client.call("GET /api/messages/:id/trace", { params: { id } })).value;
@@ -219,7 +218,7 @@ export class ChatTurn {
   }
 }
 
-// What waits for its time is no part of the answer.
+// A scheduled task is not part of the reply.
 function isDone({ message, tasks }: Trace): boolean {
   if (message.status === "received" || message.status === "feeding") return false;
   return tasks.every(({ status }) => isEndedTask(status) || status === "scheduled");
@@ -231,7 +230,7 @@ function throwUnlessDone({ message, tasks }: Trace): void {
     throw new Exit(EXIT.awaitedFailed, `task ${task.id} ${task.status}: ${task.reason}`);
   }
   if (message.status === "failed") throw new Exit(EXIT.awaitedFailed, `message ${message.id} failed`);
-  if (message.routed === "nobody") throw new Exit(EXIT.awaitedFailed, "nobody was found for it");
+  if (message.routed === "nobody") throw new Exit(EXIT.awaitedFailed, "no worker matched the message");
 }
 
 function toReply(
@@ -252,7 +251,6 @@ function toReply(
   };
 }
 
-// A file has a name, and words about it may be missing.
 function formatFile({ name, size, mime }: { name: string; size: number; mime: string }): string {
   return escapeControls(`[file ${name}, ${mime}, ${size} bytes]`);
 }

@@ -173,7 +173,7 @@ function buildSteps({ parts, routing, tasks, executions, replies }: Steps): Row[
   ].sort((a, b) => Number(a.at) - Number(b.at));
 }
 
-// A file without text is shown by its name.
+// A file without text shows its name.
 function findText(row: Row): unknown {
   return row.content || MEDIA.value(row);
 }

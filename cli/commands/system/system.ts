@@ -15,7 +15,7 @@ const RECENT_COLUMNS = toColumns("id", "worker_name", "status", "failure", "crea
 export const systemCommands: AnyCommand[] = [
   command({
     name: "overview",
-    about: "Show counts of workers, tasks and executions, today's usage and recent runs",
+    about: "Show the state of workers, tasks and executions, today's usage and recent runs",
     options: {},
     examples: ["system overview", "system overview --json"],
     async run({ client, out }) {
@@ -93,7 +93,7 @@ export const systemCommands: AnyCommand[] = [
     examples: ["system rotate-key --yes"],
     async run({ client, out, io, options }) {
       const question = `End all logins and tokens at ${await client.url()}?`;
-      if (!options.yes && !await confirm(io, question)) {
+      if (!options.yes && !await confirm(io, question, "--yes")) {
         throw new Exit(EXIT.declined, "Canceled. Changed nothing.");
       }
       const { json, value } = await client.call("POST /api/system/rotate-key", { body: {} });

@@ -14,7 +14,7 @@ const TEXT_MAX_BYTES = 16 * 1024;
 // Agents stop shell commands that take longer (contract 12).
 const WAIT_MAX_MS = 90_000;
 
-const LATER = "end your turn now: the answer will arrive as a new task";
+const LATER = "End your turn now. The answer will arrive as a new task.";
 
 export const askCommand: AnyCommand = command({
   name: "ask",
@@ -57,7 +57,7 @@ export const askCommand: AnyCommand = command({
     const isInRun = Boolean(io.env.SVC_RUN_ID);
     if (waitMs === null) {
       out.line(out.format === "json" ? json : value.id);
-      if (isInRun) note(`asked; ${LATER}`);
+      if (isInRun) note(`Question sent. ${LATER}`);
       return;
     }
     reportId("accepted", value.id);
@@ -71,7 +71,7 @@ async function waitAndPrintAnswer(
   waitMs: number,
   isInRun: boolean,
 ): Promise<void> {
-  const nextStep = isInRun ? LATER : `see: svc ctl question get ${id}`;
+  const nextStep = isInRun ? LATER : `See: svc ctl question get ${id}`;
   const until = performance.now() + waitMs;
   let question: { json: string; value: Question };
   do {
@@ -85,6 +85,6 @@ async function waitAndPrintAnswer(
   if (out.format === "json") out.line(json);
   else if (out.format === "ids") out.line(value.id);
   else if (value.answer !== "") out.line(io.outIsTerminal ? escapeControls(value.answer) : value.answer);
-  if (value.status === "open") throw new Exit(EXIT.timedOut, `no answer yet; ${nextStep}`);
+  if (value.status === "open") throw new Exit(EXIT.timedOut, `No answer yet. ${nextStep}`);
   if (value.status !== "answered") throw new Exit(EXIT.awaitedFailed, `question ${id} is ${value.status}`);
 }

@@ -10,28 +10,24 @@ import { escapeControls } from "../../terminal/visible.ts";
 type Task = Api["GET /api/tasks/:id"]["response"];
 type Execution = Api["GET /api/executions/:id"]["response"];
 
-// The server holds a wait for so long at most; longer ones are asked again. A person wants to see what state it is in.
+// The server ends a wait after this time, so a longer wait takes several requests. A terminal shows the status more
+// often.
 const POLL_MAX_MS = 60_000;
 const POLL_SHOWN_MS = 2_000;
 
-/** What is waited for: a task, or one run of it, and how long. */
 interface WaitTarget {
   id: string;
-  /** The run of that number; else the end of the task, or of a schedule's current or next run. */
+  /** The number of a run. By default the end of the task, or of a schedule's current or next run. */
   runNo?: number | undefined;
   limitMs: number;
 }
 
-/** A task as it is after the wait, and its JSON as it came. */
 interface WaitResult {
   json: string;
   task: Task;
 }
 
-/**
- * Waits for a task; a lost connection is resumed (contract 8.6). `late` prints what there is when the time is over, before Exit
- * 124 is thrown.
- */
+/** Waits for a task, across lost connections (contract 8.6). Calls `late` at the timeout, then throws Exit 124. */
 export async function waitForTask(
   context: BaseContext,
   awaited: WaitTarget,
@@ -41,8 +37,10 @@ export async function waitForTask(
   const { id, runNo, limitMs } = awaited;
   using spinner = new Spinner(io, out.style);
   const until = performance.now() + limitMs;
-  const onward = `it goes on: svc ctl task wait ${id}${runNo === undefined ? "" : ` --run ${runNo}`}`;
-  const bounds = { signal: io.signal, onward };
+  const nextStep = `The work continues: svc ctl task wait ${id}${
+    runNo === undefined ? "" : ` --run ${runNo}`
+  }`;
+  const bounds = { signal: io.signal, nextStep };
   const withinMs = Math.min(client.reconnectMs, limitMs);
   const { value: before } = await retryRead(
     () => client.call("GET /api/tasks/:id", { params: { id } }),
@@ -76,7 +74,7 @@ function hasEnded(task: Task, before: Task, runNo: number | undefined): boolean 
     (task.run_no > before.run_no || before.status === "running" || before.status === "pending");
 }
 
-/** The latest execution of a task, or null when it never ran. */
+/** Returns the latest execution of a task, or null if it never ran. */
 export async function findExecution(
   { client, io }: BaseContext,
   task: Task,
@@ -86,12 +84,12 @@ export async function findExecution(
   const bounds = {
     signal: io.signal,
     withinMs: client.reconnectMs,
-    onward: `see: svc ctl execution get ${id}`,
+    nextStep: `See: svc ctl execution get ${id}`,
   };
   return await retryRead(() => client.call("GET /api/executions/:id", { params: { id } }), bounds);
 }
 
-/** Prints what a run answered, and nothing else (contract 8.10). */
+/** Prints only the result of a run (contract 8.10). */
 export function printResult(
   { out, io }: BaseContext,
   { json, value }: { json: string; value: Execution },
@@ -101,24 +99,27 @@ export function printResult(
   if (value.result !== "") out.line(io.outIsTerminal ? escapeControls(value.result) : value.result);
 }
 
-/** As throwUnlessCompleted(), for one run of a task; another may go on since (contract 8.9). */
+/** Throws Exit 8 unless this run of a task completed, even if a later run is active (contract 8.9). */
 export async function throwUnlessRunDone(context: BaseContext, task: Task, runNo: number): Promise<void> {
   const execution = await findExecution(context, task).catch(ignoreMissing);
   const run = execution?.value;
-  // A run that was cancelled before it began, and one that is forgotten, have no execution.
+  // A run that was cancelled before its start, or deleted since, has no execution.
   if (run === undefined || run.run_no !== runNo) return throwUnlessCompleted(task);
   if (run.status === "completed") return;
   const why = [run.failure, run.error].filter((words) => words !== "").join(": ");
   throw new Exit(EXIT.awaitedFailed, `run ${runNo} of task ${task.id} ${run.status}: ${why}`);
 }
 
-// Whoever may see tasks need not be allowed to see executions; and they are deleted when they are old.
+// A caller may read tasks without the right to read executions, and retention deletes old ones.
 function ignoreMissing(error: unknown): null {
   if (error instanceof ServiceError && ["forbidden", "not_found"].includes(error.code)) return null;
   throw error;
 }
 
-/** Throws Exit 8 unless the task, or the latest run of a schedule, completed; what its gate skipped is fine, too (contract 6.5, contract 15). */
+/**
+ * Throws Exit 8 unless the task, or the latest run of a schedule, completed or was skipped by its gate (contract 6.5,
+ * contract 15).
+ */
 export function throwUnlessCompleted(task: Task): void {
   if (task.status === "completed") return;
   if (task.status === "scheduled") {
