@@ -41,8 +41,9 @@ export const GROUPS: Record<string, { about: string }> = {
   audit: { about: "Print every change with its actor and origin" },
 };
 
-// A module exports `<group>Commands`, or `<group>Command` for a group with one command.
-const MODULES: Record<string, () => Promise<object>> = {
+type Commands = AnyCommand[] | AnyCommand;
+
+const MODULES: Record<string, () => Promise<{ group: Commands } | { groups: Record<string, Commands> }>> = {
   worker: () => load<typeof import("./workers/worker.ts")>("./workers/worker.ts", import.meta.url),
   task: () => load<typeof import("./work/task.ts")>("./work/task.ts", import.meta.url),
   schedule: () => load<typeof import("./work/schedule.ts")>("./work/schedule.ts", import.meta.url),
@@ -84,7 +85,9 @@ const MODULES: Record<string, () => Promise<object>> = {
 };
 
 /** Returns the commands of a group, or its only command. */
-export async function loadGroup(name: string): Promise<AnyCommand[] | AnyCommand> {
-  const module = new Map(Object.entries(await MODULES[name]?.() ?? {}));
-  return module.get(`${name}Commands`) ?? module.get(`${name}Command`);
+export async function loadGroup(name: string): Promise<Commands> {
+  const module = await MODULES[name]?.();
+  const group = module === undefined || "group" in module ? module?.group : module.groups[name];
+  if (group === undefined) throw new Error(`no group ${name}`);
+  return group;
 }

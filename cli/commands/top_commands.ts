@@ -135,7 +135,7 @@ export function formatMainHelp(): string {
 Usage: svc <command> [flags]
 
 Commands:
-${formatRows(Object.entries(TOP_COMMANDS).map(([name, { about }]) => [name, about]))}
+${formatRows(Object.entries(TOP_COMMANDS).map(([name, { about }]) => [`svc ${name}`, about]))}
 
 Run \`svc help <command>\` for the flags of a command, and \`svc ctl help\` to control a running service.
 `;

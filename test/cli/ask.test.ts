@@ -27,7 +27,7 @@ async function inRun(
 
 describe("svc ctl ask (contract 12)", () => {
   it(
-    "prints the id and says to end the turn; with --wait the answer; exit 8 and 124 where there is none",
+    "prints the ID and tells the agent to end its turn; --wait prints the answer, or returns exit 8 or 124",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const worker = await app.call("POST /api/workers", { name: "Ada" });

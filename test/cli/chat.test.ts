@@ -9,7 +9,7 @@ import { ctl } from "../harness/terminal.ts";
 const TOLD = expect.stringMatching(/^session [0-9a-f-]{36}\naccepted [0-9a-f-]{36}\n$/);
 
 describe("svc ctl and text on standard input (contract 8.8)", () => {
-  it("chat - and task create --instruction - take it as it is, up to 256 KiB", async () => {
+  it("chat - and task create --instruction - read up to 256 KiB unchanged", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     expect(await ctl(app, ["chat", "-"], { stdin: "say from a pipe\n" })).toEqual({
@@ -85,7 +85,7 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
 
 describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 8.8)", () => {
   it(
-    "is a prompt that stays: history, a paste of several lines, Ctrl-C for the run, Ctrl-D for the end",
+    "opens a prompt with a history and multi-line paste; Ctrl-C ends the run, Ctrl-D the chat",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       await app.call("POST /api/workers", { name: "Ada" });
@@ -125,7 +125,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
   );
 
   it(
-    "shows a question, and takes its answer while the run waits for it and after it (contract 12)",
+    "shows a question and reads the answer during and after its run (contract 12)",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       await app.call("POST /api/workers", { name: "Ada" });
@@ -168,7 +168,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
 });
 
 describe("svc ctl chat --reply-to (contract 12)", () => {
-  it("answers the question of that message, whatever else is open, and says how when one is asked", async () => {
+  it("answers the question of the message, even with other open questions, and prints how to answer", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const asked = await ctl(app, [
@@ -192,7 +192,7 @@ describe("svc ctl chat --reply-to (contract 12)", () => {
     expect(await app.call(`GET /api/questions/${question.id}`)).toMatchObject({ answer: "light red" });
     expect(await ctl(app, ["chat", "--reply-to", id, "x"])).toMatchObject({
       code: 2,
-      err: "svc: --reply-to requires a text, and with --session or --last\n",
+      err: "svc: --reply-to requires a text, and --session or --last\n",
     });
     expect((await ctl(app, ["chat", "--last", "--reply-to", "x", "y"])).err).toMatch(/^svc: --reply-to: /m);
   });

@@ -72,7 +72,7 @@ describe("svc completion (contract 6)", () => {
     expect(performance.now() - started).toBeLessThan(patient(5_000));
   });
 
-  it("names the known shells when it is asked for another", async () => {
+  it("lists the supported shells for an unknown shell", async () => {
     await using dir = await tempDir();
     const { code, out, err } = await svc(["completion", "tcsh"], { dataDir: dir.path });
     expect([code, out]).toEqual([2, ""]);
@@ -91,7 +91,7 @@ describe("a line of bash (decision 0072)", () => {
     expect(words("svc 'a'b")).toBeUndefined();
   });
 
-  it("gets replies that bash inserts where it goes on, quoted", () => {
+  it("formats candidates that bash inserts, quoted for their position", () => {
     const reply = (line: string, ...values: string[]) =>
       formatReplies(
         values.map((value) => ({ value, about: "what" })),
@@ -162,7 +162,7 @@ for (const { shell, command, setup } of SHELLS) {
       await terminal.type("\u0015exit\n");
     }, 180_000);
 
-    it("runs nothing of the line, and nothing of what a name says", async () => {
+    it("never runs a part of the line or of a name", async () => {
       await using app = await openApp();
       await app.call("POST /api/departments", { name: "Dep $(touch named) 'q' `touch ticked`" });
       await using dir = await tempDir();

@@ -74,7 +74,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     });
   });
 
-  it("a scope that nothing asks for is stored and warned about, on stderr (contract 2)", async () => {
+  it("worker create stores an unknown scope and warns on stderr (contract 2)", async () => {
     await using app = await openApp();
     const made = await ctl(app, [
       "worker",
@@ -98,7 +98,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect((await ctl(app, ["worker", "update", id, "--scopes", "read:workers"])).err).toBe("");
   });
 
-  it("a worker whose engine cannot be used is unavailable, and told so when it is made (contract 3, Worker)", async () => {
+  it("worker create warns about an unusable engine, and the worker is unavailable (contract 3, Worker)", async () => {
     await using app = await openApp({
       config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
     });
@@ -159,7 +159,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect((await ctl(app, ["worker", "list", "--page-size", "201"])).code).toBe(2);
   });
 
-  it("values that look like flags, are empty, or have any characters, arrive unchanged", async () => {
+  it("the server gets values that look like flags, are empty, or have any characters, unchanged", async () => {
     await using app = await openApp();
     const odd = "--not-a-flag 'quotes' \"more\" $HOME \n 👩‍🚀 ";
     const made = await ctl(app, [
@@ -208,7 +208,7 @@ describe("svc ctl execution and chat", () => {
     );
   });
 
-  it("a log on a terminal has the colours of the agent and nothing else that drives the terminal", async () => {
+  it("a log on a terminal keeps the agent's colors and no other control sequences", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const print = String
@@ -228,7 +228,7 @@ describe("svc ctl execution and chat", () => {
     expect((await ctl(app, ["execution", "logs", id])).out).toContain("\u001b[31mred\u001b[2J");
   });
 
-  it("chat ends with 8 when what the message brought about failed (contract 6)", async () => {
+  it("chat returns exit 8 if the work of the message failed (contract 6)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const failed = await ctl(app, ["chat", "exit 3"]);
@@ -291,7 +291,7 @@ describe("svc ctl execution and chat", () => {
     expect(failed.err).not.toContain("\u001b");
   });
 
-  it("chat gives up after its time and says so with 124", async () => {
+  it("chat returns exit 124 at the timeout", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const late = await ctl(app, ["chat", "--timeout", "1s", "sleep 30"]);
@@ -305,7 +305,7 @@ describe("svc ctl execution and chat", () => {
     expect(await ctl(app, ["chat", "--timeout", "5", "x"])).toMatchObject({ code: 2, out: "" });
   });
 
-  it("ends without an error when nobody reads, and with 130 when it is interrupted", async () => {
+  it("returns exit 0 after its reader closes the pipe, and 130 after Ctrl-C", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     expect(await ctl(app, ["worker", "list"], { closedPipe: true })).toEqual({ code: 0, out: "", err: "" });
@@ -416,7 +416,7 @@ describe("errors and exit codes (contract 6)", () => {
     ]);
   });
 
-  it("in a run it says what an agent can do, and never to start a service", async () => {
+  it("in a run an error tells the agent what to do, and never to start a service", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { token, executionId } = await startRun(app, ["read:workers"]);
     const run = { SVC_RUN_ID: executionId, SVC_TOKEN: token, SVC_URL: app.url };

@@ -7,7 +7,7 @@ import { ctl } from "../harness/terminal.ts";
 const asRoot = Deno.uid() === 0;
 
 it(
-  "svc doctor examines this machine when no service runs, and --fix puts right what is safe (contract 8.17)",
+  "svc doctor checks this machine if no service runs, and --fix fixes safe problems (contract 8.17)",
   async () => {
     await using folder = await tempDir();
     const data = join(folder.path, "data");
@@ -56,7 +56,7 @@ it(
   180_000,
 );
 
-it("doctor asks the service where one answers, and nobody else's machine about this one", async () => {
+it("doctor asks a reachable service, and checks this machine only for its own service", async () => {
   await using app = await openApp();
   const { out } = await ctl(app, ["system", "doctor", "--json"]);
   expect(JSON.parse(out).checks.map(({ name }: { name: string }) => name)).toContain("stages");

@@ -42,7 +42,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     expect([json.code, JSON.parse(json.err).code]).toEqual([6, "unavailable"]);
   });
 
-  it("6 when it closes the connection at once, 1 when another program answers", async () => {
+  it("6 if the server closes the connection, 1 if another program responds", async () => {
     await using silent = answering("");
     const hungUp = await list(silent.url);
     expect([hungUp.code, hungUp.out]).toEqual([6, ""]);
@@ -156,7 +156,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     expect(await ctl(app, twice)).toEqual({ code: 2, out: "", err: "svc: --config can be used only once\n" });
   });
 
-  it("a list of values may be given by commas or by repeating the flag (interface 4.2)", async () => {
+  it("a flag with several values accepts commas and repetition (interface 4.2)", async () => {
     await using app = await openApp();
     const made = await ctl(app, [
       "worker",
@@ -190,7 +190,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     }
   });
 
-  it("a value may start with dashes, hold line breaks and emoji, and be as long as the server allows", async () => {
+  it("a value can start with dashes, contain line breaks and emoji, and be as long as the server allows", async () => {
     await using app = await openApp();
     for (const value of ["--json", "-q", "a\nb\tc", "🚀 ~'\"$(x)", "x".repeat(200_000)]) {
       const saved = await ctl(app, [
@@ -220,7 +220,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     expect([long.code, long.err]).toEqual([2, "svc: --value: must be at most 262144 bytes\n"]);
   });
 
-  it("config commands say where and what, and exit 2", async () => {
+  it("config commands name the place and the error, and return exit 2", async () => {
     await using dir = await tempDir();
     const path = join(dir.path, "config.yaml");
     const run = (...args: string[]) => svc(["ctl", ...args], { dataDir: dir.path });

@@ -41,7 +41,7 @@ describe("svc ctl message (interface 4.2)", () => {
     );
   });
 
-  it("takes any text: quotes, dashes, emoji, 200 KB; and says what it cannot take", async () => {
+  it("accepts any text: quotes, dashes, emoji, 200 KB; and explains the limits", async () => {
     await using app = await openApp();
     const { message } = await conversation(app);
     const send = (stdin: string) =>
@@ -175,7 +175,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     ]);
   });
 
-  it("events -f follows until it is interrupted, and ends with 6 when the server stops", async () => {
+  it("events -f follows until Ctrl-C, and returns exit 6 when the server stops", async () => {
     await using app = await openApp();
     const stop = new AbortController();
     const following = ctl(app, ["events", "-f", "--kind", "worker.created", "--after", "0", "--json"], {
@@ -193,7 +193,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     ]);
   });
 
-  it("events -f goes on with another token when that of the login ends, and misses nothing (contract 9)", async () => {
+  it("events -f continues with a new token after a login token expires, without a gap (contract 9)", async () => {
     await using app = await openApp({ config: { auth: { access_ttl: "1s" } } });
     const env = { SVC_DATA_DIR: "/nowhere" };
     const login = await ctl(app, ["login", app.url, "--password-stdin"], { stdin: `${PASSWORD}\n`, env });
@@ -221,7 +221,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     expect(printed.length).toBeGreaterThan(names.length / 2);
   });
 
-  it("events -f with a token that ends is refused in the end, with 4", async () => {
+  it("events -f returns exit 4 when its token expires", async () => {
     await using app = await openApp({ config: { auth: { access_ttl: "1s" } } });
     const { access_token } = await app.call("POST /api/auth/login", {
       username: "admin",

@@ -40,7 +40,7 @@ async function certificates(folder: string): Promise<{ ca: string; cert: string;
 }
 
 describe("svc ctl and the network (contract 8.14)", () => {
-  it("says which of four things is wrong, each with exit 6 and one line", async () => {
+  it("explains four kinds of connection errors in one line each, with exit 6", async () => {
     const refused = await list("http://127.0.0.1:79");
     expect(refused).toEqual({
       code: 6,
@@ -65,7 +65,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
   });
 
   it.skipIf(!hasOpenssl)(
-    "trusts a private authority by --ca and SVC_CA_FILE, and says so where it does not",
+    "trusts a private authority with --ca or SVC_CA_FILE, and names it otherwise",
     async () => {
       await using folder = await tempDir();
       const { ca, cert, key } = await certificates(folder.path);
@@ -99,7 +99,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     },
   );
 
-  it("2 for a file of certificates that cannot be read, or holds none", async () => {
+  it("2 for an unreadable certificate file and one without certificates", async () => {
     await using folder = await tempDir();
     const empty = join(folder.path, "empty.pem");
     await Deno.writeTextFile(empty, "nothing");
@@ -115,7 +115,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
   });
 
   it.skipIf(Deno.build.os !== "linux")(
-    "finds a server whose port came from the environment, and no killed one",
+    "finds a server whose port comes from the environment, but no killed server",
     async () => {
       await using folder = await tempDir();
       const server = await startServer({ dataDir: folder.path });
@@ -137,7 +137,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     },
   );
 
-  it("in a run it asks nobody but SVC_URL", async () => {
+  it("in a run it uses only SVC_URL", async () => {
     await using app = await openApp();
     const env = { SVC_RUN_ID: "x", SVC_TOKEN: await app.token() };
     expect(await ctl(app, ["worker", "list"], { env })).toMatchObject({
@@ -147,8 +147,8 @@ describe("svc ctl and the network (contract 8.14)", () => {
   });
 });
 
-describe("svc ctl and what is said twice (contract 8.7)", () => {
-  it("2 when a flag that takes one value is given twice, wherever it stands", async () => {
+describe("svc ctl and repeated flags (contract 8.7)", () => {
+  it("2 for a repeated flag with one value, at any position", async () => {
     await using app = await openApp();
     const wrong = [
       ["worker", "list", "--page", "1", "--page", "1"],
@@ -189,7 +189,7 @@ describe("svc ctl and what is said twice (contract 8.7)", () => {
     expect(unit).toMatchObject({ code: 2, err: expect.stringContaining("--name can be used only once") });
   });
 
-  it("an error of its own has no status and no request_id (contract 8.13)", async () => {
+  it("a client-side error has no status and no request_id (contract 8.13)", async () => {
     const { err } = await list("http://127.0.0.1:79", {}, "--json");
     expect(JSON.parse(err)).toEqual({
       type: "about:blank#unavailable",
@@ -200,8 +200,8 @@ describe("svc ctl and what is said twice (contract 8.7)", () => {
   });
 });
 
-describe("svc and its versions and helps", () => {
-  it("answers -v, ctl --version and the help of each command", async () => {
+describe("svc version and help", () => {
+  it("prints -v, ctl --version and the help of each command", async () => {
     await using folder = await tempDir();
     const options = { dataDir: folder.path };
     const { out } = await svc(["version"], options);

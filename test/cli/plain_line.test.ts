@@ -65,7 +65,7 @@ const lines = fc.constantFrom(...specs).chain(({ spec, words }) => {
 });
 
 describe("a command line that is read without the parser (contract 6)", () => {
-  it("means what it means to the parser, and everything else is left to the parser", async () => {
+  it("parses like commander, or leaves the line to commander", async () => {
     let plain = 0;
     await fc.assert(
       fc.asyncProperty(lines, async (words) => {
@@ -79,7 +79,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
     expect(plain).toBeGreaterThan(60);
   });
 
-  it("keeps every value of a flag that repeats, and what a flag switches off", async () => {
+  it("keeps every value of a repeated flag, and --no- flags", async () => {
     const lines = [
       ["worker", "list", "--department", "a", "--department", "b,c", "--no-recursive", "-q"],
       [
@@ -102,7 +102,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
     }
   });
 
-  it("is every example of the help that has no shell in it", async () => {
+  it("parses every example of the help without shell syntax", async () => {
     for (const { spec } of specs) {
       for (const example of spec.examples) {
         if (/[|<>$]/.test(example)) continue;
@@ -115,7 +115,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
     }
   });
 
-  it("is no help, no mistake, and nothing that stands before its group", async () => {
+  it("leaves help, mistakes and flags before the group to commander", async () => {
     const left = [
       [],
       ["help"],

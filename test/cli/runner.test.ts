@@ -4,7 +4,7 @@ import { openApp } from "../harness/app.ts";
 import { tempDir } from "../harness/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
-it("a token that cannot be written is not made, and a file whose token was refused is not left (contract 9, contract 18)", async () => {
+it("--token-file creates no token if the file is not writable, and leaves no file if the server refuses (contract 9, contract 18)", async () => {
   await using app = await openApp();
   await using folder = await tempDir();
   const commands = [
@@ -29,7 +29,7 @@ it("a token that cannot be written is not made, and a file whose token was refus
   }
 });
 
-it("who waits for a task of a runner that is not there learns what is missing, and doctor blames no engine of this machine (contract 8.17, contract 18)", async () => {
+it("a timeout names the missing runner, and doctor reports no engine of this machine (contract 8.17, contract 18)", async () => {
   await using app = await openApp();
   const worker = await app.call("POST /api/workers", { name: "Far", engine: "elsewhere", runs_on: ["gpu"] });
   const ran = await ctl(app, ["run", worker.id, "hello", "--timeout", "2s"]);

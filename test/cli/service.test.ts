@@ -48,12 +48,12 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nWantedBy=multi-user.target\n");
   });
 
-  it("writes the unit of a standby when it is asked to (contract 18)", async () => {
+  it("writes the unit of a standby with --standby (contract 18)", async () => {
     const { out } = await call(["print", "--standby"]);
     expect(out).toContain("\nExecStart=/usr/local/bin/svc serve -c /etc/svc/config.yaml --standby\n");
   });
 
-  it("leaves out what would stop V8 or prevent the namespaces of runs (facts, Deno 5; decision 0042)", async () => {
+  it("omits settings that break V8 or the namespaces of runs (facts, Deno 5; decision 0042)", async () => {
     const { out } = await call(["print"]);
     const lines = out.split("\n").filter((line) => !line.startsWith("#"));
     expect(
@@ -99,7 +99,7 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nStateDirectory=bees\n");
   });
 
-  it("makes other directories accessible: those in homes by a bind, the others for writing", async () => {
+  it("makes other directories writable: in homes by a bind mount, elsewhere directly", async () => {
     const { out } = await call([
       "print",
       "--data-dir",
@@ -142,13 +142,13 @@ describe("svc service print (contract 6)", () => {
   });
 });
 
-it("svc service ends without an error when nobody reads its output", async () => {
+it("svc service returns exit 0 after its reader closes the pipe", async () => {
   expect(await call(["print"], {}, {}, true)).toEqual({ code: 0, out: "", err: "" });
 });
 
 describe("svc service refuses", () => {
   const cases: [string, string[], Partial<Machine>, number, RegExp][] = [
-    ["an unknown command", ["start"], {}, 2, /print, install, uninstall, status/],
+    ["an unknown command", ["start"], {}, 2, /print, install, uninstall or status/],
     ["an unknown flag", ["print", "--frob"], {}, 2, /--frob/],
     ["a word too many", ["print", "x"], {}, 2, /unexpected argument "x"/],
     ["both scopes", ["print", "--user", "--system"], {}, 2, /cannot be used together/],
@@ -172,7 +172,7 @@ describe("svc service refuses", () => {
     expect(await call(["print", "--user"])).toMatchObject({ code: 2, err: expect.stringContaining("HOME") });
   });
 
-  it("to install a program that the service could not read, before anything is changed", async () => {
+  it("to install a program that the service cannot read, before any change", async () => {
     const { Systemd } = await import("../../cli/service/systemd.ts");
     const ran = await call(["install"], { program: "/root/svc", initSystem: (_os, io) => new Systemd(io) });
     expect(ran).toMatchObject({

@@ -49,7 +49,7 @@ describe("drawTable() (contract 8.12)", () => {
     expect(drawTable([rowOf("ab", { instruction: "short" })], COLUMNS, plain, 80)).toMatch(/ {2}short$/);
   });
 
-  it("cuts titles before what stands below them", () => {
+  it("cuts headers before the cells below them", () => {
     const columns = [
       idField("id"),
       statusField(),
@@ -73,7 +73,7 @@ describe("drawTable() (contract 8.12)", () => {
     expect(drawTable([{ key }], [idField("key")], plain, 80)).toBe("KEY\nlocal:…abcdef");
   });
 
-  it("has no colours where TERM is dumb", async () => {
+  it("has no colors with TERM=dumb", async () => {
     const style = await createStyle(true, { TERM: "dumb" });
     expect(drawTable([rowOf("1")], COLUMNS, style, 80)).not.toContain("\u001b");
     expect(drawTable([rowOf("1")], COLUMNS, await createStyle(true, { TERM: "xterm" }), 80)).toContain(
@@ -82,7 +82,7 @@ describe("drawTable() (contract 8.12)", () => {
   });
 });
 
-it("visible() escapes characters that are invisible or change the direction of text (contract 8.1)", () => {
+it("escapeControls() escapes invisible and direction-changing characters (contract 8.1)", () => {
   expect(escapeControls("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
   expect(escapeControls("a\u200db")).toBe("a\\u{200D}b");
   // An emoji made of several characters is one emoji, and is kept.
@@ -90,7 +90,7 @@ it("visible() escapes characters that are invisible or change the direction of t
   expect(escapeControls("\u001b[2J")).toBe("\ufffd[2J");
 });
 
-it("fieldsOf() sends options by their names and leaves out absent ones", () => {
+it("toFields() converts option names to snake case and drops absent options", () => {
   expect(toFields({ pageSize: 5, session: undefined, recursive: false, deleteWorkDir: true })).toEqual({
     page_size: 5,
     recursive: false,

@@ -26,7 +26,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
     expect([empty.code, empty.err]).toEqual([8, expect.stringContaining("empty")]);
   });
 
-  it("a countdown that is too near exits 2 and creates nothing", async () => {
+  it("a countdown less than 5 s ahead returns exit 2 and creates nothing", async () => {
     await using app = await openApp();
     const { id, create } = await withWorker(app);
     const { code, out, err } = await create(
@@ -100,7 +100,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
     expect((await ctl(app, ["task", "run", id])).code).toBe(5);
   });
 
-  it("the same idempotency key makes one task", async () => {
+  it("the same idempotency key creates one task", async () => {
     await using app = await openApp();
     const { id, create } = await withWorker(app);
     const first = await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--idempotency-key", "k");
@@ -271,7 +271,7 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
       stdin: lines.map((line) => typeof line === "string" ? line : JSON.stringify(line)).join("\n"),
     });
 
-  it("prints the ids in order, takes names of workers, stdin and files", async () => {
+  it("prints the IDs in order, and accepts worker names, stdin and files", async () => {
     await using app = await openApp();
     const { id: worker_id } = await withWorker(app);
     const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };
@@ -291,7 +291,7 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
     expect((await ctl(app, twice)).out).toBe(made.out);
   });
 
-  it("names the line, makes nothing, and exits as everywhere", async () => {
+  it("names the wrong line, creates nothing, and returns the usual exit codes", async () => {
     await using app = await openApp();
     const { id: worker_id } = await withWorker(app);
     const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };

@@ -4,7 +4,7 @@ import { parseTime } from "../../cli/commands/time.ts";
 const NOW = Date.parse("2026-11-21T14:20:00Z");
 const HOUR = 3_600_000;
 
-it("timeMs() reads Unix ms, ISO 8601 and relative times (contract 8.11)", () => {
+it("parseTime() reads Unix ms, ISO 8601 and relative times (contract 8.11)", () => {
   const cases: [string, number][] = [
     ["1700000000000", 1_700_000_000_000],
     ["-5", -5],
@@ -26,7 +26,7 @@ it("timeMs() reads Unix ms, ISO 8601 and relative times (contract 8.11)", () => 
   for (const [text, ms] of cases) expect([text, parseTime(text, "--x", NOW)]).toEqual([text, ms]);
 });
 
-it("timeMs() refuses what could be meant in several ways, or in none", () => {
+it("parseTime() refuses ambiguous and invalid times", () => {
   for (
     const text of [
       "",

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { saveToken } from "../../cli/client/token_file.ts";
 import { tempDir } from "../harness/process.ts";
 
-it("keepToken() has room for the token before it is made, and nothing but the token in the end", async () => {
+it("saveToken() reserves space before the token exists and leaves only the token in the file", async () => {
   await using folder = await tempDir();
   const path = join(folder.path, "token");
   let room = 0;

@@ -39,7 +39,7 @@ describe("svc ctl from another machine (contract 9)", () => {
     expect((await ctl(["whoami", "--json"])).out).toContain('"by":"login"');
     expect((await ctl(["context", "list"])).out).toContain(`${server.url}\tadmin\ttrue\n`);
     const unknown = await ctl(["context", "use", URL_OF_NOBODY]);
-    expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining("run svc ctl login")]);
+    expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining("Run `svc ctl login")]);
     const refresh = (await Deno.readTextFile(file)).match(/refresh_token: (\S+)/)?.[1] ?? "";
     expect((await ctl(["logout"])).code).toBe(0);
     expect(await Deno.readTextFile(file)).not.toContain(refresh);

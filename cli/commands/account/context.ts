@@ -5,7 +5,7 @@ import { type AnyCommand, command } from "../command.ts";
 
 const LOCAL = "local";
 
-export const contextCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   command({
     name: "list",
     about: "List services that you are logged in to",

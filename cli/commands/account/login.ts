@@ -12,7 +12,7 @@ interface LoginResponse {
 }
 
 /** `svc ctl login`: stores a login in hosts.yaml and selects it (contract 9). */
-export const loginCommand: AnyCommand = command({
+const loginCommand: AnyCommand = command({
   name: "login",
   about: "Log in to a service and use it for later commands",
   args: ["[url]"],
@@ -56,7 +56,7 @@ export const loginCommand: AnyCommand = command({
 });
 
 /** `svc ctl logout`: ends the login at the service and deletes it here. */
-export const logoutCommand: AnyCommand = command({
+const logoutCommand: AnyCommand = command({
   name: "logout",
   about: "Log out of the selected service, or of the one at an address",
   args: ["[url]"],
@@ -87,7 +87,7 @@ export const logoutCommand: AnyCommand = command({
 });
 
 /** `svc ctl whoami` (contract 9). */
-export const whoamiCommand: AnyCommand = command({
+const whoamiCommand: AnyCommand = command({
   name: "whoami",
   about: "Show the current user and scopes",
   options: {},
@@ -99,7 +99,7 @@ export const whoamiCommand: AnyCommand = command({
 });
 
 /** `svc ctl console`: opens the web console, logged in (contract 9). */
-export const consoleCommand: AnyCommand = command({
+const consoleCommand: AnyCommand = command({
   name: "console",
   about: "Open the web console in a browser, logged in",
   options: { print: option.flag("--print", "print the address without opening a browser") },
@@ -125,3 +125,11 @@ async function open(address: string): Promise<boolean> {
     return false;
   }
 }
+
+/** The groups of this module. */
+export const groups: Record<string, AnyCommand> = {
+  login: loginCommand,
+  logout: logoutCommand,
+  whoami: whoamiCommand,
+  console: consoleCommand,
+};

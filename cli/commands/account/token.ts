@@ -13,7 +13,7 @@ const EXPIRES_AT = {
     row.expires_at === null ? "never" : new Date(Number(row.expires_at)).toISOString().slice(0, 10),
 };
 
-export const tokenCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   token.list("List your tokens, or all that you may see, newest first", "GET /api/tokens", {
     options: { user: option.text("--user <id|name>", "filter by user"), ...pageOptions(100) },
     examples: ["token list", "token list --user ada"],

@@ -6,9 +6,9 @@ import { pageOptions, resource } from "../resource.ts";
 
 const user = resource("user", { arg: "id|name", example: "eve" });
 
-const ROLE = option.text("--role <role>", "role", { choices: ROLES });
+const ROLE = option.text("--role <role>", "role of the user", { choices: ROLES });
 
-export const userCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   user.list("List users, newest first", "GET /api/users", {
     options: { role: { ...ROLE, about: "filter by role" }, ...pageOptions(100) },
     examples: ["user list", "user list --role admin"],

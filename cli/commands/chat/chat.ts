@@ -11,7 +11,7 @@ import { ChatTurn } from "./chat_turn.ts";
 
 const TIMEOUT_DEFAULT_MS = 600_000;
 
-export const chatCommand: AnyCommand = command({
+export const group: AnyCommand = command({
   name: "chat",
   about: "Send a chat message and print the reply, or open a prompt",
   args: ["[text|-]"],

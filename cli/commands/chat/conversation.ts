@@ -2,7 +2,7 @@ import { toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, option } from "../command.ts";
 import { pageOptions, resource, SESSION_KEY } from "../resource.ts";
 
-export const conversationCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   resource("conversation", { arg: "key", example: "" }).list(
     "List conversations of all platforms, latest first",
     "GET /api/conversations",

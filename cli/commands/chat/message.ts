@@ -23,7 +23,7 @@ const FILTERS = {
 };
 const MEDIA: Column = { name: "media", value: (row) => (row.media as Row | null)?.name };
 
-export const messageCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   command({
     name: "send",
     about: "Send a text, a file or both to the conversation of a message",

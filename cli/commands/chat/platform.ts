@@ -7,7 +7,7 @@ import { requestCommand, resource } from "../resource.ts";
 const platform = resource("platform", { arg: "name", example: "phone" });
 const id = (_row: Row, [name = ""]: string[]) => name;
 
-export const platformCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   platform.list("List platforms, their connections and undelivered messages", "GET /api/platforms", {
     columns: toColumns("name", "kind", field("state"), timeField("since"), "waiting", "error"),
     id: (row) => String(row.name),

@@ -1,7 +1,7 @@
 import { readTextArgument } from "../../terminal/input_text.ts";
 import { type AnyCommand, command, option } from "../command.ts";
 
-export const routeCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   command({
     name: "explain",
     about: "Show which worker a message would reach and why, without sending it",

@@ -12,7 +12,7 @@ const KEY = option.text("--session-key <key>", "conversation, e.g. local:<sessio
   required: true,
 });
 
-export const sessionCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   resource("session", { arg: "key", example: "" }).list(
     "List workers that have context of a conversation",
     "GET /api/contexts",

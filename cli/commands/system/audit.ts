@@ -4,7 +4,7 @@ import { ACTOR, AFTER } from "./events.ts";
 const PAGE_SIZE = 100;
 
 /** `svc ctl audit`: prints every change as a JSON line, in a pipe and on a terminal (contract 9). */
-export const auditCommand: AnyCommand = command({
+export const group: AnyCommand = command({
   name: "audit",
   about: "Print every change with its actor and origin as JSON lines, oldest first",
   options: {

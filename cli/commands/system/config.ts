@@ -16,7 +16,7 @@ function loadDisplay() {
   return load<typeof import("../../../src/config/show.ts")>("../../../src/config/show.ts", import.meta.url);
 }
 
-export const configCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   command({
     name: "path",
     about: "Print the path of the configuration file",

@@ -41,7 +41,7 @@ function formatData(data: Row): string {
     .join(", ");
 }
 
-export const eventsCommand: AnyCommand = command({
+export const group: AnyCommand = command({
   name: "events",
   about: "Show recent events, or follow new ones",
   options: {

@@ -12,7 +12,7 @@ import { requestCommand } from "../resource.ts";
 
 const RECENT_COLUMNS = toColumns("id", "worker_name", "status", "failure", "created_at", "instruction");
 
-export const systemCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   command({
     name: "overview",
     about: "Show the state of workers, tasks and executions, today's usage and recent runs",

@@ -8,7 +8,7 @@ const webhook = resource("webhook", { arg: "id|name", example: "ci" });
 const URL_OPTION = option.text("--url <url>", "address that receives the events");
 const EVENTS = option.words("--events <kinds>", "comma-separated event kinds, e.g. execution.failed,task.*");
 
-export const webhookCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   webhook.list("List webhooks, newest first", "GET /api/webhooks", {
     options: pageOptions(100),
     columns: toColumns("id", "name", "url", "events", "enabled", "cursor", "disabled_reason"),

@@ -16,7 +16,7 @@ const WAIT_MAX_MS = 90_000;
 
 const LATER = "End your turn now. The answer will arrive as a new task.";
 
-export const askCommand: AnyCommand = command({
+export const group: AnyCommand = command({
   name: "ask",
   about: "Ask a person a question and print its ID, or wait for the answer",
   args: ["text|-"],

@@ -18,7 +18,7 @@ const LOG_OPTIONS = {
   raw: option.flag("--raw", "print the engine's own events, one JSON object per line"),
 };
 
-export const executionCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   execution.list("List executions, newest first", "GET /api/executions", {
     columns: toColumns(
       ...["id", "worker_name", "status", "failure", "engine", "started_at", "completed_at", "instruction"],

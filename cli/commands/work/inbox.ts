@@ -4,7 +4,7 @@ import { requestCommand } from "../resource.ts";
 
 const IDS = ["question_id", "execution_id", "task_id", "budget_id", "message_id", "worker_id", "engine"];
 
-export const inboxCommand = requestCommand({
+export const group = requestCommand({
   name: "inbox",
   about: "List everything that needs a person, such as questions and failures",
   endpoint: "GET /api/inbox",

@@ -10,7 +10,7 @@ const question = resource("question", {
   example: "01a1fd23-4c79-764a-afab-047dd52450e4",
 });
 
-export const questionCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   question.list("List questions, newest first", "GET /api/questions", {
     columns: toColumns(
       ...["id", "status", "worker_id", "created_at", "expires_at", "text", "options", "answer"],

@@ -5,7 +5,7 @@ import { pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
 
 const MULTIPLE = { multiple: true } as const;
 
-export const queueCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   resource("queue", { arg: "id", example: "" }).list(
     "List active tasks of all workers, newest first",
     "GET /api/queue",

@@ -6,7 +6,7 @@ import { TIME_ZONE } from "./schedule_settings.ts";
 import { IDEMPOTENCY_KEY, toHeaders } from "./task_batch.ts";
 import { findExecution, printResult, throwUnlessCompleted, waitForTask } from "./task_wait.ts";
 
-export const runCommand: AnyCommand = command({
+export const group: AnyCommand = command({
   name: "run",
   about: "Run one instruction and print the answer. The exit code reports the outcome",
   args: ["worker", "text|-"],

@@ -18,7 +18,7 @@ const INSTRUCTION = option.text("--instruction <text>", "instruction for the wor
 const CRON = option.text("--cron <expression>", "cron expression with five fields");
 const AT = option.time("--at <time>", "run once at this time");
 
-export const scheduleCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   schedule.list("List schedules and countdowns, soonest first", "GET /api/schedules", {
     columns: toColumns(
       ...[

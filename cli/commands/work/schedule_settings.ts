@@ -31,7 +31,7 @@ export const TIME_ZONE = option.text("--time-zone <zone>", "time zone of cron, e
 
 /** The flags of a schedule (contract 15). */
 export const SETTINGS = {
-  name: option.text("--name <name>", "name", { allowEmpty: true }),
+  name: option.text("--name <name>", "name of the schedule", { allowEmpty: true }),
   timeZone: TIME_ZONE,
   gate: option.text("--gate <command>", "command before each run: exit 0 runs, 1 skips; empty removes it", {
     allowEmpty: true,

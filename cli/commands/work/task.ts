@@ -15,7 +15,7 @@ const task = resource("task", { arg: "id", ref: "task", example: "01a1fd23-4c79-
 const UNLESS_BATCH = { unless: "--batch" } as const;
 const REQUIRED = { ...UNLESS_BATCH, required: true } as const;
 
-export const taskCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   task.list("List tasks of a conversation, a message or a worker, newest first", "GET /api/tasks", {
     columns: toColumns(
       ...["id", "status", "type", "worker_id", "next_run_at", "cron", statusField("last_status"), "reason"],

@@ -37,7 +37,7 @@ const ACTION = option.text("--action <action>", "hold: start no new runs; stop: 
   choices: BUDGET_ACTIONS,
 });
 
-export const budgetCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   budget.list("List budgets and their usage, newest first", "GET /api/budgets", {
     options: {
       target: option.text("--target <target>", "filter by target, with IDs instead of names"),

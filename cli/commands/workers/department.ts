@@ -17,7 +17,7 @@ const SORT_ORDER = option.int(
   "position among departments of the same parent, lowest first",
 );
 
-export const departmentCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   department.list("List the tree of departments", "GET /api/departments", {
     examples: ["department list", "department list --json"],
     columns: toColumns("id", NAME, "parent_id", "sort_order", "worker_count", "updated_at"),

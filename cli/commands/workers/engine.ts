@@ -6,7 +6,7 @@ const engine = resource("engine", { arg: "name", example: "claude" });
 const id = (row: Row) => String(row.name);
 const WINDOWS = { name: "windows", value: (row: Row) => row.windows, show: formatWindows };
 
-export const engineCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   engine.list("List engines and whether each is usable", "GET /api/engines", {
     columns: toColumns("name", "kind", "usable", "default", "version", WINDOWS, "limited_until", "detail"),
     id,

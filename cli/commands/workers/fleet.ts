@@ -25,7 +25,7 @@ const FILE = option.text("-f, --file <file>", "fleet file in YAML or JSON; - rea
   required: true,
 });
 
-export const exportCommand: AnyCommand = command({
+const exportCommand: AnyCommand = command({
   name: "export",
   about: "Print the fleet as a file for apply, without secrets",
   options: {},
@@ -39,7 +39,7 @@ export const exportCommand: AnyCommand = command({
   },
 });
 
-export const applyCommand: AnyCommand = command({
+const applyCommand: AnyCommand = command({
   name: "apply",
   about: "Change the fleet to match a file, all or nothing",
   options: {
@@ -78,7 +78,7 @@ export const applyCommand: AnyCommand = command({
   },
 });
 
-export const diffCommand: AnyCommand = command({
+const diffCommand: AnyCommand = command({
   name: "diff",
   about: "Show how the fleet differs from a file (exit code 8 if it does)",
   options: { file: FILE },
@@ -139,3 +139,10 @@ function throwOnConflicts({ conflicts }: FleetPlan): void {
   const words = conflicts.map(({ kind, name, detail }) => `${kind} ${name}: ${detail}`).join("\n  ");
   throw new Exit(EXIT.conflict, `Cannot apply the file. Changed nothing:\n  ${words}`);
 }
+
+/** The groups of this module. */
+export const groups: Record<string, AnyCommand> = {
+  export: exportCommand,
+  apply: applyCommand,
+  diff: diffCommand,
+};

@@ -9,7 +9,7 @@ const SCOPE = option.text("--scope <scope>", "global, or a session key such as l
 });
 const KEY = option.text("--key <key>", "key of the entry", { completion: "memory_key", required: true });
 
-export const memoryCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   command({
     name: "get",
     about: "Show an entry, or all entries of a scope",

@@ -5,7 +5,7 @@ import { saveToken, TOKEN_FILE } from "../../client/token_file.ts";
 
 const runner = resource("runner", { arg: "id|name", example: "mac1" });
 
-export const runnerCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   command({
     name: "add",
     about: "Add a runner and print its token once",

@@ -3,7 +3,7 @@ import { toColumns } from "../../terminal/column.ts";
 import { option } from "../command.ts";
 import { requestCommand } from "../resource.ts";
 
-export const usageCommand = requestCommand({
+export const group = requestCommand({
   name: "usage",
   about: "Show usage by worker, department, engine, day or conversation",
   endpoint: "GET /api/usage",

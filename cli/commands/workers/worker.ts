@@ -48,7 +48,7 @@ const ENGINE = option.text("--engine <name>", "engine; empty for the server's de
 });
 const DEPARTMENT = { completion: "department_name" } as const;
 
-export const workerCommands: AnyCommand[] = [
+export const group: AnyCommand[] = [
   worker.list("List workers, newest first", "GET /api/workers", {
     columns: toColumns("id", "name", "status", "engine", "departments", "created_at"),
     options: {
