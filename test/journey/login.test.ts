@@ -44,7 +44,10 @@ describe("svc ctl from another machine (contract 9)", () => {
     expect((await ctl(["logout"])).code).toBe(0);
     expect(await Deno.readTextFile(file)).not.toContain(refresh);
     const after = await elsewhere(home.path, { SVC_URL: server.url })(["worker", "list"]);
-    expect([after.code, after.err]).toEqual([4, expect.stringContaining(`run svc ctl login ${server.url}`)]);
+    expect([after.code, after.err]).toEqual([
+      4,
+      expect.stringContaining(`Run \`svc ctl login ${server.url}\``),
+    ]);
     const renewed = await fetch(`${server.url}/api/auth/refresh`, {
       method: "POST",
       headers: { "content-type": "application/json" },

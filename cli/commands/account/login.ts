@@ -48,7 +48,7 @@ const loginCommand: AnyCommand = command({
       await client.transport.post(address, "/api/auth/logout", { refresh_token: before.refresh_token })
         .catch(() => {});
     }
-    note(`logged in to ${address} as ${username}; stored in ${findLoginPath(io.env)}`);
+    note(`logged in as ${username} at ${address}; stored in ${findLoginPath(io.env)}`);
     if (current !== "" && current !== address) {
       note(`to switch back: svc ctl context use ${current}`);
     }
