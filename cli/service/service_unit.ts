@@ -22,9 +22,9 @@ const HOMES = /^\/(home|root|run\/user)(\/|$)/;
 export function buildSystemdUnit(plan: ServicePlan): string {
   const system = plan.scope === "system";
   const serve = buildServeCommand(plan).map(quoteCommandWord);
-  return `# Made by svc service. After a change of data_dir in ${plan.config}: svc service install, again.
+  return `# Created by svc service. After a change of data_dir in ${plan.config}, run: svc service install
 [Unit]
-Description=svc: AI worker agents, messages in, tasks out, replies back
+Description=svc: runs AI agents as workers
 ${system ? "Wants=network-online.target\nAfter=network-online.target\n" : ""}StartLimitIntervalSec=30s
 StartLimitBurst=5
 
@@ -37,7 +37,7 @@ Environment=${quoteListWord(`SVC_DATA_DIR=${plan.dataDir}`)}
 EnvironmentFile=-${escapePercent(plan.environmentFile)}
 ${buildDirectories(plan)}UMask=0077
 
-# A wrong configuration (2) or a data directory in use (5) does not get better by trying again.
+# A restart does not fix an invalid configuration (2) or a data directory in use (5).
 Restart=on-failure
 RestartSec=2s
 RestartPreventExitStatus=2 5
@@ -45,9 +45,9 @@ WatchdogSec=2min
 # A start may back up and upgrade a large database first; a stop lets runs finish (shutdown_grace).
 TimeoutStartSec=15min
 TimeoutStopSec=2min
-# The server ends its agents itself and in order; what it leaves is killed.
+# The server ends its agents in order. systemd kills the rest.
 KillMode=mixed
-# An agent that takes too much memory is killed alone.
+# Out of memory, the kernel kills an agent and not the whole service.
 OOMPolicy=continue
 LimitCORE=0
 LimitNOFILE=65536
@@ -77,8 +77,8 @@ function buildDirectories(plan: ServicePlan): string {
 function buildHardening(plan: ServicePlan): string {
   const homes = [plan.dataDir, ...plan.writable].some((path) => HOMES.test(path));
   return `
-# Not here, because V8 compiles as it runs: MemoryDenyWriteExecute. Not here, because with them no run gets a pid
-# namespace of its own: ProtectKernelTunables, ProtectKernelLogs, ProtectHostname, RestrictNamespaces=yes.
+# Omitted, since V8 compiles at run time: MemoryDenyWriteExecute. Omitted, since runs could not have a separate pid
+# namespace: ProtectKernelTunables, ProtectKernelLogs, ProtectHostname, RestrictNamespaces=yes.
 CapabilityBoundingSet=
 AmbientCapabilities=
 ProtectSystem=strict

@@ -12,14 +12,14 @@ const RESET = "\u001b[0m";
 const CONCEALS = /^(?!.*[34]8[;:]).*[[;:]0*8[;:m]/;
 
 /** Escapes a line of an agent like escapeControls(), with or without its colors. No color reaches the next line. */
-export function escapeLine(line: string, coloured: boolean): string {
+export function escapeLine(line: string, hasColors: boolean): string {
   const pieces = line.split(COLOUR);
   if (pieces.length === 1) return escapeControls(line);
   const shown = pieces.map((piece, at) => {
     if (at % 2 === 0) return escapeControls(piece);
-    return coloured && !CONCEALS.test(piece) ? piece : "";
+    return hasColors && !CONCEALS.test(piece) ? piece : "";
   }).join("");
-  return coloured ? shown + RESET : shown;
+  return hasColors ? shown + RESET : shown;
 }
 
 /**

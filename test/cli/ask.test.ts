@@ -27,7 +27,7 @@ async function inRun(
 
 describe("svc ctl ask (contract 12)", () => {
   it(
-    "prints the ID and tells the agent to end its turn; --wait prints the answer, or returns exit 8 or 124",
+    "prints the ID and asks the agent to end its turn; --wait prints the reply, or returns exit 8 or 124",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const worker = await app.call("POST /api/workers", { name: "Ada" });

@@ -168,7 +168,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
 });
 
 describe("svc ctl chat --reply-to (contract 12)", () => {
-  it("answers the question of the message, even with other open questions, and prints how to answer", async () => {
+  it("replies to the question of the message, even with other open questions, and prints how to answer", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const asked = await ctl(app, [

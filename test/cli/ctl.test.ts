@@ -416,7 +416,7 @@ describe("errors and exit codes (contract 6)", () => {
     ]);
   });
 
-  it("in a run an error tells the agent what to do, and never to start a service", async () => {
+  it("in a run an error has a next step for an agent, and never to start a service", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { token, executionId } = await startRun(app, ["read:workers"]);
     const run = { SVC_RUN_ID: executionId, SVC_TOKEN: token, SVC_URL: app.url };

@@ -99,7 +99,7 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nStateDirectory=bees\n");
   });
 
-  it("makes other directories writable: in homes by a bind mount, elsewhere directly", async () => {
+  it("adds writable directories: in homes by a bind mount, elsewhere directly", async () => {
     const { out } = await call([
       "print",
       "--data-dir",
