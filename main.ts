@@ -115,14 +115,14 @@ async function control(args: string[]): Promise<number> {
 }
 
 async function completeFor(command: "complete" | "completion", args: string[]): Promise<number> {
-  const { printCandidates, printCompletionScript } = await load<
-    typeof import("./cli/completion/completion.ts")
-  >(
+  const module = await load<typeof import("./cli/completion/completion.ts")>(
     "./cli/completion/completion.ts",
     import.meta.url,
   );
   const io = await processIo();
-  return command === "complete" ? await printCandidates(args, io) : printCompletionScript(args, io);
+  return command === "complete"
+    ? await module.printCandidates(args, io)
+    : module.printCompletionScript(args, io);
 }
 
 async function processIo(signal = new AbortController().signal): Promise<Io> {
