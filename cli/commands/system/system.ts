@@ -180,8 +180,8 @@ async function runDoctor({ client, io, configFlag }: BaseContext, fix: boolean):
   if (fix && !isHere) {
     throw usageError("--fix works only on the machine of the service, and SVC_URL names another address");
   }
-  const { checkMachine } = await load<typeof import("../../service/local_doctor.ts")>(
-    "../../service/local_doctor.ts",
+  const { checkMachine } = await load<typeof import("./local_doctor.ts")>(
+    "./local_doctor.ts",
     import.meta.url,
   );
   const done = fix ? (await checkMachine(io, configFlag, true)).done : [];

@@ -1,11 +1,11 @@
 import { statfs } from "node:fs/promises";
-import { load } from "../../src/base/load.ts";
-import { dataPaths } from "../../src/base/paths.ts";
-import { findExposure } from "../../src/config/exposure.ts";
-import { type ClientConfig, readClientConfig, readConfigSource } from "../../src/config/file.ts";
-import type { Row } from "../terminal/column.ts";
-import type { Io } from "../terminal/io.ts";
-import { isLocked } from "../client/server_address.ts";
+import { load } from "../../../src/base/load.ts";
+import { dataPaths } from "../../../src/base/paths.ts";
+import { findExposure } from "../../../src/config/exposure.ts";
+import { type ClientConfig, readClientConfig, readConfigSource } from "../../../src/config/file.ts";
+import type { Row } from "../../terminal/column.ts";
+import type { Io } from "../../terminal/io.ts";
+import { isLocked } from "../../client/server_address.ts";
 
 type Status = "ok" | "warn" | "fail";
 
@@ -86,8 +86,8 @@ async function checkService({ config }: DoctorInput): Promise<Finding> {
 
 async function checkConfig({ configFlag, io }: DoctorInput): Promise<Finding> {
   // Only this check pays for the whole schema.
-  const { loadConfig } = await load<typeof import("../../src/config/schema.ts")>(
-    "../../src/config/schema.ts",
+  const { loadConfig } = await load<typeof import("../../../src/config/schema.ts")>(
+    "../../../src/config/schema.ts",
     import.meta.url,
   );
   try {
