@@ -81,7 +81,7 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
   return { files, modules: ours, packages: [...await packagesOf(modules), addon.locked].sort(byName) };
 }
 
-const CLI_ROOTS = ["ctl", "io", "list"].map((name) => join(ROOT, `cli/${name}.ts`));
+const CLI_ROOTS = ["ctl", "terminal/io", "commands/resource"].map((name) => join(ROOT, `cli/${name}.ts`));
 
 /**
  * Puts what every `svc ctl` command loads into one file: each file that a program loads takes time. What `main.ts` itself

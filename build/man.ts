@@ -1,13 +1,13 @@
-// Man pages made from the commands themselves: `make man` writes them to dist/man, `make release` puts them into the archives.
+// Generates man pages from the commands: `make man` writes them to dist/man, `make release` adds them to the archives.
 import { join } from "node:path";
-import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command.ts";
-import { EXIT, EXIT_MEANINGS } from "../cli/exit.ts";
-import { GROUPS, loadGroup } from "../cli/groups.ts";
-import { TOP } from "../cli/top.ts";
+import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/commands/command.ts";
+import { EXITS } from "../cli/terminal/exit.ts";
+import { GROUPS, loadGroup } from "../cli/commands/groups.ts";
+import { TOP_COMMANDS } from "../cli/commands/top_commands.ts";
 import { ROOT } from "./lock.ts";
 import { readStamp, type Stamp } from "./stamp.ts";
 
-/** `svc.1` and `svc-ctl.1`. The same source gives the same bytes (reliability SUP-4). */
+/** Returns `svc.1` and `svc-ctl.1`, byte for byte the same for the same source (reliability SUP-4). */
 export async function manPages(
   stamp: Pick<Stamp, "version" | "commitTime">,
 ): Promise<Record<string, string>> {
@@ -17,7 +17,9 @@ export async function manPages(
 }
 
 function program(): string {
-  const commands = Object.values(TOP).map(({ about, usage, words = {}, options = [], more }) =>
+  const commands = Object.values(TOP_COMMANDS).map((
+    { about, usage, subcommands: words = {}, options = [], more },
+  ) =>
     [
       `.SS svc ${escaped(usage)}`,
       `${escaped(about)}.`,
@@ -27,15 +29,15 @@ function program(): string {
     ].join("\n")
   );
   return [
-    section("NAME", "svc \\- AI worker agents: messages in, tasks out, replies back"),
+    section("NAME", "svc \\- run AI agents as workers: messages in, tasks out, replies back"),
     section("SYNOPSIS", `.B svc\n${escaped("<command> [arguments] [flags]")}`),
     section("COMMANDS", commands.join("\n")),
     section(
       "FILES",
-      item("config.yaml", "configuration, in the current directory unless -c names another") + "\n" +
+      item("config.yaml", "configuration in the current directory, or the file of -c") + "\n" +
         item(
           "data/",
-          "the data directory, unless data_dir names another; it holds everything that the service writes",
+          "data directory, or the directory of data_dir",
         ),
     ),
     section("SEE ALSO", ".BR svc-ctl (1)"),
@@ -51,17 +53,15 @@ async function control(): Promise<string> {
       : [command(name, group)];
     groups.push(section(name.toUpperCase(), `${escaped(about)}.\n${commands.join("\n")}`));
   }
-  const codes = Object.entries(EXIT).map(([name, code]) =>
-    item(String(code), EXIT_MEANINGS[name as keyof typeof EXIT])
-  );
+  const codes = Object.values(EXITS).map(({ code, meaning }) => item(String(code), meaning));
   return [
     section("NAME", "svc\\-ctl \\- control a running svc"),
     section("SYNOPSIS", `.B svc ctl\n${escaped("<group> <command> [arguments] [flags]")}`),
     section(
       "DESCRIPTION",
       escaped(
-        "A table on a terminal; tab-separated lines with full ids in a pipe; the server's JSON with --json; ids only with -q. " +
-          "Answers go to stdout, everything else to stderr. Times are Unix ms, ISO 8601, or relative, such as -1h and +10m.",
+        "Prints a table on a terminal, tab-separated lines with full IDs in a pipe, the server's JSON with --json, and only IDs " +
+          "with -q. Results go to stdout, everything else to stderr. A time is Unix ms, ISO 8601 or relative, e.g. -1h or +10m.",
       ),
     ),
     section("FLAGS OF EVERY COMMAND", Object.values(SHARED_OPTIONS).map(flag).join("\n")),
@@ -71,9 +71,9 @@ async function control(): Promise<string> {
       "ENVIRONMENT",
       [
         item("SVC_URL", "address of the service"),
-        item("SVC_TOKEN", "token to send; without one, ctl signs its own with the key of the data directory"),
-        item("SVC_CA_FILE", "certificates to trust beside the system's"),
-        item("NO_COLOR", "no colours"),
+        item("SVC_TOKEN", "token; without one, ctl signs its own with the key in the data directory"),
+        item("SVC_CA_FILE", "PEM file of extra certificates to trust"),
+        item("NO_COLOR", "disables colors"),
       ].join("\n"),
     ),
     section("SEE ALSO", ".BR svc (1)"),
@@ -96,7 +96,7 @@ function command(title: string, spec: AnyCommand): string {
 function flag({ flags, about, choices, required, unless, default: fallback }: OptionSpec): string {
   const more = [
     choices === undefined ? "" : `: ${choices.join(", ")}`,
-    required ? ` (needed${unless === undefined ? "" : ` without ${unless}`})` : "",
+    required ? ` (required${unless === undefined ? "" : ` without ${unless}`})` : "",
     fallback === undefined ? "" : ` (default ${fallback})`,
   ].join("");
   return item(flags, about + more);
@@ -110,7 +110,7 @@ function section(title: string, body: string): string {
   return `.SH ${title}\n${body}\n`;
 }
 
-/** Text as it stands, for roff: a line that begins with a dot or a quote would be a request. */
+/** Escapes text for roff, which reads a line with a leading dot or quote as a request. */
 function escaped(text: string): string {
   return text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replace(/^([.'])/gm, "\\&$1");
 }

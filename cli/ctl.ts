@@ -1,23 +1,23 @@
 import { load } from "../src/base/load.ts";
 import { versionText } from "../src/base/version.ts";
 import { ServiceError } from "../src/domain/error.ts";
-import { Client } from "./client.ts";
-import { isLost } from "./connection.ts";
-import { type AnyCommand, checkedValues, type Context, flagOf } from "./command.ts";
-import { durationOf } from "./duration.ts";
-import { EXIT, Exit, exitCodeOf, usage } from "./exit.ts";
-import { BrokenPipe, type Io } from "./io.ts";
-import { Output } from "./output.ts";
-import { type Line, plainLine } from "./plain_line.ts";
-import { problemJson } from "./problem_json.ts";
-import { type RefKind, resolveRef } from "./ref.ts";
-import { styleFor } from "./style.ts";
-import { Problem } from "./transport.ts";
-import { visible } from "./visible.ts";
+import { Client } from "./client/client.ts";
+import { isConnectionLost } from "./client/connection.ts";
+import { type AnyCommand, type Context, findFlag, parseValues } from "./commands/command.ts";
+import { parseDuration } from "./commands/duration.ts";
+import { EXIT, Exit, getExitCode, usageError } from "./terminal/exit.ts";
+import { BrokenPipe, type Io } from "./terminal/io.ts";
+import { Output } from "./terminal/output.ts";
+import { type ParsedLine, parsePlainLine } from "./commands/plain_line.ts";
+import { formatErrorJson } from "./client/error_json.ts";
+import { type RefKind, resolveRef } from "./client/resource_ref.ts";
+import { createStyle } from "./terminal/style.ts";
+import { Problem } from "./client/transport.ts";
+import { escapeControls } from "./terminal/visible.ts";
 
 const VERSION_FLAGS = ["--version", "-V", "-v"];
 
-/** `svc ctl`: runs one command and answers its exit code (contract 6). Loads only the group that is asked for. */
+/** `svc ctl`: runs one command and returns its exit code (contract 6). Loads only the requested group. */
 export async function run(args: string[], io: Io): Promise<number> {
   const json = args.includes("--json");
   if (VERSION_FLAGS.includes(args[0] ?? "")) {
@@ -25,7 +25,7 @@ export async function run(args: string[], io: Io): Promise<number> {
     return EXIT.done;
   }
   try {
-    const line = await plainLine(args) ?? await unusualLine(args, io, json);
+    const line = await parsePlainLine(args) ?? await parseOtherLine(args, io, json);
     if (line !== null) await runLine(line, io);
     return EXIT.done;
   } catch (error) {
@@ -33,26 +33,29 @@ export async function run(args: string[], io: Io): Promise<number> {
   }
 }
 
-// The parser that can help and explain costs a call more than everything else that is ours: only who needs it loads it.
-async function unusualLine(args: string[], io: Io, json: boolean): Promise<Line | null> {
-  const { parsedLine } = await load<typeof import("./parser.ts")>("./parser.ts", import.meta.url);
-  return await parsedLine(args, io, json);
+// commander takes longer to load than all of ctl, so only help and mistakes load it.
+async function parseOtherLine(args: string[], io: Io, json: boolean): Promise<ParsedLine | null> {
+  const { parseLine } = await load<typeof import("./commands/parser.ts")>(
+    "./commands/parser.ts",
+    import.meta.url,
+  );
+  return await parseLine(args, io, json);
 }
 
-async function runLine({ spec, args, given }: Line, io: Io): Promise<void> {
+async function runLine({ spec, args, given }: ParsedLine, io: Io): Promise<void> {
   try {
-    await spec.run(await contextOf(spec, args, given, io));
+    await spec.run(await buildContext(spec, args, given, io));
   } catch (error) {
-    throw error instanceof Problem ? error.named((field) => flagOf(field, spec)) : error;
+    throw error instanceof Problem ? error.named((field) => findFlag(field, spec)) : error;
   }
 }
 
 function fail(error: unknown, io: Io, json: boolean): number {
   if (error instanceof BrokenPipe) return EXIT.done;
   if (io.signal.aborted) return EXIT.interrupted;
-  if (!(error instanceof ServiceError) && isLost(error)) {
+  if (!(error instanceof ServiceError) && isConnectionLost(error)) {
     return fail(
-      new ServiceError("unavailable", "The connection to the service was lost; try again"),
+      new ServiceError("unavailable", "Cannot finish the request: the connection was lost. Try again."),
       io,
       json,
     );
@@ -60,28 +63,28 @@ function fail(error: unknown, io: Io, json: boolean): number {
   const words = error instanceof Error ? error.message : String(error);
   const known = error instanceof Exit || error instanceof ServiceError || isConfigError(error);
   if (words !== "") {
-    if (json) io.err(problemJson(error, words) + "\n");
-    else io.err(`svc: ${visible(words)}${adviceFor(error, io)}\n`);
+    if (json) io.err(formatErrorJson(error, words) + "\n");
+    else io.err(`svc: ${escapeControls(words)}${formatAdvice(error, io)}\n`);
   }
   if (!known && error instanceof Error && io.env.SVC_DEBUG) io.err(`${error.stack}\n`);
-  return isConfigError(error) ? EXIT.usage : exitCodeOf(error);
+  return isConfigError(error) ? EXIT.usage : getExitCode(error);
 }
 
 function isConfigError(error: unknown): boolean {
   return error instanceof Error && error.name === "ConfigError";
 }
 
-// An agent cannot log in as another user: it should continue, and report it.
-function adviceFor(error: unknown, io: Io): string {
+// An agent cannot log in as another user.
+function formatAdvice(error: unknown, io: Io): string {
   if (!io.env.SVC_RUN_ID || !(error instanceof Problem) || !error.json.includes('"required_scope"')) {
     return "";
   }
-  return "; this worker was not given it: do without, or say so in your answer";
+  return ". Continue without it, or mention it in your answer.";
 }
 
 const RECONNECT_MS = 60_000;
 
-async function contextOf(
+async function buildContext(
   spec: AnyCommand,
   args: string[],
   given: Record<string, unknown>,
@@ -89,26 +92,26 @@ async function contextOf(
 ): Promise<Context> {
   const configFlag = typeof given.config === "string" ? given.config : undefined;
   const ca = typeof given.ca === "string" ? given.ca : undefined;
-  if (configFlag === "") throw usage("--config must not be empty");
-  if (ca === "") throw usage("--ca must not be empty");
+  if (configFlag === "") throw usageError("--config must not be empty");
+  if (ca === "") throw usageError("--ca must not be empty");
   const format = given.json ? "json" : given.quiet ? "ids" : io.outIsTerminal ? "table" : "tsv";
-  const reconnectMs = durationOf(given.reconnect, "--reconnect", RECONNECT_MS);
+  const reconnectMs = parseDuration(given.reconnect, "--reconnect", RECONNECT_MS);
   const client = new Client(io, { config: configFlag, ca, reconnectMs });
-  const options = checkedValues(spec, given);
+  const options = parseValues(spec, given);
   return {
     io,
     client,
-    out: new Output(io, format, await styleFor(io.outIsTerminal, io.env)),
-    args: await resolvedArgs(spec, args, client),
-    options: await resolvedOptions(spec, options, client),
+    out: new Output(io, format, await createStyle(io.outIsTerminal, io.env)),
+    args: await resolveArgs(spec, args, client),
+    options: await resolveOptions(spec, options, client),
     configFlag,
     note: (text) => io.err(text + "\n"),
-    tell: (what, id, more = "") =>
+    reportId: (what, id, more = "") =>
       io.err(format === "json" ? `${JSON.stringify({ [what]: id })}\n` : `${what} ${id}${more}\n`),
   };
 }
 
-async function resolvedArgs(spec: AnyCommand, args: string[], client: Client): Promise<string[]> {
+async function resolveArgs(spec: AnyCommand, args: string[], client: Client): Promise<string[]> {
   const names = (spec.args ?? []).map((arg) => arg.replace(/[[\]]/g, ""));
   return await Promise.all(args.map((arg, at) => {
     const kind = spec.refs?.[names[at] ?? ""];
@@ -116,16 +119,16 @@ async function resolvedArgs(spec: AnyCommand, args: string[], client: Client): P
   }));
 }
 
-// What does not exist is left to the server: a filter then finds nothing, and everything else is refused.
-async function resolvedFlag(client: Client, kind: RefKind, ref: string): Promise<string> {
+// The server decides about an unknown reference: a filter finds nothing, and other requests fail.
+async function resolveFlag(client: Client, kind: RefKind, ref: string): Promise<string> {
   return await resolveRef(client, kind, ref).catch((error) => {
     if (error instanceof ServiceError && error.code === "not_found") return ref;
     throw error;
   });
 }
 
-// Of a filter with several values each one may be named.
-async function resolvedOptions(
+// Each value of a filter with several values may be a name.
+async function resolveOptions(
   spec: AnyCommand,
   options: Context["options"],
   client: Client,
@@ -136,7 +139,7 @@ async function resolvedOptions(
       if (kind === undefined || typeof value !== "string") return [name, value];
       return [
         name,
-        (await Promise.all(value.split(",").map((one) => resolvedFlag(client, kind, one)))).join(","),
+        (await Promise.all(value.split(",").map((one) => resolveFlag(client, kind, one)))).join(","),
       ];
     }),
   );

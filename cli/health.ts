@@ -1,16 +1,16 @@
 import { ConfigError, onlyConfig } from "../src/config/file.ts";
-import { Client } from "./client.ts";
-import { EXIT, Exit, exitCodeOf } from "./exit.ts";
-import type { Io } from "./io.ts";
+import { Client } from "./client/client.ts";
+import { EXIT, Exit, getExitCode } from "./terminal/exit.ts";
+import type { Io } from "./terminal/io.ts";
 
-// Shorter than what container engines wait for a check.
+// Less than the time limit of container engines for a check.
 const ANSWER_MAX_MS = 4_000;
 
 /**
- * `svc health`: exit 0 when the service answers that it is ready, 6 when it does not (contract 6). For the health checks of
- * containers and scripts: needs no token, no curl and no shell.
+ * `svc health`: returns exit code 0 if the service is ready, else 6 (contract 6). For health checks: needs no token,
+ * no curl and no shell.
  */
-export async function health(args: string[], io: Io): Promise<number> {
+export async function checkHealth(args: string[], io: Io): Promise<number> {
   try {
     const ready = await new Client(io, { config: onlyConfig("health", args) }).isReady(ANSWER_MAX_MS);
     io.out(ready ? "ready\n" : "not ready\n");
@@ -21,6 +21,6 @@ export async function health(args: string[], io: Io): Promise<number> {
       return EXIT.usage;
     }
     io.out("not ready\n");
-    return Math.max(exitCodeOf(error), EXIT.tryAgain);
+    return Math.max(getExitCode(error), EXIT.tryAgain);
   }
 }

@@ -1,31 +1,29 @@
-import { Client } from "./client.ts";
-import { EXIT } from "./exit.ts";
-import type { Io } from "./io.ts";
+import { Client } from "./client/client.ts";
+import { EXIT } from "./terminal/exit.ts";
+import type { Io } from "./terminal/io.ts";
 
 const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 const LINE_MAX_CHARACTERS = 16 * 1024 * 1024;
-// As the protocol has it for what went wrong on the way.
+// Error codes of JSON-RPC.
 const INTERNAL_ERROR = -32_603;
 const PARSE_ERROR = -32_700;
 
 /**
- * `svc mcp`: the service's tools over stdin and stdout, a message a line each way, until stdin ends (contract 19). The token is read for
- * each call, so that an agent that stays open between runs never calls in the name of another one.
+ * `svc mcp`: forwards MCP messages between stdin, stdout and the service, one per line, until stdin ends (contract
+ * 19). Each call reads the token again, since an agent that stays open gets another token for each run.
  */
-export async function mcp(args: string[], io: Io): Promise<number> {
+export async function runMcp(args: string[], io: Io): Promise<number> {
   if (args.length > 0) {
     io.err(
-      `svc: mcp takes no ${
-        JSON.stringify(args[0])
-      }; its settings are SVC_URL, SVC_TOKEN and SVC_TOKEN_FILE\n`,
+      `svc: unknown argument ${JSON.stringify(args[0])}. Set SVC_URL, and SVC_TOKEN or SVC_TOKEN_FILE.\n`,
     );
     return EXIT.usage;
   }
   const client = new Client(io, {});
   const open = new Set<Promise<void>>();
   try {
-    for await (const line of linesOf(io.stdin)) {
-      const answer = passOn(client, line).then((answers) => answers.forEach((text) => io.out(`${text}\n`)));
+    for await (const line of splitLines(io.stdin)) {
+      const answer = forward(client, line).then((answers) => answers.forEach((text) => io.out(`${text}\n`)));
       open.add(answer);
       void answer.finally(() => open.delete(answer)).catch(() => {});
     }
@@ -37,36 +35,36 @@ export async function mcp(args: string[], io: Io): Promise<number> {
   return EXIT.done;
 }
 
-/** One message to the service; answers what comes back, a line each. */
-async function passOn(client: Client, line: string): Promise<string[]> {
+/** Forwards one message to the service and returns the response as lines. */
+async function forward(client: Client, line: string): Promise<string[]> {
   let id: unknown;
   try {
     id = JSON.parse(line)?.id;
   } catch {
-    return [fault(null, PARSE_ERROR, "this is no JSON")];
+    return [buildError(null, PARSE_ERROR, "the message is not JSON")];
   }
   try {
     const response = await client.post("/mcp", HEADERS, line);
     const text = await response.text();
     const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
-    const answers = isStream ? eventsOf(text) : [text.trim()].filter((one) => one.startsWith("{"));
+    const answers = isStream ? splitEvents(text) : [text.trim()].filter((one) => one.startsWith("{"));
     if (answers.length > 0 && response.ok || id === undefined) return response.ok ? answers : [];
-    return [fault(id, INTERNAL_ERROR, `the service answered ${response.status}: ${text.slice(0, 500)}`)];
+    return [buildError(id, INTERNAL_ERROR, `the service returned ${response.status}: ${text.slice(0, 500)}`)];
   } catch (error) {
     if (id === undefined) return [];
-    return [fault(id, INTERNAL_ERROR, error instanceof Error ? error.message : String(error))];
+    return [buildError(id, INTERNAL_ERROR, error instanceof Error ? error.message : String(error))];
   }
 }
 
-function eventsOf(text: string): string[] {
+function splitEvents(text: string): string[] {
   return text.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trim());
 }
 
-function fault(id: unknown, code: number, message: string): string {
+function buildError(id: unknown, code: number, message: string): string {
   return JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } });
 }
 
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+async function* splitLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   let rest = "";
   for await (const text of stream.pipeThrough(new TextDecoderStream())) {
     const lines = (rest + text).split("\n");

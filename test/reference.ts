@@ -1,24 +1,27 @@
-// Writes docs/cli.md from the commands themselves: `make docs`. A test fails when the file is not what this makes.
-import { GROUPS, loadGroup } from "../cli/groups.ts";
-import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command.ts";
-import { EXIT, EXIT_MEANINGS } from "../cli/exit.ts";
-import { OWN_CODES } from "../cli/problem_json.ts";
+// Generates the reference of `svc ctl` from the commands: `make docs`. A test compares the file with it.
+import { GROUPS, loadGroup } from "../cli/commands/groups.ts";
+import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/commands/command.ts";
+import { EXITS } from "../cli/terminal/exit.ts";
+import { OWN_CODES } from "../cli/client/error_json.ts";
+
+/** The path of the generated file. */
+export const REFERENCE = "docs/cli.md";
 
 const HEAD = `# svc ctl: every command
 
-Made from the commands by \`make docs\`; do not edit. The same is in \`svc ctl help <group> <command>\`.
+\`make docs\` generates this page from the commands. \`svc ctl help <group> <command>\` prints the same.
 
 \`\`\`
 svc ctl <group> <command> [arguments] [flags]
 \`\`\`
 
-Output: a table on a terminal; tab-separated lines without a header in a pipe, with full ids, nothing cut, and tabs and line
-breaks written as \`\\t\` and \`\\n\`; the server's JSON with \`--json\`; ids only with \`-q\`. Answers go to stdout, everything else to stderr.
+On a terminal, a command prints a table. In a pipe, it prints tab-separated lines without a header, with full IDs, nothing cut,
+and tabs and line breaks as \`\\t\` and \`\\n\`. \`--json\` prints the server's JSON, \`-q\` only IDs. Results go to stdout, everything else to stderr.
 
-How it finds and convinces the server: [api.md](api.md#from-the-command-line).
+How \`svc ctl\` finds the server and logs in: [api.md](api.md#from-the-command-line).
 `;
 
-/** The whole reference as Markdown. */
+/** Returns the whole reference as Markdown. */
 export async function reference(): Promise<string> {
   const parts = [HEAD, flagTable("Flags of every command", SHARED_OPTIONS), exitCodes(), ownCodes()];
   for (const [name, { about }] of Object.entries(GROUPS)) {
@@ -31,16 +34,14 @@ export async function reference(): Promise<string> {
 }
 
 function exitCodes(): string {
-  const rows = Object.entries(EXIT).map(([name, code]) =>
-    `| ${code} | ${EXIT_MEANINGS[name as keyof typeof EXIT]} |`
-  );
+  const rows = Object.values(EXITS).map(({ code, meaning }) => `| ${code} | ${meaning} |`);
   return `## Exit codes\n\n| code | meaning |\n|---|---|\n${rows.join("\n")}\n`;
 }
 
 function ownCodes(): string {
   const rows = Object.entries(OWN_CODES).map(([code, when]) => `| \`${code}\` | ${when} |`);
-  return "## Errors with --json\n\nAn error is one JSON object on stderr: the server's problem document as it came, or one that `svc ctl` makes itself, with `type`,\n" +
-    "`title`, `detail` and `code`, but without `status` and `request_id`, since no server answered. The codes of its own:\n\n" +
+  return "## Errors with --json\n\nAn error is one JSON object on stderr: the problem document of the server, or one from `svc ctl` itself, with `type`, `title`,\n" +
+    "`detail` and `code`, but without `status` and `request_id`. The codes of `svc ctl`:\n\n" +
     `| code | meaning |\n|---|---|\n${rows.join("\n")}\n`;
 }
 
@@ -64,10 +65,12 @@ function meaning({ about, required, unless, default: fallback, choices, type }: 
   return [
     about,
     choices === undefined ? "" : `: ${choices.map((choice) => `\`${choice}\``).join(", ")}`,
-    required ? ` **(needed${unless === undefined ? "" : ` without \`${unless}\``})**` : "",
+    required ? ` **(required${unless === undefined ? "" : ` without \`${unless}\``})**` : "",
     fallback === undefined ? "" : ` (default \`${fallback}\`)`,
     type === "list" ? " (repeatable)" : "",
   ].join("");
 }
 
-if (import.meta.main) await Deno.writeTextFile(new URL("../docs/cli.md", import.meta.url), await reference());
+if (import.meta.main) {
+  await Deno.writeTextFile(new URL(`../${REFERENCE}`, import.meta.url), await reference());
+}

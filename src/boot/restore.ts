@@ -44,7 +44,7 @@ export async function restore(options: RestoreOptions): Promise<number> {
     const database = filePath(loaded.config.database.url);
     if (database === null) {
       options.say(
-        "svc: Cannot restore: the database is on a libSQL server; bring it back there, with its own tools",
+        "svc: Cannot restore: the database is on a libSQL server. Restore it there, with the tools of the server.",
       );
       return EXIT.usage;
     }
@@ -82,10 +82,10 @@ async function restoreInto(
     const aside = join(paths.root, `before-restore-${stamp(new Date())}`);
     say(describe(manifest, paths.root, aside));
     if (newKey && !options.newKey) {
-      say("It has no signing key: the next start makes a new one, and every login ends.");
+      say("The backup has no signing key. The next start creates a new one, and every login ends.");
     }
     if (!await confirm("Restore it?")) {
-      say("svc: nothing was changed");
+      say("svc: Canceled. Changed nothing.");
       return EXIT.declined;
     }
     await prepare(manifest, paths, { newKey, paused });
@@ -95,11 +95,11 @@ async function restoreInto(
     await db.close();
     // Into a new directory there was nothing to move.
     const kept = await Deno.remove(aside).then(() => false, () => true);
-    const words = kept ? `What was there before is in ${aside}; remove it when all is well. ` : "";
-    say(`Restored. ${words}Start with: svc serve`);
-    if (paused) say("Every schedule is paused. Let them run again with: svc ctl system resume");
+    const words = kept ? `The replaced data is in ${aside}; delete it when the service works. ` : "";
+    say(`Restored. ${words}Start the service with \`svc serve\`.`);
+    if (paused) say("Every schedule is paused. Resume them with `svc ctl system resume`.");
     if (newKey && configuredKey) {
-      say("The signing key is set by auth.jwt_secret: change it there, too");
+      say("auth.jwt_secret sets the signing key. Change it there, too.");
     }
     return EXIT.done;
   } finally {
@@ -160,9 +160,9 @@ function describe(manifest: Manifest, root: string, aside: string): string {
   const { workers, tasks, executions } = manifest.counts;
   return `A backup of ${
     new Date(manifest.created_at).toISOString()
-  } by svc ${manifest.svc_version}, sound: ` +
+  } by svc ${manifest.svc_version}, valid: ` +
     `${workers} workers, ${tasks} tasks, ${executions} executions.\n` +
-    `It takes the place of the database, uploads, logs and signing key in ${root}.\nThose go to ${aside}.`;
+    `It replaces the database, uploads, logs and signing key in ${root}.\nThe replaced data moves to ${aside}.`;
 }
 
 /** Adapts the unpacked database to this directory. It is not yet where a service would open it. */

@@ -166,7 +166,7 @@ function urlOf(text: string): string {
   }
   const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
   if (url.protocol === "http:" && !isHere) {
-    throw new ConfigError("--url: must begin with https:, because the token travels with each request");
+    throw new ConfigError("--url: must start with https:, because each request carries the token");
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }

@@ -29,8 +29,7 @@ const LEAVE_MAX_MS = 7_000;
 
 const log = logger("server");
 
-const NO_STANDBY =
-  "--standby needs a database that another machine can take over: set database.url to a libSQL server " +
+const NO_STANDBY = "--standby requires a shared database. Set database.url to a libSQL server " +
   "(docs/machines.md)";
 
 /** `svc serve`: runs until SIGTERM or SIGINT; a test may replace its leases. Returns the exit code (contract 6). */
@@ -40,8 +39,8 @@ export async function serve(
 ): Promise<number> {
   if (Deno.build.os === "windows") {
     console.error(
-      "Cannot serve on Windows: agents are started, held together and ended by means of Unix; use WSL 2 or a container. " +
-        "svc ctl works here",
+      "Cannot serve on Windows: agents require Unix process groups. Use WSL 2 or a container. " +
+        "svc ctl works on Windows.",
     );
     return EXIT_CONFIG;
   }
@@ -141,7 +140,7 @@ function showPassword(loaded: LoadedConfig, password: string): void {
   const { username } = loaded.config.auth;
   console.error(
     `First start. Log in as ${username} with the password ${password}\n` +
-      "It is shown only once; change it with: svc ctl system password",
+      "It is shown only once. Change it with `svc ctl system password`.",
   );
 }
 
@@ -233,7 +232,7 @@ function sayEngines(catalog: Catalog, found: Record<string, Availability>): void
         `${name}${standard ? " (default)" : ""}: ${joined(version, detail)}`,
       );}
   }
-  if (absent.length > 0) say("not here", `${absent.join(", ")} (docs/engines.md)`);
+  if (absent.length > 0) say("missing", `${absent.join(", ")} (docs/engines.md)`);
 }
 
 function joined(version: string, detail: string): string {

@@ -30,7 +30,7 @@ export function takeConfig(words: readonly string[]): { config: string | undefin
       rest.push(word);
       continue;
     }
-    if (config !== undefined) throw new UsageError("--config is given twice");
+    if (config !== undefined) throw new UsageError("--config can be used only once");
     config = value ?? words[++at] ?? "";
     if (config === "") throw new UsageError("--config must not be empty");
   }
@@ -42,7 +42,7 @@ export function onlyConfig(command: string, words: readonly string[]): string | 
   const { config, rest: [unknown] } = takeConfig(words);
   if (unknown === undefined) return config;
   throw new UsageError(
-    `${command} does not know ${JSON.stringify(unknown)}; it is: svc ${command} [-c config.yaml]${
+    `unknown argument ${JSON.stringify(unknown)}. Usage: svc ${command} [-c config.yaml]${
       command === "serve" ? " [--no-console] [--standby]" : ""
     }`,
   );
@@ -69,7 +69,7 @@ export async function readConfigSource(flag: string | undefined): Promise<Config
     if (error instanceof Deno.errors.NotFound) {
       if (flag === undefined) return none;
       throw new ConfigError(
-        `Cannot read the configuration ${path}: no such file; leave out -c to use the defaults`,
+        `Cannot read the configuration ${path}: no such file. Omit -c to use the defaults.`,
       );
     }
     const reason = error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);
@@ -131,7 +131,7 @@ export function readSecretFile(name: string, path: string): string {
   try {
     return Deno.readTextFileSync(path).replace(/\r?\n$/, "");
   } catch {
-    throw new ConfigError(`${name}: cannot read ${path}; name a file that this user may read`);
+    throw new ConfigError(`${name}: cannot read ${path}. Specify a readable file.`);
   }
 }
 
@@ -165,7 +165,9 @@ export async function readClientConfig(
   };
   const port = Number(get("server", "port") ?? 8080);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new ConfigError(`server.port: must be an integer from 0 to 65535; see: svc ctl config validate`);
+    throw new ConfigError(
+      `server.port: must be an integer from 0 to 65535. See \`svc ctl config validate\`.`,
+    );
   }
   const dataBase = env.SVC_DATA_DIR === undefined ? source.base : Deno.cwd();
   return {

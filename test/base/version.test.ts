@@ -96,18 +96,18 @@ describe("version", () => {
     const cases: [string[], RegExp][] = [
       [
         ["serve", "--confg", "x.yaml"],
-        /^svc: serve does not know "--confg"; it is: svc serve \[-c config.yaml\]/,
+        /^svc: unknown argument "--confg"\. Usage: svc serve \[-c config.yaml\]/,
       ],
-      [["serve", "x.yaml"], /^svc: serve does not know "x.yaml"/],
+      [["serve", "x.yaml"], /^svc: unknown argument "x.yaml"/],
       [["serve", "-c"], /^svc: --config must not be empty/],
       [["serve", "--config="], /^svc: --config must not be empty/],
       [["serve", "--config=nope.yaml"], /^Cannot read the configuration .*nope.yaml: no such file/],
-      [["health", "--nope"], /^svc: health does not know "--nope"/],
+      [["health", "--nope"], /^svc: unknown argument "--nope"/],
       [["health", "--config=nope.yaml"], /^svc: Cannot read the configuration .*nope.yaml/],
-      [["worker", "list"], /^svc: no command is called "worker"; did you mean: svc ctl worker\n$/],
-      [["constructor"], /^svc: no command is called "constructor"; see: svc help\n$/],
-      [["version", "--nope"], /^svc: version does not know "--nope"/],
-      [["service"], /^Run svc as a service/],
+      [["worker", "list"], /^svc: unknown command "worker"\. Did you mean `svc ctl worker`\?\n$/],
+      [["constructor"], /^svc: unknown command "constructor"\. See `svc help`\.\n$/],
+      [["version", "--nope"], /^svc: unknown argument "--nope" for version/],
+      [["service"], /^Usage: svc service/],
     ];
     for (const [args, wanted] of cases) {
       const { code, out, err } = await svc(args, { dataDir: data.path });

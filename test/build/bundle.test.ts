@@ -45,7 +45,7 @@ describe("bundle", () => {
       /^export (async function|function|class) (?!load\b)/m.test(textOf(file))
     );
     expect(withCode).toEqual([]);
-    expect(made.modules).toContain("cli/commands/worker.ts");
+    expect(made.modules).toContain("cli/commands/workers/worker.ts");
   });
 
   it("has one addon, and no package that only development needs", () => {

@@ -5,7 +5,7 @@ import { ROOT } from "../../build/lock.ts";
 
 type Transform = (code: string, id: string) => { code: string } | null;
 
-function transformed(code: string, file = "cli/groups.ts"): string | undefined {
+function transformed(code: string, file = "cli/commands/groups.ts"): string | undefined {
   const transform = loadCallsPlugin().transform as unknown as Transform;
   return transform(code, join(ROOT, file))?.code;
 }
@@ -21,15 +21,15 @@ describe("loadCallsPlugin (decision 0005, 0040)", () => {
   });
 
   it("turns a name in the path into one import for each file that matches", () => {
-    const code = transformed("return load<T>(`./commands/${name}.ts`, import.meta.url);") ?? "";
-    expect(code).toContain('"worker": () => import("./commands/worker.ts")');
+    const code = transformed("return load<T>(`./workers/${name}.ts`, import.meta.url);") ?? "";
+    expect(code).toContain('"worker": () => import("./workers/worker.ts")');
     expect(code).toMatch(/\}\)\[name\]\(\);$/);
-    const files = [...Deno.readDirSync(join(ROOT, "cli/commands"))].length;
+    const files = [...Deno.readDirSync(join(ROOT, "cli/commands/workers"))].length;
     expect(code.match(/import\(/g)).toHaveLength(files);
   });
 
   it("refuses what it cannot follow, naming the file", () => {
-    expect(() => transformed("load<T>(path, import.meta.url)")).toThrow(/^cli\/groups\.ts: load</);
+    expect(() => transformed("load<T>(path, import.meta.url)")).toThrow(/^cli\/commands\/groups\.ts: load</);
     expect(() => transformed("load<T>(`${a}/${b}.ts`, import.meta.url)")).toThrow(/one name/);
     expect(() => transformed('Deno.readTextFile(new URL("./page.html", import.meta.url))')).toThrow(
       /openAsset/,

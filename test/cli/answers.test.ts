@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CREATING } from "../../cli/repeat.ts";
+import { CREATE_ENDPOINTS } from "../../cli/client/retry.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { fakeEngines } from "../harness/agents.ts";
@@ -9,7 +9,7 @@ import { ctl } from "../harness/terminal.ts";
 const open = () => openApp({ config: { engines: fakeEngines() } });
 
 describe("svc ctl chat prints its own answer and no other (contract 8.8)", () => {
-  it("three at once in one session each get their own", async () => {
+  it("prints each caller's own reply with three concurrent messages in one session", async () => {
     await using app = await open();
     await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/local/sessions", { name: "work" });
@@ -19,20 +19,22 @@ describe("svc ctl chat prints its own answer and no other (contract 8.8)", () =>
     expect(said.map(({ code, out }) => [code, out])).toEqual([[0, "one\n"], [0, "two\n"], [0, "three\n"]]);
   });
 
-  it("after a time-out the next one does not print the other's answer", async () => {
+  it("does not print an earlier reply after a timeout", async () => {
     await using app = await open();
     await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/local/sessions", { name: "work" });
     const late = await ctl(app, ["chat", "--session", "work", "--timeout", "300ms", "sleep 2"]);
     expect([late.code, late.out]).toEqual([124, ""]);
-    expect(late.err).toMatch(/^accepted ([0-9a-f-]{36})\nsvc: .*it goes on: svc ctl message trace \1\n$/);
+    expect(late.err).toMatch(
+      /^accepted ([0-9a-f-]{36})\nsvc: .*The work continues: svc ctl message trace \1\n$/,
+    );
     expect(await ctl(app, ["chat", "--session", "work", "say mine"])).toMatchObject({
       code: 0,
       out: "mine\n",
     });
   });
 
-  it("--last goes on with the caller's latest session; without one it is exit 3", async () => {
+  it("--last continues the caller's latest session; exit 3 without one", async () => {
     await using app = await open();
     await app.call("POST /api/workers", { name: "Ada" });
     expect((await ctl(app, ["chat", "--last", "say hi"])).code).toBe(3);
@@ -48,17 +50,17 @@ describe("svc ctl chat prints its own answer and no other (contract 8.8)", () =>
     expect((await ctl(app, ["chat", "--last", "--session", "x", "say"])).code).toBe(2);
   });
 
-  it("is exit 8 when nobody was found for it", async () => {
+  it("returns exit 8 if no worker matches", async () => {
     await using app = await open();
     for (const name of ["Ada", "Bob"]) await app.call("POST /api/workers", { name });
     const { code, out, err } = await ctl(app, ["chat", "whatever"]);
     expect([code, out]).toEqual([8, expect.stringContaining("- @Ada")]);
-    expect(err).toMatch(/svc: nobody was found for it\n$/);
+    expect(err).toMatch(/svc: no worker matched the message\n$/);
   });
 });
 
 describe("svc ctl run and runs of a schedule (contract 8.9, contract 8.10)", () => {
-  it("prints the answer alone; the exit code is the outcome", async () => {
+  it("prints only the answer; the exit code reports the outcome", async () => {
     await using app = await open();
     await app.call("POST /api/workers", { name: "Ada" });
     const said = await ctl(app, ["run", "ada", "say hello"]);
@@ -80,7 +82,7 @@ describe("svc ctl run and runs of a schedule (contract 8.9, contract 8.10)", () 
     expect((await ctl(app, ["run", "Ada", "--timeout", "200ms", "sleep 20"])).code).toBe(124);
   });
 
-  it("takes a time, a schedule, a conversation, and refuses what excludes itself", async () => {
+  it("accepts a time, a schedule or a conversation, and refuses contradicting flags", async () => {
     await using app = await open();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     expect((await ctl(app, ["run", "Ada", "--in", "10m", "--no-wait", "x"])).out).toContain(
@@ -94,7 +96,7 @@ describe("svc ctl run and runs of a schedule (contract 8.9, contract 8.10)", () 
     expect(await ctl(app, ["run", "Ada", "--cron", "61 * * * *", "x"])).toMatchObject({
       code: 8,
       out: expect.stringContaining("status\tcancelled\n"),
-      err: "svc: the task is cancelled: minute: 61 is not 0-59\n",
+      err: "svc: the task was cancelled: minute: 61 is not 0-59\n",
     });
     await ctl(app, ["run", "Ada", "--session", "book", "say a"]);
     const [ran] = await app.call(`GET /api/executions?worker_id=${id}&page_size=1`);
@@ -106,7 +108,7 @@ describe("svc ctl run and runs of a schedule (contract 8.9, contract 8.10)", () 
     expect((await ctl(app, ["run", "Ada", " "])).code).toBe(2);
   });
 
-  it("task run --wait and task wait --run end with that run, however short it was", async () => {
+  it("task run --wait and task wait --run end with that run, even a short one", async () => {
     await using app = await open();
     const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
     const schedule = { message_id: "m", worker_id, instruction: "ok", type: "scheduled", cron: "0 0 1 1 *" };
@@ -126,8 +128,8 @@ describe("svc ctl run and runs of a schedule (contract 8.9, contract 8.10)", () 
   });
 });
 
-describe("names and endings where an id goes (contract 8.11)", () => {
-  it("workers by name, everything by an ending of six characters or more; several are exit 2 with the candidates", async () => {
+describe("names and ID endings as references (contract 8.11)", () => {
+  it("resolves workers by name and all things by six or more last characters; exit 2 lists several matches", async () => {
     await using app = await open();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     for (const ref of ["Ada", "ada", id.slice(-6), id.slice(-12).toUpperCase(), id]) {
@@ -149,13 +151,15 @@ describe("names and endings where an id goes (contract 8.11)", () => {
   });
 });
 
-describe("requests that make something (contract 8.6)", () => {
-  it("are those that the server does once for each key", () => {
+describe("create requests (contract 8.6)", () => {
+  it("are the requests that the server runs once per idempotency key", () => {
     const routes = (ROUTES as readonly AnyRoute[]).filter(({ idempotent }) => idempotent);
-    expect([...CREATING].sort()).toEqual(routes.map(({ method, path }) => `${method} ${path}`).sort());
+    expect([...CREATE_ENDPOINTS].sort()).toEqual(
+      routes.map(({ method, path }) => `${method} ${path}`).sort(),
+    );
   });
 
-  it("are sent once more with the same key when the answer is lost; then it is not known, and exit 1", async () => {
+  it("are sent once more with the same key after a lost response, then return exit 1", async () => {
     await using app = await open();
     let asked = 0;
     let lose = 1;
@@ -186,14 +190,14 @@ describe("requests that make something (contract 8.6)", () => {
     lose = 2;
     const unknown = await ctl(app, ["department", "create", "-n", "Ateliers"], { env });
     expect([unknown.code, unknown.out]).toEqual([1, ""]);
-    expect(unknown.err).toMatch(/not known whether it was done/);
+    expect(unknown.err).toMatch(/the request may have succeeded/);
     expect(await app.call("GET /api/departments")).toHaveLength(2);
     expect((await ctl(app, ["worker", "list"], { env: { ...env, SVC_URL: "http://127.0.0.1:1" } })).code)
       .toBe(6);
   });
 });
 
-describe("svc ctl asks before what is mostly a mistake (contract 8.11, contract 8.15, contract 8.17)", () => {
+describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, contract 8.17)", () => {
   it("a second worker of a name: asks on a terminal, warns in a pipe", async () => {
     await using app = await open();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
@@ -241,7 +245,7 @@ describe("svc ctl asks before what is mostly a mistake (contract 8.11, contract 
     expect((await ctl(app, [...clear, "--force"])).out).toContain("cancelled_tasks\t2\n");
   });
 
-  it("a worker whose engine cannot be used is told at creation, and doctor names it", async () => {
+  it("worker create and doctor warn about an unusable engine", async () => {
     await using app = await openApp({
       config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/nowhere/agent" } } },
     });

@@ -27,7 +27,7 @@ async function inRun(
 
 describe("svc ctl ask (contract 12)", () => {
   it(
-    "prints the id and says to end the turn; with --wait the answer; exit 8 and 124 where there is none",
+    "prints the ID and asks the agent to end its turn; --wait prints the reply, or returns exit 8 or 124",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -46,7 +46,7 @@ describe("svc ctl ask (contract 12)", () => {
       expect(question.expires_at - question.created_at).toBe(3_600_000);
       expect(asked.result).toBe(`${question.id}\nexit 0`);
       const said = () => Deno.readTextFile(join(worker.work_dir, "err.txt"));
-      expect(await said()).toBe("asked; end your turn now: the answer comes to you as a new task\n");
+      expect(await said()).toBe("Question sent. End your turn now. The answer will arrive as a new task.\n");
       // The same worker, as a new task: the fake engine does not know it, and nobody asked it to.
       await app.call(`POST /api/questions/${question.id}/cancel`, {});
 
@@ -60,10 +60,12 @@ describe("svc ctl ask (contract 12)", () => {
 
       const expired = await inRun(app, worker, "ctl ask 'Quick?' --timeout 1s --wait 30s 2>err.txt");
       expect(expired.result).toBe("exit 8");
-      expect(await said()).toMatch(/is expired: nobody answered it/);
+      expect(await said()).toMatch(/question \S+ is expired/);
       const late = await inRun(app, worker, "ctl ask 'Slow?' --wait 1s 2>err.txt");
       expect(late.result).toBe("exit 124");
-      expect(await said()).toMatch(/no answer yet; end your turn now: the answer comes to you as a new task/);
+      expect(await said()).toMatch(
+        /No answer yet\. End your turn now\. The answer will arrive as a new task\./,
+      );
       const long = await inRun(app, worker, "ctl ask 'Long?' --wait 91s 2>err.txt");
       expect(long.result).toBe("exit 2");
       const own = await inRun(app, worker, `ctl question answer ${question.id} Red 2>err.txt`);

@@ -9,7 +9,7 @@ import { ctl } from "../harness/terminal.ts";
 const TOLD = expect.stringMatching(/^session [0-9a-f-]{36}\naccepted [0-9a-f-]{36}\n$/);
 
 describe("svc ctl and text on standard input (contract 8.8)", () => {
-  it("chat - and task create --instruction - take it as it is, up to 256 KiB", async () => {
+  it("chat - and task create --instruction - read up to 256 KiB unchanged", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     expect(await ctl(app, ["chat", "-"], { stdin: "say from a pipe\n" })).toEqual({
@@ -43,7 +43,7 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
     expect((await ctl(app, ["chat", "-"], { stdin: "say " + "y".repeat(262_000) })).code).toBe(0);
     expect(await ctl(app, ["chat"])).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/^svc: a text is needed/),
+      err: expect.stringMatching(/^svc: a text is required/),
     });
   });
 
@@ -85,7 +85,7 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
 
 describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 8.8)", () => {
   it(
-    "is a prompt that stays: history, a paste of several lines, Ctrl-C for the run, Ctrl-D for the end",
+    "opens a prompt with a history and multi-line paste; Ctrl-C ends the run, Ctrl-D the chat",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       await app.call("POST /api/workers", { name: "Ada" });
@@ -108,11 +108,11 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
       await terminal.type("sleep 60\r");
       await app.until("execution.started", 4);
       await terminal.type("\u0003");
-      await terminal.until(/stopped; write on[^]*> $/);
+      await terminal.until(/Stopped\. You can continue[^]*> $/);
       await terminal.type("say still here\r");
       await terminal.until(/Ada:\r?\n+still here\r?\n/);
       await terminal.type("\u0004");
-      await terminal.until(/to go on: svc ctl chat --session [0-9a-f-]{36}[^]*\$ $/);
+      await terminal.until(/to continue: svc ctl chat --session [0-9a-f-]{36}[^]*\$ $/);
       await terminal.type("echo code $? > end\n");
       await terminal.type("exit\n");
       while (
@@ -125,7 +125,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
   );
 
   it(
-    "shows a question, and takes its answer while the run waits for it and after it (contract 12)",
+    "shows a question and reads the answer during and after its run (contract 12)",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       await app.call("POST /api/workers", { name: "Ada" });
@@ -154,7 +154,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
       // This agent cannot do anything with an answer; what comes of it is waited for and said, all the same.
       await terminal.until(/svc: task [0-9a-f-]+ failed: [^]*> $/);
       await terminal.type("\u0004");
-      await terminal.until(/to go on: svc ctl chat/);
+      await terminal.until(/to continue: svc ctl chat/);
       const said = await app.call("GET /api/messages/inbound");
       expect(said.map(({ content }: { content: string }) => content.split(" ")[0])).toEqual([
         "Bob,",
@@ -168,7 +168,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
 });
 
 describe("svc ctl chat --reply-to (contract 12)", () => {
-  it("answers the question of that message, whatever else is open, and says how when one is asked", async () => {
+  it("replies to the question of the message, even with other open questions, and prints how to answer", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const asked = await ctl(app, [
@@ -192,7 +192,7 @@ describe("svc ctl chat --reply-to (contract 12)", () => {
     expect(await app.call(`GET /api/questions/${question.id}`)).toMatchObject({ answer: "light red" });
     expect(await ctl(app, ["chat", "--reply-to", id, "x"])).toMatchObject({
       code: 2,
-      err: "svc: --reply-to goes with a text, and with --session or --last\n",
+      err: "svc: --reply-to requires a text, and --session or --last\n",
     });
     expect((await ctl(app, ["chat", "--last", "--reply-to", "x", "y"])).err).toMatch(/^svc: --reply-to: /m);
   });

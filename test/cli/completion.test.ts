@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readLine, replies } from "../../cli/bash_line.ts";
+import { formatReplies, parseBashLine } from "../../cli/completion/bash_line.ts";
 import { openApp } from "../harness/app.ts";
 import { svc, tempDir } from "../harness/process.ts";
 import { Shell } from "../harness/shell.ts";
@@ -71,7 +71,7 @@ describe("svc completion (contract 6)", () => {
     expect(performance.now() - started).toBeLessThan(15_000);
   });
 
-  it("names the known shells when it is asked for another", async () => {
+  it("lists the supported shells for an unknown shell", async () => {
     await using dir = await tempDir();
     const { code, out, err } = await svc(["completion", "tcsh"], { dataDir: dir.path });
     expect([code, out]).toEqual([2, ""]);
@@ -83,18 +83,18 @@ const BREAKS = " \t\n\"'@><=;|&(:";
 
 describe("a line of bash (decision 0072)", () => {
   it("is split by quotes and backslashes alone", () => {
-    const words = (line: string) => readLine(line, BREAKS)?.words;
+    const words = (line: string) => parseBashLine(line, BREAKS)?.words;
     expect(words('svc ctl \'a b\' "c\\"d" e\\ f ')).toEqual(["svc", "ctl", "a b", 'c"d', "e f", ""]);
     expect(words("svc $(touch x) `y` $HOME ")).toEqual(["svc", "$(touch", "x)", "`y`", "$HOME", ""]);
     expect(words("svc 'open wor")).toEqual(["svc", "open wor"]);
     expect(words("svc 'a'b")).toBeUndefined();
   });
 
-  it("gets replies that bash inserts where it goes on, quoted", () => {
+  it("formats candidates that bash inserts, quoted for their position", () => {
     const reply = (line: string, ...values: string[]) =>
-      replies(
+      formatReplies(
         values.map((value) => ({ value, about: "what" })),
-        readLine(line, BREAKS) ?? expect.fail(),
+        parseBashLine(line, BREAKS) ?? expect.fail(),
         0,
       );
     expect(reply("svc ", "$(touch x)", "a b", "Größe 工人")).toEqual([
@@ -106,16 +106,16 @@ describe("a line of bash (decision 0072)", () => {
     expect(reply("svc --engine=cl", "--engine=claude")).toEqual(["claude"]);
     expect(reply("svc 'a", "a'b c")).toEqual(["a'\\''b c"]);
     expect(reply('svc "a', 'a$b"`')).toEqual(['a\\$b\\"\\`']);
-    const listed = replies(
+    const listed = formatReplies(
       [{ value: "a", about: "x\ny" }, { value: "bc", about: "" }],
-      readLine("svc ", BREAKS) ?? expect.fail(),
+      parseBashLine("svc ", BREAKS) ?? expect.fail(),
       80,
     );
     expect(listed).toEqual(["a   (x y)", "bc"]);
     const wide = [{ value: "工人", about: "what it is for, at length" }, { value: "abc", about: "what" }];
-    const line = readLine("svc ", BREAKS) ?? expect.fail();
-    expect(replies(wide, line, 24)).toEqual(["工人  (what it is for…)", "abc   (what)"]);
-    expect(replies(wide, line, 16)).toEqual(["工人", "abc"]);
+    const line = parseBashLine("svc ", BREAKS) ?? expect.fail();
+    expect(formatReplies(wide, line, 24)).toEqual(["工人  (what it is for…)", "abc   (what)"]);
+    expect(formatReplies(wide, line, 16)).toEqual(["工人", "abc"]);
   });
 });
 
@@ -161,7 +161,7 @@ for (const { shell, command, setup } of SHELLS) {
       await terminal.type("\u0015exit\n");
     }, 180_000);
 
-    it("runs nothing of the line, and nothing of what a name says", async () => {
+    it("never runs a part of the line or of a name", async () => {
       await using app = await openApp();
       await app.call("POST /api/departments", { name: "Dep $(touch named) 'q' `touch ticked`" });
       await using dir = await tempDir();

@@ -74,7 +74,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     });
   });
 
-  it("a scope that nothing asks for is stored and warned about, on stderr (contract 2)", async () => {
+  it("worker create stores an unknown scope and warns on stderr (contract 2)", async () => {
     await using app = await openApp();
     const made = await ctl(app, [
       "worker",
@@ -98,7 +98,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect((await ctl(app, ["worker", "update", id, "--scopes", "read:workers"])).err).toBe("");
   });
 
-  it("a worker whose engine cannot be used is unavailable, and told so when it is made (contract 3, Worker)", async () => {
+  it("worker create warns about an unusable engine, and the worker is unavailable (contract 3, Worker)", async () => {
     await using app = await openApp({
       config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
     });
@@ -159,7 +159,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect((await ctl(app, ["worker", "list", "--page-size", "201"])).code).toBe(2);
   });
 
-  it("values that look like flags, are empty, or have any characters, arrive unchanged", async () => {
+  it("the server gets values that look like flags, are empty, or have any characters, unchanged", async () => {
     await using app = await openApp();
     const odd = "--not-a-flag 'quotes' \"more\" $HOME \n 👩‍🚀 ";
     const made = await ctl(app, [
@@ -208,7 +208,7 @@ describe("svc ctl execution and chat", () => {
     );
   });
 
-  it("a log on a terminal has the colours of the agent and nothing else that drives the terminal", async () => {
+  it("a log on a terminal keeps the agent's colors and no other control sequences", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const print = String
@@ -228,7 +228,7 @@ describe("svc ctl execution and chat", () => {
     expect((await ctl(app, ["execution", "logs", id])).out).toContain("\u001b[31mred\u001b[2J");
   });
 
-  it("chat ends with 8 when what the message brought about failed (contract 6)", async () => {
+  it("chat returns exit 8 if the work of the message failed (contract 6)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const failed = await ctl(app, ["chat", "exit 3"]);
@@ -266,7 +266,7 @@ describe("svc ctl execution and chat", () => {
       code: 2,
       out: "",
       err: expect.stringMatching(
-        /^svc: "Ada" is more than one worker; take the id of one:\n {2}[0-9a-f-]{36} {2}ADA *\n {2}[0-9a-f-]{36} {2}Ada *\n$/,
+        /^svc: "Ada" matches several workers. Use one of these IDs:\n {2}[0-9a-f-]{36} {2}ADA *\n {2}[0-9a-f-]{36} {2}Ada *\n$/,
       ),
     });
     expect(await ctl(app, ["chat", "--worker", id, "say hi"])).toMatchObject({
@@ -291,12 +291,12 @@ describe("svc ctl execution and chat", () => {
     expect(failed.err).not.toContain("\u001b");
   });
 
-  it("chat gives up after its time and says so with 124", async () => {
+  it("chat returns exit 124 at the timeout", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const late = await ctl(app, ["chat", "--timeout", "1s", "sleep 30"]);
     expect(late.code).toBe(124);
-    expect(late.err).toMatch(/No end of it after 1 s/);
+    expect(late.err).toMatch(/Timed out after 1 s/);
     const seconds = await ctl(app, ["chat", "--timeout", "0s", "--json", "sleep 30"]);
     expect([seconds.code, JSON.parse(seconds.err.trimEnd().split("\n").at(-1) ?? "").code]).toEqual([
       124,
@@ -305,7 +305,7 @@ describe("svc ctl execution and chat", () => {
     expect(await ctl(app, ["chat", "--timeout", "5", "x"])).toMatchObject({ code: 2, out: "" });
   });
 
-  it("ends without an error when nobody reads, and with 130 when it is interrupted", async () => {
+  it("returns exit 0 after its reader closes the pipe, and 130 after Ctrl-C", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     expect(await ctl(app, ["worker", "list"], { closedPipe: true })).toEqual({ code: 0, out: "", err: "" });
@@ -357,10 +357,10 @@ describe("errors and exit codes (contract 6)", () => {
       [["worker", "get", "a", "b"], /too many arguments/],
       [["worker", "get", ""], /the id must not be empty/],
       [["worker", "get", ".."], /the id cannot be "\.\."/],
-      [["worker", "create"], /--name is needed/],
+      [["worker", "create"], /--name is required/],
       [["worker", "create", "--name", ""], /--name must not be empty/],
       [["worker", "create", "--name"], /--name needs a value/],
-      [["worker", "create", "-n", "x", "--engine-args", "nope"], /has to look like <engine>=<args>/],
+      [["worker", "create", "-n", "x", "--engine-args", "nope"], /must have the form <engine>=<args>/],
       [["worker", "list", "--page", "x"], /--page: "x" is not a whole number/],
       [["worker", "list", "--page", "0"], /page: must be at least 1/],
       [["worker", "list", "--id", ""], /--id must not be empty/],
@@ -396,14 +396,15 @@ describe("errors and exit codes (contract 6)", () => {
     expect(down).toMatchObject({
       code: 6,
       out: "",
-      err: "svc: Cannot reach the service at http://127.0.0.1:1: is it running? Start it with: svc serve\n",
+      err:
+        "svc: Cannot reach the service at http://127.0.0.1:1: it may not be running. Start it with `svc serve`.\n",
     });
     await using folder = await tempDir();
     const fresh = await ctl(null, ["worker", "list"], {
       env: { SVC_DATA_DIR: folder.path, SVC_URL: app.url },
     });
     expect(fresh.code).toBe(4);
-    expect(fresh.err).toMatch(/there is no token for it; run svc ctl login \S+, set SVC_TOKEN/);
+    expect(fresh.err).toMatch(/no token\. Run `svc ctl login \S+`, set SVC_TOKEN/);
   });
 
   it("in a run it never falls back to the operator's rights (contract 2)", async () => {
@@ -411,11 +412,11 @@ describe("errors and exit codes (contract 6)", () => {
     const { code, err } = await ctl(app, ["worker", "list"], { env: { SVC_RUN_ID: "x" } });
     expect([code, err]).toEqual([
       4,
-      "svc: Cannot log in: this is an agent's run and its SVC_TOKEN is missing\n",
+      "svc: Cannot log in: SVC_TOKEN is missing in this agent's run\n",
     ]);
   });
 
-  it("in a run it says what an agent can do, and never to start a service", async () => {
+  it("in a run an error has a next step for an agent, and never to start a service", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { token, executionId } = await startRun(app, ["read:workers"]);
     const run = { SVC_RUN_ID: executionId, SVC_TOKEN: token, SVC_URL: app.url };
@@ -423,8 +424,8 @@ describe("errors and exit codes (contract 6)", () => {
     expect(refused).toEqual({
       code: 4,
       out: "",
-      err: "svc: Cannot do this: the token lacks the scope write:workers; " +
-        "this worker was not given it: do without, or say so in your answer\n",
+      err: "svc: Cannot do this: the token lacks the scope write:workers. " +
+        "Continue without it, or mention it in your answer.\n",
     });
     // The message already says that no scope would help.
     const { token: all } = await startRun(app, ["*:*"], "Other");
@@ -433,7 +434,7 @@ describe("errors and exit codes (contract 6)", () => {
     });
     expect(never).toMatchObject({ code: 4, err: expect.stringMatching(/never a run token\n$/) });
     const gone = await ctl(app, ["worker", "list"], { env: { ...run, SVC_URL: "http://127.0.0.1:1" } });
-    expect(gone).toMatchObject({ code: 6, err: expect.stringMatching(/try again in a moment\n$/) });
+    expect(gone).toMatchObject({ code: 6, err: expect.stringMatching(/Try again in a moment\.\n$/) });
     expect(gone.err).not.toContain("svc serve");
   });
 

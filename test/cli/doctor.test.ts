@@ -7,7 +7,7 @@ import { ctl } from "../harness/terminal.ts";
 const asRoot = Deno.uid() === 0;
 
 it(
-  "svc doctor examines this machine when no service runs, and --fix puts right what is safe (contract 8.17)",
+  "svc doctor checks this machine if no service runs, and --fix fixes safe problems (contract 8.17)",
   async () => {
     await using folder = await tempDir();
     const data = join(folder.path, "data");
@@ -34,7 +34,7 @@ it(
     expect(before.out).not.toContain("s3cret");
     const fixed = await run("--fix");
     expect(fixed.err).toContain(`chmod go= ${config}\n`);
-    expect(fixed.err).toContain(`made ${data}\n`);
+    expect(fixed.err).toContain(`created ${data}\n`);
     expect((await Deno.stat(config)).mode ?? 0).toSatisfy((mode: number) => (mode & 0o777) === 0o600);
     await Deno.writeTextFile(join(data, "secret.key"), "k", { mode: 0o644 });
     await Deno.chmod(data, 0o755);
@@ -48,7 +48,7 @@ it(
       expect((await Deno.stat(path)).mode ?? 0).toSatisfy((mode: number) => (mode & 0o077) === 0);
     }
     const after = await run();
-    expect(after).toMatchObject({ code: 1, err: "svc: not well: service\n" });
+    expect(after).toMatchObject({ code: 1, err: "svc: failed checks: service\n" });
     await Deno.writeTextFile(config, "limits: {max_concurrent_runs: many}\n");
     const wrong = await run("--json");
     expect(status(wrong.checks).config).toBe("fail");
@@ -56,7 +56,7 @@ it(
   180_000,
 );
 
-it("doctor asks the service where one answers, and nobody else's machine about this one", async () => {
+it("doctor asks a reachable service, and checks this machine only for its own service", async () => {
   await using app = await openApp();
   const { out } = await ctl(app, ["system", "doctor", "--json"]);
   expect(JSON.parse(out).checks.map(({ name }: { name: string }) => name)).toContain("stages");

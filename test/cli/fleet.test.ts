@@ -7,7 +7,7 @@ const EVIL = "\u009b31mred\u202e\u001b[2J";
 // deno-lint-ignore no-control-regex
 const DRIVES = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
 
-it("export, diff and apply show a terminal what agents wrote without what would drive it (contract 8.1, contract 16)", async () => {
+it("export, diff and apply escape texts of agents on a terminal (contract 8.1, contract 16)", async () => {
   await using app = await openApp({ inMemory: true });
   const fleet = { memory: { tone: EVIL, "key\u202e": "1" } };
   await app.call("POST /api/fleet/apply", { fleet });

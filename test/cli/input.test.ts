@@ -33,12 +33,16 @@ describe("svc ctl and a faulty server (contract 6)", () => {
       'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n[{"id":',
     );
     const { code, out, err } = await list(server.url);
-    expect([code, out, err]).toEqual([6, "", "svc: The connection to the service was lost; try again\n"]);
+    expect([code, out, err]).toEqual([
+      6,
+      "",
+      "svc: Cannot finish the request: the connection was lost. Try again.\n",
+    ]);
     const json = await list(server.url, "--json");
     expect([json.code, JSON.parse(json.err).code]).toEqual([6, "unavailable"]);
   });
 
-  it("6 when it closes the connection at once, 1 when another program answers", async () => {
+  it("6 if the server closes the connection, 1 if another program responds", async () => {
     await using silent = answering("");
     const hungUp = await list(silent.url);
     expect([hungUp.code, hungUp.out]).toEqual([6, ""]);
@@ -46,7 +50,9 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     await using other = answering("HTTP/1.1 200 OK\r\ncontent-length: 14\r\n\r\n<html>hello</h>");
     const html = await list(other.url);
     expect([html.code, html.out]).toEqual([1, ""]);
-    expect(html.err).toMatch(/^svc: The server answered 200 and not as a service of this kind does/);
+    expect(html.err).toMatch(
+      /^svc: Cannot read the response with status 200: another program may use this address/,
+    );
     await using missing = answering("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno");
     expect((await list(missing.url)).code).toBe(1);
   });
@@ -147,10 +153,10 @@ describe("svc ctl and its arguments (contract 6)", () => {
     await using folder = await tempDir();
     await Deno.writeTextFile(`${folder.path}/good.yaml`, "{}");
     const twice = ["-c", "nope.yaml", "worker", "list", "-q", "-c", `${folder.path}/good.yaml`];
-    expect(await ctl(app, twice)).toEqual({ code: 2, out: "", err: "svc: --config is given twice\n" });
+    expect(await ctl(app, twice)).toEqual({ code: 2, out: "", err: "svc: --config can be used only once\n" });
   });
 
-  it("a list of values may be given by commas or by repeating the flag (interface 4.2)", async () => {
+  it("a flag with several values accepts commas and repetition (interface 4.2)", async () => {
     await using app = await openApp();
     const made = await ctl(app, [
       "worker",
@@ -184,7 +190,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     }
   });
 
-  it("a value may start with dashes, hold line breaks and emoji, and be as long as the server allows", async () => {
+  it("a value can start with dashes, contain line breaks and emoji, and be as long as the server allows", async () => {
     await using app = await openApp();
     for (const value of ["--json", "-q", "a\nb\tc", "🚀 ~'\"$(x)", "x".repeat(200_000)]) {
       const saved = await ctl(app, [
@@ -214,7 +220,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     expect([long.code, long.err]).toEqual([2, "svc: --value: must be at most 262144 bytes\n"]);
   });
 
-  it("config commands say where and what, and exit 2", async () => {
+  it("config commands name the place and the error, and return exit 2", async () => {
     await using dir = await tempDir();
     const path = join(dir.path, "config.yaml");
     const run = (...args: string[]) => svc(["ctl", ...args], { dataDir: dir.path });
@@ -233,7 +239,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     expect([nowhere.code, nowhere.out, nowhere.err]).toEqual([
       2,
       "",
-      expect.stringMatching(/there is no file .*nowhere.yaml/),
+      expect.stringMatching(/Cannot find the file .*nowhere.yaml/),
     ]);
     const missing = await run("config", "show", "-c", "nowhere.yaml");
     expect([missing.code, missing.err]).toEqual([2, expect.stringMatching(/nowhere\.yaml: no such file/)]);

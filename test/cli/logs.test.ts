@@ -18,7 +18,7 @@ async function open(): Promise<{ app: App; id: string }> {
 }
 
 it(
-  "execution logs -f goes on with another token when that of the login ends, and prints each line once (contract 9)",
+  "execution logs -f continues with a new token after a login token expires, and prints each line once (contract 9)",
   async () => {
     const { app, id } = await open();
     await using _ = app;
@@ -35,7 +35,7 @@ it(
   60_000,
 );
 
-it("execution logs -f with a token that ends is no success: the run goes on", async () => {
+it("execution logs -f fails when its token expires before the run ends", async () => {
   const { app, id } = await open();
   await using _ = app;
   const { access_token } = await app.call("POST /api/auth/login", { username: "admin", password: PASSWORD });
@@ -46,7 +46,7 @@ it("execution logs -f with a token that ends is no success: the run goes on", as
 }, 60_000);
 
 it(
-  "execution logs -f prints what was written between the end of the connection and that of the run, each line once (contract 8)",
+  "execution logs -f prints lines written between the end of the connection and the end of the run once (contract 8)",
   async () => {
     const { app, id } = await open();
     await using _ = app;

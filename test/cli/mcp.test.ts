@@ -31,7 +31,7 @@ async function talk(env: Record<string, string>, lines: string[], args: string[]
   return { code, stderr: new TextDecoder().decode(stderr), answers: said.map((line) => JSON.parse(line)) };
 }
 
-it("svc mcp passes messages on in both directions, with the token that the file has at that moment (contract 19)", async () => {
+it("svc mcp forwards messages both ways and reads the token file for each call (contract 19)", async () => {
   await using app = await openApp();
   const file = join(app.dataDir, "token");
   await Deno.writeTextFile(file, `${await app.token()}\n`);
@@ -55,7 +55,7 @@ it("svc mcp passes messages on in both directions, with the token that the file 
   }]);
 });
 
-it("svc mcp refuses words that it does not know with exit code 2", async () => {
+it("svc mcp refuses unknown arguments with exit 2", async () => {
   expect(await talk({}, [], ["--port"])).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("--port"),

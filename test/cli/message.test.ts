@@ -41,7 +41,7 @@ describe("svc ctl message (interface 4.2)", () => {
     );
   });
 
-  it("takes any text: quotes, dashes, emoji, 200 KB; and says what it cannot take", async () => {
+  it("accepts any text: quotes, dashes, emoji, 200 KB; and explains the limits", async () => {
     await using app = await openApp();
     const { message } = await conversation(app);
     const send = (stdin: string) =>
@@ -59,8 +59,8 @@ describe("svc ctl message (interface 4.2)", () => {
     await using app = await openApp();
     const { message } = await conversation(app);
     const cases: [string[], number, RegExp][] = [
-      [["--message-id", message], 2, /one of --stdin and --media-path is needed/],
-      [["--stdin"], 2, /--message-id is needed/],
+      [["--message-id", message], 2, /specify --stdin or --media-path/],
+      [["--stdin"], 2, /--message-id is required/],
       [["--message-id", "", "--stdin"], 2, /--message-id must not be empty/],
       [["--message-id", "nobody", "--stdin"], 2, /--message-id: no message has the id "nobody"/],
       [["--message-id", message, "--media-path", "/nowhere/a"], 2, /cannot read \/nowhere\/a: no such file/],
@@ -125,7 +125,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     );
     expect((await ctl(app, ["memory", "get", "--scope", "global", "--key", "nothing"])).code).toBe(3);
     expect((await ctl(app, ["memory", "save", "--scope", "global", "--key", "x"])).err).toMatch(
-      /--value is needed/,
+      /--value is required/,
     );
   });
 
@@ -175,7 +175,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     ]);
   });
 
-  it("events -f follows until it is interrupted, and ends with 6 when the server stops", async () => {
+  it("events -f follows until Ctrl-C, and returns exit 6 when the server stops", async () => {
     await using app = await openApp();
     const stop = new AbortController();
     const following = ctl(app, ["events", "-f", "--kind", "worker.created", "--after", "0", "--json"], {
@@ -189,11 +189,11 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     const ended = await ctl(app, ["events", "-f", "--after", "0"], { onOut: () => void app.stop() });
     expect([ended.code, ended.err]).toEqual([
       6,
-      expect.stringMatching(/^svc: The events ended: shutdown\n$/),
+      expect.stringMatching(/^svc: Cannot follow events: the service is shutting down\n$/),
     ]);
   });
 
-  it("events -f goes on with another token when that of the login ends, and misses nothing (contract 9)", async () => {
+  it("events -f continues with a new token after a login token expires, without a gap (contract 9)", async () => {
     await using app = await openApp({ config: { auth: { access_ttl: "1s" } } });
     const env = { SVC_DATA_DIR: "/nowhere" };
     const login = await ctl(app, ["login", app.url, "--password-stdin"], { stdin: `${PASSWORD}\n`, env });
@@ -221,7 +221,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     expect(printed.length).toBeGreaterThan(names.length / 2);
   });
 
-  it("events -f with a token that ends is refused in the end, with 4", async () => {
+  it("events -f returns exit 4 when its token expires", async () => {
     await using app = await openApp({ config: { auth: { access_ttl: "1s" } } });
     const { access_token } = await app.call("POST /api/auth/login", {
       username: "admin",
@@ -230,7 +230,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     const ended = await ctl(app, ["events", "-f"], { env: { SVC_URL: app.url, SVC_TOKEN: access_token } });
     expect([ended.code, ended.err]).toEqual([
       4,
-      "svc: The events ended: the token has expired; log in again\n",
+      "svc: Cannot follow events: the token has expired. Log in again.\n",
     ]);
   });
 });

@@ -40,12 +40,13 @@ async function certificates(folder: string): Promise<{ ca: string; cert: string;
 }
 
 describe("svc ctl and the network (contract 8.14)", () => {
-  it("says which of four things is wrong, each with exit 6 and one line", async () => {
+  it("explains four kinds of connection errors in one line each, with exit 6", async () => {
     const refused = await list("http://127.0.0.1:79");
     expect(refused).toEqual({
       code: 6,
       out: "",
-      err: "svc: Cannot reach the service at http://127.0.0.1:79: is it running? Start it with: svc serve\n",
+      err:
+        "svc: Cannot reach the service at http://127.0.0.1:79: it may not be running. Start it with `svc serve`.\n",
     });
     const unknown = await list("http://no-such-host.invalid:8080");
     expect(unknown).toMatchObject({
@@ -64,7 +65,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
   });
 
   it.skipIf(!hasOpenssl)(
-    "trusts a private authority by --ca and SVC_CA_FILE, and says so where it does not",
+    "trusts a private authority with --ca or SVC_CA_FILE, and names it otherwise",
     async () => {
       await using folder = await tempDir();
       const { ca, cert, key } = await certificates(folder.path);
@@ -98,7 +99,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     },
   );
 
-  it("2 for a file of certificates that cannot be read, or holds none", async () => {
+  it("2 for an unreadable certificate file and one without certificates", async () => {
     await using folder = await tempDir();
     const empty = join(folder.path, "empty.pem");
     await Deno.writeTextFile(empty, "nothing");
@@ -109,12 +110,12 @@ describe("svc ctl and the network (contract 8.14)", () => {
     });
     expect(await list("https://127.0.0.1:79", { SVC_CA_FILE: empty })).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/^svc: SVC_CA_FILE: there is no certificate in /),
+      err: expect.stringMatching(/^svc: SVC_CA_FILE: .*empty\.pem has no certificate/),
     });
   });
 
   it.skipIf(Deno.build.os !== "linux")(
-    "finds a server whose port came from the environment, and no killed one",
+    "finds a server whose port comes from the environment, but no killed server",
     async () => {
       await using folder = await tempDir();
       const server = await startServer({ dataDir: folder.path });
@@ -136,18 +137,18 @@ describe("svc ctl and the network (contract 8.14)", () => {
     },
   );
 
-  it("in a run it asks nobody but SVC_URL", async () => {
+  it("in a run it uses only SVC_URL", async () => {
     await using app = await openApp();
     const env = { SVC_RUN_ID: "x", SVC_TOKEN: await app.token() };
     expect(await ctl(app, ["worker", "list"], { env })).toMatchObject({
       code: 6,
-      err: expect.stringMatching(/its SVC_URL is missing\n$/),
+      err: expect.stringMatching(/SVC_URL is missing in this agent's run\n$/),
     });
   });
 });
 
-describe("svc ctl and what is said twice (contract 8.7)", () => {
-  it("2 when a flag that takes one value is given twice, wherever it stands", async () => {
+describe("svc ctl and repeated flags (contract 8.7)", () => {
+  it("2 for a repeated flag with one value, at any position", async () => {
     await using app = await openApp();
     const wrong = [
       ["worker", "list", "--page", "1", "--page", "1"],
@@ -162,7 +163,7 @@ describe("svc ctl and what is said twice (contract 8.7)", () => {
         args,
         2,
         "",
-        expect.stringMatching(/^svc: --\w+ is given twice\n$/),
+        expect.stringMatching(/^svc: --\w+ can be used only once\n$/),
       ]);
     }
     // What may be repeated still may.
@@ -182,25 +183,25 @@ describe("svc ctl and what is said twice (contract 8.7)", () => {
     const options = { dataDir: folder.path };
     expect(await svc(["serve", "-c", "a", "-c", "b"], options)).toMatchObject({
       code: 2,
-      err: "svc: --config is given twice\n",
+      err: "svc: --config can be used only once\n",
     });
     const unit = await svc(["service", "print", "--system", "--name", "a", "--name", "b"], options);
-    expect(unit).toMatchObject({ code: 2, err: expect.stringContaining("--name is given twice") });
+    expect(unit).toMatchObject({ code: 2, err: expect.stringContaining("--name can be used only once") });
   });
 
-  it("an error of its own has no status and no request_id (contract 8.13)", async () => {
+  it("a client-side error has no status and no request_id (contract 8.13)", async () => {
     const { err } = await list("http://127.0.0.1:79", {}, "--json");
     expect(JSON.parse(err)).toEqual({
       type: "about:blank#unavailable",
       title: "Unavailable",
-      detail: expect.stringContaining("is it running?"),
+      detail: expect.stringContaining("may not be running"),
       code: "unavailable",
     });
   });
 });
 
-describe("svc and its versions and helps", () => {
-  it("answers -v, ctl --version and the help of each command", async () => {
+describe("svc version and help", () => {
+  it("prints -v, ctl --version and the help of each command", async () => {
     await using folder = await tempDir();
     const options = { dataDir: folder.path };
     const { out } = await svc(["version"], options);

@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AnyCommand, SHARED_OPTIONS } from "../../cli/command.ts";
-import { GROUPS, loadGroup } from "../../cli/groups.ts";
-import type { Io } from "../../cli/io.ts";
-import { parsedLine } from "../../cli/parser.ts";
-import { type Line, plainLine } from "../../cli/plain_line.ts";
+import { type AnyCommand, SHARED_OPTIONS } from "../../cli/commands/command.ts";
+import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
+import type { Io } from "../../cli/terminal/io.ts";
+import { parseLine } from "../../cli/commands/parser.ts";
+import { type ParsedLine, parsePlainLine } from "../../cli/commands/plain_line.ts";
 
 const io = { out: () => {}, err: () => {}, width: 100, env: {} } as unknown as Io;
 
 /** What a command gets of a line. A flag that switches something off is on by itself for the parser. */
-function meaning(line: Line | null): unknown {
+function meaning(line: ParsedLine | null): unknown {
   if (line === null) return "help";
   const off = Object.values(line.spec.options).map(({ flags }) => flags).filter((flag) =>
     flag.startsWith("--no-")
@@ -20,7 +20,7 @@ function meaning(line: Line | null): unknown {
   return { command: line.spec, args: line.args, given: Object.fromEntries(given) };
 }
 
-const parsed = (words: string[]) => parsedLine(words, io, true).then(meaning, String);
+const parsed = (words: string[]) => parseLine(words, io, true).then(meaning, String);
 
 const specs: { group: string; spec: AnyCommand; words: string[] }[] = [];
 for (const group of Object.keys(GROUPS)) {
@@ -65,11 +65,11 @@ const lines = fc.constantFrom(...specs).chain(({ spec, words }) => {
 });
 
 describe("a command line that is read without the parser (contract 6)", () => {
-  it("means what it means to the parser, and everything else is left to the parser", async () => {
+  it("parses like commander, or leaves the line to commander", async () => {
     let plain = 0;
     await fc.assert(
       fc.asyncProperty(lines, async (words) => {
-        const line = await plainLine(words);
+        const line = await parsePlainLine(words);
         if (line === null) return;
         plain++;
         expect(meaning(line)).toEqual(await parsed(words));
@@ -79,7 +79,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
     expect(plain).toBeGreaterThan(60);
   });
 
-  it("keeps every value of a flag that repeats, and what a flag switches off", async () => {
+  it("keeps every value of a repeated flag, and --no- flags", async () => {
     const lines = [
       ["worker", "list", "--department", "a", "--department", "b,c", "--no-recursive", "-q"],
       [
@@ -97,25 +97,25 @@ describe("a command line that is read without the parser (contract 6)", () => {
       ["inbox", "--since", "-7d", "--json"],
     ];
     for (const words of lines) {
-      const line = await plainLine(words);
+      const line = await parsePlainLine(words);
       expect([words, line === null ? null : meaning(line)]).toEqual([words, await parsed(words)]);
     }
   });
 
-  it("is every example of the help that has no shell in it", async () => {
+  it("parses every example of the help without shell syntax", async () => {
     for (const { spec } of specs) {
       for (const example of spec.examples) {
         if (/[|<>$]/.test(example)) continue;
         const words = [...example.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) =>
           quoted ?? bare ?? ""
         );
-        const line = await plainLine(words);
+        const line = await parsePlainLine(words);
         expect([example, line === null ? null : meaning(line)]).toEqual([example, await parsed(words)]);
       }
     }
   });
 
-  it("is no help, no mistake, and nothing that stands before its group", async () => {
+  it("leaves help, mistakes and flags before the group to commander", async () => {
     const left = [
       [],
       ["help"],
@@ -132,6 +132,6 @@ describe("a command line that is read without the parser (contract 6)", () => {
       ["--json", "worker", "list"],
       ["run", "Ada", "--", "-x"],
     ];
-    for (const words of left) expect([words, await plainLine(words)]).toEqual([words, null]);
+    for (const words of left) expect([words, await parsePlainLine(words)]).toEqual([words, null]);
   });
 });

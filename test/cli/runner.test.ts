@@ -4,7 +4,7 @@ import { openApp } from "../harness/app.ts";
 import { tempDir } from "../harness/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
-it("a token that cannot be written is not made, and a file whose token was refused is not left (contract 9, contract 18)", async () => {
+it("--token-file creates no token if the file is not writable, and leaves no file if the server refuses (contract 9, contract 18)", async () => {
   await using app = await openApp();
   await using folder = await tempDir();
   const commands = [
@@ -21,7 +21,7 @@ it("a token that cannot be written is not made, and a file whose token was refus
     const path = join(folder.path, "token");
     expect(await Deno.readTextFile(path)).toMatch(/^eyJ.*\n$/);
     expect(((await Deno.stat(path)).mode ?? 0) & 0o777).toBe(0o600);
-    expect(await to("token")).toMatchObject({ code: 2, err: expect.stringContaining("is there already") });
+    expect(await to("token")).toMatchObject({ code: 2, err: expect.stringContaining("already exists") });
     // The name is taken.
     expect((await to("other")).code).toBe(5);
     expect([...Deno.readDirSync(folder.path)].map(({ name }) => name)).toEqual(["token"]);
@@ -29,7 +29,7 @@ it("a token that cannot be written is not made, and a file whose token was refus
   }
 });
 
-it("who waits for a task of a runner that is not there learns what is missing, and doctor blames no engine of this machine (contract 8.17, contract 18)", async () => {
+it("a timeout names the missing runner, and doctor reports no engine of this machine (contract 8.17, contract 18)", async () => {
   await using app = await openApp();
   const worker = await app.call("POST /api/workers", { name: "Far", engine: "elsewhere", runs_on: ["gpu"] });
   const ran = await ctl(app, ["run", worker.id, "hello", "--timeout", "2s"]);

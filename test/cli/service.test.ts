@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { BrokenPipe, type Io } from "../../cli/io.ts";
-import { type Machine, service } from "../../cli/service.ts";
+import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
+import { type Machine, runService } from "../../cli/service/service.ts";
 import { tempDir } from "../harness/process.ts";
 
 const ROOT_MACHINE: Partial<Machine> = { os: "linux", uid: 0, program: "/usr/local/bin/svc" };
@@ -33,7 +33,7 @@ async function call(
   const initSystem = () => {
     throw new Error("no init system is asked here");
   };
-  const code = await service(args, io, { ...ROOT_MACHINE, initSystem, ...machine } as Machine);
+  const code = await runService(args, io, { ...ROOT_MACHINE, initSystem, ...machine } as Machine);
   return { code, ...said };
 }
 
@@ -48,12 +48,12 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nWantedBy=multi-user.target\n");
   });
 
-  it("writes the unit of a standby when it is asked to (contract 18)", async () => {
+  it("writes the unit of a standby with --standby (contract 18)", async () => {
     const { out } = await call(["print", "--standby"]);
     expect(out).toContain("\nExecStart=/usr/local/bin/svc serve -c /etc/svc/config.yaml --standby\n");
   });
 
-  it("leaves out what would stop V8 or prevent the namespaces of runs (facts, Deno 5; decision 0042)", async () => {
+  it("omits settings that break V8 or the namespaces of runs (facts, Deno 5; decision 0042)", async () => {
     const { out } = await call(["print"]);
     const lines = out.split("\n").filter((line) => !line.startsWith("#"));
     expect(
@@ -99,7 +99,7 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nStateDirectory=bees\n");
   });
 
-  it("makes other directories accessible: those in homes by a bind, the others for writing", async () => {
+  it("adds writable directories: in homes by a bind mount, elsewhere directly", async () => {
     const { out } = await call([
       "print",
       "--data-dir",
@@ -142,24 +142,24 @@ describe("svc service print (contract 6)", () => {
   });
 });
 
-it("svc service ends without an error when nobody reads its output", async () => {
+it("svc service returns exit 0 after its reader closes the pipe", async () => {
   expect(await call(["print"], {}, {}, true)).toEqual({ code: 0, out: "", err: "" });
 });
 
 describe("svc service refuses", () => {
   const cases: [string, string[], Partial<Machine>, number, RegExp][] = [
-    ["an unknown command", ["start"], {}, 2, /print, install, uninstall, status/],
+    ["an unknown command", ["start"], {}, 2, /print, install, uninstall or status/],
     ["an unknown flag", ["print", "--frob"], {}, 2, /--frob/],
-    ["a word too many", ["print", "x"], {}, 2, /one word too many/],
-    ["both scopes", ["print", "--user", "--system"], {}, 2, /exclude each other/],
+    ["a word too many", ["print", "x"], {}, 2, /unexpected argument "x"/],
+    ["both scopes", ["print", "--user", "--system"], {}, 2, /cannot be used together/],
     ["another account for a service of one's own", ["print", "--user", "--run-as", "x"], {}, 2, /--run-as/],
     ["a name that is no file name", ["print", "--name", "../x"], {}, 2, /--name/],
     ["an account that is none", ["print", "--run-as", "a b"], {}, 2, /--run-as/],
     ["a path with a line break", ["print", "--data-dir", "/a\nUser=root"], {}, 2, /control characters/],
     ["a program that is not built", ["print"], { program: null }, 2, /make build/],
     ["Windows, in words", ["install"], { os: "windows" }, 2, /WSL 2/],
-    ["a service of the machine without root", ["install", "--system"], { uid: 1000 }, 4, /takes root/],
-    ["no command, with the help", [], {}, 2, /^Run svc as a service/],
+    ["a service of the machine without root", ["install", "--system"], { uid: 1000 }, 4, /requires root/],
+    ["no command, with the help", [], {}, 2, /^Usage: svc service/],
   ];
   it.each(cases)("%s", async (_what, args, machine, code, words) => {
     const ran = await call(args, machine, { HOME: "/home/ada" });
@@ -172,8 +172,8 @@ describe("svc service refuses", () => {
     expect(await call(["print", "--user"])).toMatchObject({ code: 2, err: expect.stringContaining("HOME") });
   });
 
-  it("to install a program that the service could not read, before anything is changed", async () => {
-    const { Systemd } = await import("../../cli/systemd.ts");
+  it("to install a program that the service cannot read, before any change", async () => {
+    const { Systemd } = await import("../../cli/service/systemd.ts");
     const ran = await call(["install"], { program: "/root/svc", initSystem: (_os, io) => new Systemd(io) });
     expect(ran).toMatchObject({
       code: 2,

@@ -5,7 +5,7 @@ import { ctl } from "../harness/terminal.ts";
 const STORED = { config: { auth: { password_hash: "" } } };
 
 describe("svc ctl system (interface 4.2, contract 6)", () => {
-  it("overview: a table for people, names and values in a pipe, the server's JSON, ids of what ran last", async () => {
+  it("overview: a table on a terminal, names and values in a pipe, the server's JSON, or recent IDs", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");
@@ -60,7 +60,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     }
   });
 
-  it("doctor: 0 when nothing fails, 1 when a check fails, with what to do", async () => {
+  it("doctor: 0 without a failed check, 1 with one, and a hint for each", async () => {
     await using well = await openApp();
     const good = await ctl(well, ["system", "doctor"]);
     expect(good.code).toBe(0);
@@ -70,7 +70,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
       config: { engines: { default: "gone", gone: { kind: "command", command: "no-such-program" } } },
     });
     const bad = await ctl(ill, ["system", "doctor"], { terminal: true, env: { NO_COLOR: "1" } });
-    expect(bad).toMatchObject({ code: 1, err: expect.stringMatching(/^svc: not well: .*engines/) });
+    expect(bad).toMatchObject({ code: 1, err: expect.stringMatching(/^svc: failed checks: .*engines/) });
     expect(bad.out).toMatch(/^engines +fail +gone: no-such-program/m);
     // Nothing of it is cut, whatever the length and width.
     const narrow = await ctl(ill, ["system", "doctor"], {
@@ -89,13 +89,13 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     expect(JSON.parse(json.out).status).toBe("fail");
   });
 
-  it("password: asked for twice and never shown on a terminal", async () => {
+  it("password: two hidden prompts on a terminal", async () => {
     await using app = await openApp(STORED);
     const typed = (stdin: string) =>
       ctl(app, ["system", "password"], { terminal: true, stdin, env: { NO_COLOR: "1" } });
     const differ = await typed("a longer secret\na longer secre\n");
     expect(differ).toMatchObject({ code: 2, out: "" });
-    expect(differ.err).toContain("not the same");
+    expect(differ.err).toContain("the passwords differ");
     // A typing mistake is erased and corrected.
     const changed = await typed("a longer secrex\u007ft\r\na longer secret\r".replace("\r\n", "\r"));
     expect(changed.code).toBe(0);

@@ -1,14 +1,14 @@
 import widthOf from "fast-string-truncated-width";
 import { describe, expect, it } from "vitest";
-import { field, idField, type Row, statusField, timeField } from "../../cli/column.ts";
-import { fieldsOf } from "../../cli/command.ts";
-import { styleFor } from "../../cli/style.ts";
-import { drawTable } from "../../cli/table.ts";
-import { visible } from "../../cli/visible.ts";
+import { field, idField, type Row, statusField, timeField } from "../../cli/terminal/column.ts";
+import { toFields } from "../../cli/commands/command.ts";
+import { createStyle } from "../../cli/terminal/style.ts";
+import { drawTable } from "../../cli/terminal/table.ts";
+import { escapeControls } from "../../cli/terminal/visible.ts";
 
-const plain = await styleFor(false, {});
+const plain = await createStyle(false, {});
 const COLUMNS = [
-  idField(),
+  idField("id"),
   statusField(),
   idField("worker_id"),
   timeField("at"),
@@ -49,9 +49,9 @@ describe("drawTable (contract 8.12)", () => {
     expect(drawTable([rowOf("ab", { instruction: "short" })], COLUMNS, plain, 80)).toMatch(/ {2}short$/);
   });
 
-  it("cuts titles before what stands below them", () => {
+  it("cuts headers before the cells below them", () => {
     const columns = [
-      idField(),
+      idField("id"),
       statusField(),
       field("failures_in_row"),
       field("paused_until"),
@@ -66,30 +66,32 @@ describe("drawTable (contract 8.12)", () => {
   });
 
   it("shows ids by an ending that no other id of the table has, of six characters or more", () => {
-    const table = drawTable([rowOf("1abcdef"), rowOf("2abcdef")], [idField()], plain, 80);
+    const table = drawTable([rowOf("1abcdef"), rowOf("2abcdef")], [idField("id")], plain, 80);
     expect(table).toBe("ID\n…1abcdef\n…2abcdef");
-    expect(drawTable([rowOf("1"), rowOf("1")], [idField()], plain, 80)).toBe("ID\n…000001\n…000001");
+    expect(drawTable([rowOf("1"), rowOf("1")], [idField("id")], plain, 80)).toBe("ID\n…000001\n…000001");
     const key = `local:${rowOf("99abcdef").id}`;
     expect(drawTable([{ key }], [idField("key")], plain, 80)).toBe("KEY\nlocal:…abcdef");
   });
 
-  it("has no colours where TERM is dumb", async () => {
-    const style = await styleFor(true, { TERM: "dumb" });
+  it("has no colors with TERM=dumb", async () => {
+    const style = await createStyle(true, { TERM: "dumb" });
     expect(drawTable([rowOf("1")], COLUMNS, style, 80)).not.toContain("\u001b");
-    expect(drawTable([rowOf("1")], COLUMNS, await styleFor(true, { TERM: "xterm" }), 80)).toContain("\u001b");
+    expect(drawTable([rowOf("1")], COLUMNS, await createStyle(true, { TERM: "xterm" }), 80)).toContain(
+      "\u001b",
+    );
   });
 });
 
-it("visible escapes characters that are invisible or change the direction of text (contract 8.1)", () => {
-  expect(visible("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
-  expect(visible("a\u200db")).toBe("a\\u{200D}b");
+it("escapeControls() escapes invisible and direction-changing characters (contract 8.1)", () => {
+  expect(escapeControls("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
+  expect(escapeControls("a\u200db")).toBe("a\\u{200D}b");
   // An emoji made of several characters is one emoji, and is kept.
-  expect(visible("👩‍🚀 👨🏽‍🚒 ❤️‍🔥")).toBe("👩‍🚀 👨🏽‍🚒 ❤️‍🔥");
-  expect(visible("\u001b[2J")).toBe("\ufffd[2J");
+  expect(escapeControls("👩‍🚀 👨🏽‍🚒 ❤️‍🔥")).toBe("👩‍🚀 👨🏽‍🚒 ❤️‍🔥");
+  expect(escapeControls("\u001b[2J")).toBe("\ufffd[2J");
 });
 
-it("fieldsOf sends options by their names and leaves out absent ones", () => {
-  expect(fieldsOf({ pageSize: 5, session: undefined, recursive: false, deleteWorkDir: true })).toEqual({
+it("toFields() converts option names to snake case and drops absent options", () => {
+  expect(toFields({ pageSize: 5, session: undefined, recursive: false, deleteWorkDir: true })).toEqual({
     page_size: 5,
     recursive: false,
     delete_work_dir: true,

@@ -21,12 +21,12 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
     expect(code).toBe(8);
     expect(out).toContain("status\tcancelled\n");
     expect(out).toContain("reason\tminute: 61 is not 0-59\n");
-    expect(err).toBe("svc: the task is cancelled: minute: 61 is not 0-59\n");
+    expect(err).toBe("svc: the task was cancelled: minute: 61 is not 0-59\n");
     const empty = await create("--type", "scheduled", "--cron", "");
     expect([empty.code, empty.err]).toEqual([8, expect.stringContaining("empty")]);
   });
 
-  it("a countdown that is too near exits 2 and creates nothing", async () => {
+  it("a countdown less than 5 s ahead returns exit 2 and creates nothing", async () => {
     await using app = await openApp();
     const { id, create } = await withWorker(app);
     const { code, out, err } = await create(
@@ -100,7 +100,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
     expect((await ctl(app, ["task", "run", id])).code).toBe(5);
   });
 
-  it("the same idempotency key makes one task", async () => {
+  it("the same idempotency key creates one task", async () => {
     await using app = await openApp();
     const { id, create } = await withWorker(app);
     const first = await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--idempotency-key", "k");
@@ -117,13 +117,13 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
     await using app = await openApp();
     const { id } = await withWorker(app);
     const wrong: [string[], RegExp][] = [
-      [["list"], /one of --session-key, --message-id and --worker-id is needed/],
-      [["list", "--session-key", "a", "--message-id", "b"], /exclude each other/],
+      [["list"], /specify --session-key, --message-id or --worker-id/],
+      [["list", "--session-key", "a", "--message-id", "b"], /cannot be used together/],
       [["list", "--worker-id", ""], /--worker-id must not be empty/],
       [["list", "--worker-id", id, "--status", "pending,done"], /--status: "done" is not one of/],
       [["list", "--worker-id", id, "--type", "later"], /--type: "later" is not one of/],
-      [["create"], /--message-id is needed/],
-      [["create", "--message-id", "m", "--worker-id", id, "--instruction", "x"], /--type is needed/],
+      [["create"], /--message-id is required/],
+      [["create", "--message-id", "m", "--worker-id", id, "--instruction", "x"], /--type is required/],
       [
         ["create", "--message-id", "m", "--worker-id", id, "--instruction", "x", "--type", "later"],
         /is not one of immediate, countdown, scheduled/,
@@ -170,7 +170,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
         "immediate",
         "--timeout",
         "3s",
-      ], /--timeout goes with --wait/],
+      ], /--timeout requires --wait/],
       [[
         "create",
         "--message-id",
@@ -235,7 +235,7 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
       err: "",
     });
     expect((await ctl(app, ["session", "list", "--session-key", "k"])).out).toBe("");
-    expect((await ctl(app, ["session", "list"])).err).toMatch(/--session-key is needed/);
+    expect((await ctl(app, ["session", "list"])).err).toMatch(/--session-key is required/);
   });
 
   it("asks before it clears several workers: yes, no, nothing, --force", async () => {
@@ -271,7 +271,7 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
       stdin: lines.map((line) => typeof line === "string" ? line : JSON.stringify(line)).join("\n"),
     });
 
-  it("prints the ids in order, takes names of workers, stdin and files", async () => {
+  it("prints the IDs in order, and accepts worker names, stdin and files", async () => {
     await using app = await openApp();
     const { id: worker_id } = await withWorker(app);
     const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };
@@ -291,26 +291,28 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
     expect((await ctl(app, twice)).out).toBe(made.out);
   });
 
-  it("names the line, makes nothing, and exits as everywhere", async () => {
+  it("names the wrong line, creates nothing, and returns the usual exit codes", async () => {
     await using app = await openApp();
     const { id: worker_id } = await withWorker(app);
     const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };
     const refused: [lines: (object | string)[], code: number, err: RegExp, more?: string[]][] = [
       [[task, "", "{"], 2, /^svc: --batch: line 3 is not JSON\n$/],
       [[task, "[1]"], 2, /^svc: --batch: line 2 is not a JSON object\n$/],
-      [[""], 2, /there are no tasks/],
+      [[""], 2, /no tasks/],
       [Array.from({ length: 501 }, () => task), 2, /more than 500 tasks/],
       [[task, "", { ...task, type: "never" }], 2, /^svc: line 3:\nsvc: tasks\.1\.type: must be one of/],
       [[{ ...task, worker_id: "Nobody" }], 3, /worker/],
-      [[task], 2, /^svc: --worker-id does not go with --batch/, ["--worker-id", worker_id]],
-      [[task], 2, /^svc: --wait does not go with --batch/, ["--wait"]],
+      [[task], 2, /^svc: --worker-id cannot be used with --batch/, ["--worker-id", worker_id]],
+      [[task], 2, /^svc: --wait cannot be used with --batch/, ["--wait"]],
     ];
     for (const [lines, code, words, more = []] of refused) {
       const { code: got, out, err } = await batch(app, lines, ...more);
       expect([got, out, err]).toEqual([code, "", expect.stringMatching(words)]);
     }
     expect((await ctl(app, ["task", "create", "--batch", "/nowhere"])).code).toBe(2);
-    expect((await ctl(app, ["task", "create", "--type", "immediate"])).err).toMatch(/--message-id is needed/);
+    expect((await ctl(app, ["task", "create", "--type", "immediate"])).err).toMatch(
+      /--message-id is required/,
+    );
     expect((await ctl(app, ["task", "list", "--worker-id", worker_id])).out).toBe("");
     const never = await batch(app, [task, { ...task, type: "scheduled", cron: "61 * * * *" }]);
     expect([never.code, never.out.trimEnd().split("\n").length]).toEqual([8, 2]);

@@ -18,7 +18,7 @@ async function schedule(app: App, instruction: string): Promise<{ id: string; wo
 }
 
 describe("runs of a schedule by their numbers (contract 8.9)", () => {
-  it("task wait --run tells how that run ended, also when a later one has begun", async () => {
+  it("task wait --run reports the outcome of its run, even during a later run", async () => {
     await using app = await openApp({ config: { engines: ONCE } });
     const { id } = await schedule(app, "go");
     expect((await ctl(app, ["task", "run", "--wait", id])).code).toBe(0);
@@ -36,7 +36,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     expect((await ctl(app, ["task", "wait", id])).code).toBe(8);
   });
 
-  it("who asks for a run that waits for its turn gets that one", async () => {
+  it("a second request for a pending run returns the pending run", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id, worker } = await schedule(app, "ok");
     await app.call(`PUT /api/workers/${worker}`, { paused: true });
@@ -50,7 +50,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
   });
 
   it.each(["task", "schedule"])(
-    "%s run --wait comes behind a run that is going on, and without --wait is a conflict",
+    "%s run --wait starts after the active run; without --wait it is a conflict",
     async (group) => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const { id } = await schedule(app, "sleep 1");
@@ -64,7 +64,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     },
   );
 
-  it("schedule run --wait has the outcome of its own run as its exit code", async () => {
+  it("schedule run --wait returns the outcome of its run as the exit code", async () => {
     await using app = await openApp({ config: { engines: ONCE } });
     const { id } = await schedule(app, "go");
     const first = await ctl(app, ["schedule", "run", "--wait", id]);
@@ -73,12 +73,12 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     const second = await ctl(app, ["schedule", "run", "--wait", id]);
     expect([second.code, second.err]).toEqual([8, expect.stringContaining(`run 2 of task ${id} failed: `)]);
     const late = await ctl(app, ["schedule", "run", "--timeout", "1s", id]);
-    expect([late.code, late.err]).toEqual([2, "svc: --timeout goes with --wait\n"]);
+    expect([late.code, late.err]).toEqual([2, "svc: --timeout requires --wait\n"]);
     await ctl(app, ["schedule", "delete", id]);
     expect((await ctl(app, ["schedule", "run", "--wait", id])).code).toBe(5);
   });
 
-  it("schedule run --wait gives up at its time, and the run goes on", async () => {
+  it("schedule run --wait stops waiting at the timeout, and the run continues", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await schedule(app, "sleep 2");
     const called = await ctl(app, ["schedule", "run", "--wait", "--timeout", "200ms", id]);
@@ -87,7 +87,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ last_status: "completed" });
   });
 
-  it("what its gate skips is fine, also when a later run has begun; what its gate fails is not (contract 15)", async () => {
+  it("a run that the gate skips is a success, even during a later run; a failed gate is not (contract 15)", async () => {
     await using app = await openApp({ config: { engines: { default: "echo" } } });
     await ctl(app, ["worker", "create", "-n", "Ada"]);
     const gate = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n; exit $n";

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { timeMs } from "../../cli/time.ts";
+import { parseTime } from "../../cli/commands/time.ts";
 
 const NOW = Date.parse("2026-11-21T14:20:00Z");
 const HOUR = 3_600_000;
 
-it("timeMs reads Unix ms, ISO 8601 and relative times (contract 8.11)", () => {
+it("parseTime() reads Unix ms, ISO 8601 and relative times (contract 8.11)", () => {
   const cases: [string, number][] = [
     ["1700000000000", 1_700_000_000_000],
     ["-5", -5],
@@ -23,10 +23,10 @@ it("timeMs reads Unix ms, ISO 8601 and relative times (contract 8.11)", () => {
     ["2026-11-21 14:20", new Date(2026, 10, 21, 14, 20).getTime()],
     ["2026-11-21", new Date(2026, 10, 21).getTime()],
   ];
-  for (const [text, ms] of cases) expect([text, timeMs(text, "--x", NOW)]).toEqual([text, ms]);
+  for (const [text, ms] of cases) expect([text, parseTime(text, "--x", NOW)]).toEqual([text, ms]);
 });
 
-it("timeMs refuses what could be meant in several ways, or in none", () => {
+it("parseTime() refuses ambiguous and invalid times", () => {
   for (
     const text of [
       "",
@@ -42,6 +42,6 @@ it("timeMs refuses what could be meant in several ways, or in none", () => {
       "-1h junk",
     ]
   ) {
-    expect(() => timeMs(text, "--x", NOW), text).toThrow(/^--x: .* is not a time such as -1h, \+10m/);
+    expect(() => parseTime(text, "--x", NOW), text).toThrow(/^--x: .* is not a time such as -1h, \+10m/);
   }
 });

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { keepToken } from "../../cli/token_file.ts";
+import { saveToken } from "../../cli/client/token_file.ts";
 import { tempDir } from "../harness/process.ts";
 
-it("keepToken has room for the token before it is made, and nothing but the token in the end", async () => {
+it("saveToken() reserves space before the token exists and leaves only the token in the file", async () => {
   await using folder = await tempDir();
   const path = join(folder.path, "token");
   let room = 0;
-  const made = await keepToken({ cwd: folder.path }, "token", async () => {
+  const made = await saveToken({ cwd: folder.path }, "token", async () => {
     room = (await Deno.stat(path)).size;
     return { json: "", value: { token: "eyJ.a.b", name: "r1" } };
   });

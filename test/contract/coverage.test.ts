@@ -1,6 +1,6 @@
 // Everything that interface.md 4 and contract 5, contract 6 name, by hand: the test fails when one is missing.
 import { describe, expect, it } from "vitest";
-import { GROUPS, loadGroup } from "../../cli/groups.ts";
+import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { contract } from "../harness/contract.ts";

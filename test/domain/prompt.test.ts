@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { AnyCommand } from "../../cli/command.ts";
-import { GROUPS, loadGroup } from "../../cli/groups.ts";
+import type { AnyCommand } from "../../cli/commands/command.ts";
+import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import { type RunContext, workerPrompt } from "../../src/domain/prompt.ts";
 
 const CONTEXT: RunContext = {

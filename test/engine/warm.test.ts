@@ -56,7 +56,7 @@ describe("an agent that stays open (contract 19)", () => {
     await using one = await world();
     await one.say("pid");
     const asked = await one.say("ask May I?");
-    expect(asked.result).toContain("asked; end your turn");
+    expect(asked.result).toContain("Question sent. End your turn");
     expect(await one.app.call("GET /api/questions")).toMatchObject([{
       text: "May I?",
       execution_id: asked.id,

@@ -1,4 +1,4 @@
-import { GROUPS, loadGroup } from "../../cli/groups.ts";
+import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import { textOf } from "./tree.ts";
 
 /** A command that a document or a help shows, and where. */

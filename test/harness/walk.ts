@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect } from "vitest";
-import { GROUPS, loadGroup } from "../../cli/groups.ts";
+import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import { walkPeople, walkPlatforms, walkQueue } from "./walk_people.ts";
 import { walkSchedules } from "./walk_schedules.ts";
 

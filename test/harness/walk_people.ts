@@ -21,7 +21,7 @@ export async function walkPeople(world: World): Promise<void> {
   await world.run("whoami");
   await world.run("logout", [], /^$|logged out/);
   await world.run("context list");
-  await world.run("context use", ["local"], /service of the configuration/);
+  await world.run("context use", ["local"], /the configured service/);
   await world.run("user delete", ["eve"]);
 
   const made = await world.call("POST /api/tokens", { name: "old", scopes: ["read:*"] });
@@ -85,7 +85,7 @@ export async function walkPlatforms(world: World): Promise<void> {
   await world.run("platform list");
   await world.run("platform get", ["local"]);
   await world.run("platform test", ["local"]);
-  await world.run("platform pair", [code, "--yes"], /may speak on chats/);
+  await world.run("platform pair", [code, "--yes"], /to write on chats/);
   await world.run("platform senders", ["chats"]).then((out) => expect(out).not.toBe(""));
   await world.run("platform revoke", ["chats", "s"]);
   await world.run("message resend", ["--platform", "chats"]);

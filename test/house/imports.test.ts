@@ -43,7 +43,7 @@ const PACKAGES: Record<string, RegExp> = {
   "modern-tar": /^src\/base\/archive\.ts$/,
   "croner": /^src\/domain\/cron\.ts$/,
   "commander": /^cli\//,
-  "fast-string-truncated-width": /^cli\/table\.ts$/,
+  "fast-string-truncated-width": /^cli\/terminal\/table\.ts$/,
   "@modelcontextprotocol/server": /^src\/http\/mcp\.ts$/,
   "hono": /^src\/http\//,
   "@hono/zod-openapi": /^src\/http\/openapi\.ts$/,

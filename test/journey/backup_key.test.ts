@@ -160,7 +160,7 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
     expect(await check()).toMatchObject({ status: "ok" });
     expect(await ctl(app, ["system", "resume"])).toMatchObject({
       code: 0,
-      err: expect.stringContaining("nothing was paused"),
+      err: expect.stringContaining("no schedule was paused"),
     });
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
 import { parseYaml } from "../../src/config/yaml.ts";
-import { GROUPS, loadGroup } from "../../cli/groups.ts";
-import { TOP } from "../../cli/top.ts";
+import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
+import { TOP_COMMANDS } from "../../cli/commands/top_commands.ts";
 import { blocksOf, type Example, helpExamples, shownCommands, writtenPages } from "../harness/examples.ts";
 import { ExampleWorld } from "../harness/example_world.ts";
 import { textOf } from "../harness/tree.ts";
@@ -89,7 +89,7 @@ describe("every example", () => {
 /** What of a command in a sentence does not exist; "" when all of it does. */
 async function problemOf(text: string): Promise<string> {
   const [, first = "", group = "", name = ""] = text.split(/\s+/);
-  if (first !== "ctl") return /^[a-z]+$/.test(first) && !Object.hasOwn(TOP, first) ? first : "";
+  if (first !== "ctl") return /^[a-z]+$/.test(first) && !Object.hasOwn(TOP_COMMANDS, first) ? first : "";
   if (!/^[a-z]+$/.test(group) || group === "help") return "";
   if (!Object.hasOwn(GROUPS, group)) return group;
   const specs = await loadGroup(group);

@@ -124,7 +124,7 @@ describe("an agent with the default scopes (docs/security.md) [SCP-1]", () => {
         ]);
         expect(said).not.toMatch(/secret plans|kept/);
       }
-      expect(await kept("no-token")).toMatch(/SVC_TOKEN is missing\n4$/);
+      expect(await kept("no-token")).toMatch(/SVC_TOKEN is missing in this agent's run\n4$/);
       expect(await state()).toEqual(before);
       const dead = await app.send("GET /api/workers", undefined, {
         authorization: `Bearer ${await kept("token")}`,

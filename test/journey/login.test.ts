@@ -40,12 +40,15 @@ describe("svc ctl from another machine (contract 9)", () => {
     expect((await ctl(["whoami", "--json"])).out).toContain('"by":"login"');
     expect((await ctl(["context", "list"])).out).toContain(`${server.url}\tadmin\ttrue\n`);
     const unknown = await ctl(["context", "use", URL_OF_NOBODY]);
-    expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining("run svc ctl login")]);
+    expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining("Run `svc ctl login")]);
     const refresh = (await Deno.readTextFile(file)).match(/refresh_token: (\S+)/)?.[1] ?? "";
     expect((await ctl(["logout"])).code).toBe(0);
     expect(await Deno.readTextFile(file)).not.toContain(refresh);
     const after = await elsewhere(home.path, { SVC_URL: server.url })(["worker", "list"]);
-    expect([after.code, after.err]).toEqual([4, expect.stringContaining(`run svc ctl login ${server.url}`)]);
+    expect([after.code, after.err]).toEqual([
+      4,
+      expect.stringContaining(`Run \`svc ctl login ${server.url}\``),
+    ]);
     const renewed = await fetch(`${server.url}/api/auth/refresh`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -109,7 +112,7 @@ describe("svc ctl from another machine (contract 9)", () => {
     const asked = await svc(["ctl", "worker", "list"], { dataDir: data.path, env });
     await other.shutdown();
     expect([asked.code, seen]).toEqual([4, [null]]);
-    expect(asked.err).toContain("there is no token for it");
+    expect(asked.err).toContain(": no token. ");
     expect((await svc(["ctl", "worker", "list"], { dataDir: data.path })).code).toBe(0);
   }, 180_000);
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { topHelp } from "../../cli/top.ts";
+import { formatTopHelp } from "../../cli/commands/top_commands.ts";
 import { tempDir } from "../harness/process.ts";
 import { ROOT, textOf } from "../harness/tree.ts";
 
@@ -121,10 +121,12 @@ describe("packaging/, by what we know of ourselves", () => {
         parse(textOf("packaging/compose/compose.yaml"), { merge: true }).services,
       ).map(({ command = [] }) => command),
       (/^ExecStart=\S+ (.*)$/m.exec(textOf("packaging/systemd/svc-runner.service"))?.[1] ?? "").split(" "),
-    ].filter(([name = ""]) => topHelp(name) !== null);
+    ].filter(([name = ""]) => formatTopHelp(name) !== null);
     expect(commands.length).toBeGreaterThan(2);
     for (const [name = "", ...words] of commands) {
-      for (const word of words.filter((one) => one.startsWith("-"))) expect(topHelp(name)).toContain(word);
+      for (const word of words.filter((one) => one.startsWith("-"))) {
+        expect(formatTopHelp(name)).toContain(word);
+      }
     }
   });
 

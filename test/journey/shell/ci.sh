@@ -108,7 +108,7 @@ export SVC_AUTH_PASSWORD=pass
 # No server, and other addresses.
 expect 6 "not ready" svc health
 expect 6 "" svc ctl worker list
-said "Cannot reach the service at $here: is it running? Start it with: svc serve"
+said "Cannot reach the service at $here: it may not be running. Start it with \`svc serve\`."
 expect 6 "" svc ctl run Ada 'say hello'
 expect 6 "" env SVC_TOKEN=x SVC_URL=http://no-such-host.invalid svc ctl worker list
 said "Cannot find the host no-such-host.invalid"

@@ -1,0 +1,43 @@
+import { ServiceError } from "../../../src/domain/error.ts";
+import { readLogins, updateLogins } from "../../client/login_file.ts";
+import { toColumns } from "../../terminal/column.ts";
+import { type AnyCommand, command } from "../command.ts";
+
+const LOCAL = "local";
+
+export const group: AnyCommand[] = [
+  command({
+    name: "list",
+    about: "List services that you are logged in to",
+    options: {},
+    examples: ["context list"],
+    async run({ io, out }) {
+      const { current, hosts } = await readLogins(io);
+      const rows = [
+        { url: LOCAL, username: "", current: current === "" },
+        ...Object.entries(hosts).map(([url, { username }]) => ({ url, username, current: url === current })),
+      ];
+      const columns = toColumns("url", "username", "current");
+      await out.list(JSON.stringify(rows), rows, columns, (row) => String(row.url));
+    },
+  }),
+  command({
+    name: "use",
+    about: "Select the service for later commands; local is the configured service",
+    args: ["url"],
+    options: {},
+    examples: ["context use https://svc.example.org", "context use local"],
+    async run({ io, args: [given = ""], note }) {
+      const { hosts } = await readLogins(io);
+      const url = given === LOCAL ? "" : given.replace(/\/+$/, "");
+      if (url !== "" && hosts[url] === undefined) {
+        throw new ServiceError(
+          "not_found",
+          `Cannot use ${given}: you are not logged in. Run \`svc ctl login ${given}\`.`,
+        );
+      }
+      await updateLogins(io, (all) => ({ ...all, current: url }));
+      note(`using ${url === "" ? "the configured service" : url}`);
+    },
+  }),
+];

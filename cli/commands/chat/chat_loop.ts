@@ -1,0 +1,173 @@
+import { ServiceError } from "../../../src/domain/error.ts";
+import { ChatPrompt } from "../../terminal/chat_prompt.ts";
+import type { BaseContext } from "../command.ts";
+import { ChatTurn } from "./chat_turn.ts";
+import { Exit } from "../../terminal/exit.ts";
+import type { Reply } from "../../client/reply_stream.ts";
+import { escapeControls } from "../../terminal/visible.ts";
+
+/** Options of a chat on a terminal. */
+interface ChatLoopOptions {
+  /** The session to continue, or null. */
+  known: string | null;
+  /** Creates a session for the first line. */
+  begin: (line: string) => Promise<string>;
+  /** A prefix of each line that is no answer. */
+  mention: string;
+  limitMs: number;
+}
+
+/** An open question: its message and its options. */
+interface PendingQuestion {
+  questionId: string;
+  messageId: string;
+  options: string[];
+}
+
+/**
+ * Prompts on the terminal until Ctrl-D. Errors are printed and end nothing; Ctrl-C ends the current run. A question
+ * of the agent can be answered while its run waits, or with a later line (contract 12).
+ */
+export async function runChatLoop(
+  context: BaseContext,
+  { known, begin, mention, limitMs }: ChatLoopOptions,
+): Promise<void> {
+  const { io, note, out } = context;
+  note(out.style.dim("Ctrl-C stops a run, Ctrl-D ends the chat."));
+  let session = known;
+  let conversation: ChatTurn | null = known === null ? null : new ChatTurn(context, known);
+  using prompt = new ChatPrompt(io, "> ");
+  const questions = new QuestionPrompt(context, prompt);
+  let stopped = false;
+  let stopping = Promise.resolve();
+  prompt.onInterrupt = () => {
+    stopped = true;
+    stopping = (conversation?.stop() ?? Promise.resolve(0)).then(
+      (count) => note(count === 0 ? "no run to stop" : "Stopped. You can continue the conversation."),
+      (error) => note(`svc: ${escapeControls(String(error.message))}`),
+    );
+  };
+  while (true) {
+    const line = await questions.line();
+    if (line === null) break;
+    if (line.trim() === "") continue;
+    stopped = false;
+    try {
+      session ??= await begin(line);
+      const talking = conversation ??= new ChatTurn(context, session);
+      await questions.look();
+      const answer = questions.take(line);
+      await questions.during(
+        talking,
+        () =>
+          answer === null
+            ? talking.say(mention + line, limitMs, { asking: questions })
+            : talking.say(answer.words, limitMs, { asking: questions, replyTo: answer.to }),
+      );
+    } catch (error) {
+      const goesOn = error instanceof Exit ||
+        error instanceof ServiceError && error.code !== "unauthenticated";
+      if (!goesOn || !(error instanceof Error)) throw error;
+      // A user who pressed Ctrl-C needs no error message.
+      if (!stopped) note(out.style.red(`svc: ${escapeControls(error.message)}`));
+    }
+    // The run may end before the response to its stop. The next prompt follows the message about it.
+    await stopping;
+  }
+  note(session === null ? "" : `\nto continue: svc ctl chat --session ${session}`);
+}
+
+const COMMAND = /^[/!]answer\s+([^]+)$/;
+
+/** Reads the user's lines, and decides which of them answer a question. */
+class QuestionPrompt {
+  readonly #context: BaseContext;
+  readonly #prompt: ChatPrompt;
+  #asked: PendingQuestion | null = null;
+  /** The line of a prompt that opened for a question during a reply. */
+  #typing: Promise<string | null> | null = null;
+  #talking: ChatTurn | null = null;
+  /** Whether a question is on the prompt, so that no other output may use its line. */
+  open = false;
+
+  constructor(context: BaseContext, prompt: ChatPrompt) {
+    this.#context = context;
+    this.#prompt = prompt;
+  }
+
+  async line(): Promise<string | null> {
+    const typing = this.#typing ?? this.#prompt.next();
+    this.#typing = null;
+    return await typing;
+  }
+
+  /** Drops a question that has been closed. */
+  async look(): Promise<void> {
+    if (this.#asked !== null && await this.#openOptions(this.#asked.questionId) === null) this.#asked = null;
+  }
+
+  // A caller may chat without the right to read questions. Then each line is an answer, as in the chat itself.
+  async #openOptions(id: string): Promise<string[] | null> {
+    return await this.#context.client.call("GET /api/questions/:id", { params: { id } })
+      .then(({ value }) => value.status === "open" ? value.options : null, () => []);
+  }
+
+  /** Returns the answer in a line and the message to reply to, or null for a line that is no answer. */
+  take(line: string): { words: string; to: string } | null {
+    if (this.#asked === null) return null;
+    const { messageId: to, options } = this.#asked;
+    const words = COMMAND.exec(line.trim())?.[1]?.trim() ?? line.trim();
+    const fits = COMMAND.test(line.trim()) || options.length === 0 || options.includes(words) ||
+      /^\d+$/.test(words) && Number(words) >= 1 && Number(words) <= options.length;
+    if (!fits) return null;
+    this.#asked = null;
+    return { words, to };
+  }
+
+  async during(talking: ChatTurn, work: () => Promise<void>): Promise<void> {
+    this.#talking = talking;
+    this.#prompt.busy = true;
+    try {
+      await work();
+    } finally {
+      this.#talking = null;
+      this.#prompt.busy = false;
+    }
+  }
+
+  /** Explains how to answer a new question, and reads the answer while the run may wait for it. */
+  asked({ id, question_id }: Reply): void {
+    this.open = true;
+    void this.#ask(id, question_id ?? "").finally(() => this.open = false);
+  }
+
+  hide(): void {
+    this.#prompt.hide();
+  }
+
+  show(): void {
+    this.#prompt.show();
+  }
+
+  async #ask(messageId: string, questionId: string): Promise<void> {
+    const { note, out } = this.#context;
+    const options = await this.#openOptions(questionId);
+    if (options === null) return;
+    this.#asked = { messageId, questionId, options };
+    note(out.style.dim(options.length === 0 ? HINT_FREE : HINT_OPTIONS));
+    while (this.#talking !== null && this.#asked?.messageId === messageId) {
+      const line = await (this.#typing ??= this.#prompt.next());
+      // The run has ended, so the line belongs to the next prompt.
+      if (this.#talking === null) return;
+      if (line === null) return;
+      this.#typing = null;
+      if (line.trim() === "") continue;
+      const answer = this.take(line);
+      if (answer === null) note(out.style.dim(HINT_OPTIONS));
+      else this.#talking.answer(answer.words, answer.to);
+    }
+  }
+}
+
+const HINT_FREE = "Your next line is the answer.";
+const HINT_OPTIONS = "Answer with an option's number or text, or with /answer <text>.";

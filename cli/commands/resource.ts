@@ -1,0 +1,137 @@
+import type { Api } from "../../src/http/app.ts";
+import type { Answer, Client, RequestParts } from "../client/client.ts";
+import type { RefKind } from "../client/resource_ref.ts";
+import type { Column, Row } from "../terminal/column.ts";
+import {
+  type AnyCommand,
+  command,
+  type Context,
+  option,
+  type OptionSpec,
+  toFields,
+  type Values,
+} from "./command.ts";
+
+type Endpoint = keyof Api & string;
+type Options = Record<string, OptionSpec>;
+type Response<E extends Endpoint> = Api[E]["response"];
+type Input<E extends Endpoint> = E extends `${"GET" | "DELETE"} ${string}` ? RequestParts<E>["query"]
+  : RequestParts<E>["body"];
+
+/** A command that sends one request and prints the response. Arguments fill the path in order. */
+interface RequestSpec<E extends Endpoint, O extends Options> {
+  name: string;
+  about: string;
+  endpoint: E;
+  args?: string[];
+  refs?: Record<string, RefKind>;
+  options?: O;
+  examples: string[];
+  /** Refuses options that contradict each other before the request. */
+  check?: (options: Values<O>) => void;
+  /** Builds the query of GET and DELETE, or the body. By default every option is the field of its name. */
+  input?: (options: Values<O>, context: Context) => Input<E> | Promise<Input<E>>;
+  /** The columns of a list. Without columns the response is printed as one object. */
+  columns?: readonly Column[];
+  /** Turns a response that is no list of rows into one. */
+  rows?: (value: Response<E>) => Row[];
+  /** Returns what `-q` prints; the `id` of the response by default. */
+  id?: (row: Row, args: string[]) => string;
+  /** Runs after the response was printed, for warnings and exit codes. */
+  after?: (value: Response<E>, context: Context, headers: Headers) => void;
+}
+
+/** Declares a command that sends one request and prints the response. */
+export function requestCommand<E extends Endpoint, const O extends Options>(
+  { endpoint, check, input, columns, rows, id, after, options = {} as O, ...spec }: RequestSpec<E, O>,
+): AnyCommand {
+  return command({
+    ...spec,
+    options: options as Options,
+    async run(context) {
+      const { client, out, args } = context;
+      const given = context.options as Values<O>;
+      check?.(given);
+      const fields = await (input?.(given, context) ?? toFields(context.options)) as object;
+      const { json, value, headers } = await send(client, endpoint, args, fields);
+      if (columns === undefined) {
+        const row = value as Row;
+        if (id === undefined) out.object(json, row);
+        else out.object(json, row, id(row, args));
+      } else {
+        const all = rows?.(value as Response<E>) ?? value as Row[];
+        await out.list(json, all, [...columns], id && ((row) => id(row, args)));
+        if (headers.get("link") !== null) {
+          const next = Number(context.options.page ?? 1) + 1;
+          context.note(`${all.length} of ${headers.get("x-total-count")}, use --page ${next}`);
+        }
+      }
+      after?.(value as Response<E>, context, headers);
+    },
+  });
+}
+
+function send(client: Client, endpoint: Endpoint, args: string[], fields: object): Promise<Answer<unknown>> {
+  const names = [...endpoint.matchAll(/:(\w+)/g)].map(([, name = ""]) => name);
+  const params = Object.fromEntries(names.map((name, at) => [name, args[at] ?? ""]));
+  const place = /^(GET|DELETE) /.test(endpoint) ? "query" : "body";
+  const parts = Object.keys(fields).length === 0 ? { params } : { params, [place]: fields };
+  return client.call(endpoint, parts as RequestParts<typeof endpoint>) as Promise<Answer<unknown>>;
+}
+
+type Rest<E extends Endpoint, O extends Options> =
+  & Partial<Pick<RequestSpec<E, O>, "examples">>
+  & Omit<RequestSpec<E, O>, "name" | "about" | "endpoint" | "examples">;
+
+/** The commands of one kind of thing: how its argument is called, and which thing the examples name. */
+export function resource(
+  noun: string,
+  { arg, ref, example }: { arg: string; ref?: RefKind; example: string },
+) {
+  const refs = ref === undefined ? {} : { [arg]: ref };
+  function verb<E extends Endpoint, const O extends Options = Record<never, OptionSpec>>(
+    name: string,
+    about: string,
+    endpoint: E,
+    rest: Rest<E, O> = {},
+  ): AnyCommand {
+    return requestCommand({
+      name,
+      about,
+      endpoint,
+      args: [arg],
+      refs,
+      examples: [`${noun} ${name} ${example}`],
+      ...rest,
+    } as RequestSpec<E, O>);
+  }
+  return {
+    verb,
+    list: <E extends Endpoint, const O extends Options>(about: string, endpoint: E, rest: Rest<E, O>) =>
+      verb("list", about, endpoint, { examples: [`${noun} list`], ...rest, args: [], refs: {} }),
+    get: <E extends Endpoint>(endpoint: E, rest: Rest<E, Record<never, OptionSpec>> = {}) =>
+      verb("get", `Show ${/^[aeio]/.test(noun) ? "an" : "a"} ${noun}`, endpoint, rest),
+    create: <E extends Endpoint, const O extends Options>(about: string, endpoint: E, rest: Rest<E, O>) =>
+      verb("create", about, endpoint, { ...rest, args: [], refs: {} }),
+    delete: <E extends Endpoint>(about: string, endpoint: E, rest: Rest<E, Record<never, OptionSpec>> = {}) =>
+      verb("delete", about, endpoint, { id: (_row, [id = ""]) => id, ...rest }),
+  };
+}
+
+/** Paging flags of a list (interface 4.2). */
+export function pageOptions(max: number) {
+  return {
+    page: option.int("--page <n>", "page number", { default: 1 }),
+    pageSize: option.int("--page-size <n>", `rows per page, at most ${max}`, { default: 50 }),
+  };
+}
+
+/** `--session-key` of a command that filters by conversation. */
+export const SESSION_KEY = option.text("--session-key <key>", "filter by conversation", {
+  completion: "session_key",
+});
+/** `--worker-id` of a command that filters by worker. */
+export const WORKER_ID = option.text("--worker-id <id>", "filter by worker ID or name", {
+  completion: "worker",
+  ref: "worker",
+});

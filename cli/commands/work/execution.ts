@@ -1,0 +1,133 @@
+import { ServiceError } from "../../../src/domain/error.ts";
+import { EXECUTION_STATUSES, isEndedExecution } from "../../../src/domain/vocabulary.ts";
+import { toColumns } from "../../terminal/column.ts";
+import { wantsColors } from "../../terminal/style.ts";
+import { escapeLine } from "../../terminal/visible.ts";
+import { type AnyCommand, command, type Context, option, toFields } from "../command.ts";
+import { pageOptions, resource, WORKER_ID } from "../resource.ts";
+
+const execution = resource("execution", {
+  arg: "id",
+  ref: "execution",
+  example: "01a1fd23-4c7d-7750-a391-3a9041dee235",
+});
+
+const LOG_OPTIONS = {
+  follow: option.flag("-f, --follow", "print new lines until the execution ends"),
+  tail: option.int("--tail <n>", "print only the last lines"),
+  raw: option.flag("--raw", "print the engine's own events, one JSON object per line"),
+};
+
+export const group: AnyCommand[] = [
+  execution.list("List executions, newest first", "GET /api/executions", {
+    columns: toColumns(
+      ...["id", "worker_name", "status", "failure", "engine", "started_at", "completed_at", "instruction"],
+    ),
+    options: {
+      workerId: WORKER_ID,
+      sessionId: option.text("--session-id <id>", "filter by session ID or key", {
+        completion: "session_key",
+      }),
+      status: option.text("--status <status>", "filter by status", {
+        choices: EXECUTION_STATUSES,
+        multiple: true,
+      }),
+      startedFrom: option.time("--started-from <time>", "started at or after this time"),
+      startedTo: option.time("--started-to <time>", "started at or before this time"),
+      completedFrom: option.time("--completed-from <time>", "ended at or after this time"),
+      completedTo: option.time("--completed-to <time>", "ended at or before this time"),
+      ...pageOptions(100),
+    },
+    examples: ["execution list --status failed", "execution list --worker-id $id --page-size 10"],
+  }),
+  execution.get("GET /api/executions/:id"),
+  command({
+    name: "logs",
+    about: "Print the log of an execution",
+    args: ["id"],
+    refs: { id: "execution" },
+    options: LOG_OPTIONS,
+    examples: [
+      "execution logs -f 01a1fd23-4c7d-7750-a391-3a9041dee235",
+      "execution logs --raw 01a1fd23-4c7d-7750-a391-3a9041dee235 | jq .type",
+    ],
+    run: printLog,
+  }),
+  execution.verb("cancel", "End a run and all its processes", "POST /api/executions/:id/cancel"),
+  execution.verb("retry", "Run an execution again as a new task", "POST /api/executions/:id/retry"),
+];
+
+/** Prints a log. A followed log ends with its execution. Throws `unavailable` if the connection ends first. */
+async function printLog(
+  { client, out, args: [id = ""], options, io }: Context<typeof LOG_OPTIONS>,
+): Promise<void> {
+  const query = toFields(options);
+  let printed = 0;
+  let ended = false;
+  while (true) {
+    const response = await client.open("GET /api/executions/:id/logs", { params: { id }, query });
+    const body = skipPrinted(printed, response.body?.pipeThrough(new TextDecoderStream()) ?? [], (count) => {
+      printed += count;
+    });
+    // A pipe gets the log unchanged.
+    if (!io.outIsTerminal) { for await (const text of body) out.raw(text); }
+    else await printLines(body, io.env, (text) => out.raw(text));
+    // A cache may keep only the log of an ended run (interface 4.1).
+    const isWhole = response.headers.get("cache-control")?.includes("public") ?? false;
+    if (query.follow !== true || isWhole || ended) return;
+    ended = await hasEnded(client, id);
+    // The run may have ended after the response did. The next response has the lines between.
+    if (ended && query.tail === undefined) continue;
+    if (ended) return;
+    // A login continues with a new token (contract 9).
+    if (!client.renews || query.tail !== undefined) {
+      throw new ServiceError("unavailable", "Cannot follow the log: the connection ended. Try again.");
+    }
+    await new Promise((resolve) => setTimeout(resolve, FOLLOW_PAUSE_MS));
+  }
+}
+
+/** Prints a log line by line. The agent's colors stay on a terminal that shows colors. */
+async function printLines(
+  pieces: AsyncIterable<string> | Iterable<string>,
+  env: Record<string, string>,
+  print: (text: string) => void,
+): Promise<void> {
+  const isColored = wantsColors(true, env);
+  let rest = "";
+  for await (const piece of pieces) {
+    const lines = (rest + piece).split("\n");
+    rest = lines.pop() ?? "";
+    print(lines.map((line) => `${escapeLine(line.replace(/\r$/, ""), isColored)}\n`).join(""));
+  }
+  if (rest !== "") print(escapeLine(rest, isColored));
+}
+
+const FOLLOW_PAUSE_MS = 1_000;
+
+/** Drops the characters that were printed before and reports the number of new ones. */
+async function* skipPrinted(
+  known: number,
+  texts: AsyncIterable<string> | Iterable<string>,
+  onMore: (count: number) => void,
+): AsyncGenerator<string> {
+  let left = known;
+  for await (const text of texts) {
+    const more = text.slice(left);
+    left -= text.length - more.length;
+    if (more === "") continue;
+    onMore(more.length);
+    yield more;
+  }
+}
+
+// A run of the coordinator is no execution: it has ended when its log has.
+async function hasEnded(client: Context["client"], id: string): Promise<boolean> {
+  try {
+    const { value } = await client.call("GET /api/executions/:id", { params: { id } });
+    return isEndedExecution(value.status);
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "not_found") return true;
+    throw error;
+  }
+}

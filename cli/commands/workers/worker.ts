@@ -1,0 +1,199 @@
+import { resolve } from "node:path";
+import { ServiceError } from "../../../src/domain/error.ts";
+import { nameKey } from "../../../src/domain/name.ts";
+import { toColumns } from "../../terminal/column.ts";
+import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import { confirm } from "../../terminal/prompt.ts";
+import { escapeControls } from "../../terminal/visible.ts";
+import {
+  type AnyCommand,
+  type BaseContext,
+  command,
+  type Context,
+  option,
+  toFields,
+  type Values,
+} from "../command.ts";
+import { buildCheck, CHECK } from "../work/schedule_settings.ts";
+import { pageOptions, resource } from "../resource.ts";
+
+const worker = resource("worker", {
+  arg: "id",
+  ref: "worker",
+  example: "01a1fd23-4a4c-746f-99ac-8860e2641168",
+});
+
+// The fields that create and update share. A new field of a worker is one entry here.
+const FIELDS = {
+  description: option.text("--description <text>", "purpose of the worker", { allowEmpty: true }),
+  constraints: option.text("--constraints <text>", "rules that the worker must follow", { allowEmpty: true }),
+  memory: option.text("--memory <text>", "instructions included in every run", { allowEmpty: true }),
+  scopes: option.words("--scopes <scopes>", "comma-separated scopes of its token, e.g. read:workers", {
+    completion: "scope",
+    allowEmpty: true,
+  }),
+  runsOn: option.words(
+    "--runs-on <labels>",
+    "comma-separated runner labels; empty for the service's machine",
+    {
+      allowEmpty: true,
+    },
+  ),
+  engineArgs: option.list("--engine-args <engine=args>", "extra arguments for an engine"),
+  ...CHECK,
+};
+const ENGINE = option.text("--engine <name>", "engine; empty for the server's default", {
+  completion: "engine",
+  allowEmpty: true,
+});
+const DEPARTMENT = { completion: "department_name" } as const;
+
+export const group: AnyCommand[] = [
+  worker.list("List workers, newest first", "GET /api/workers", {
+    columns: toColumns("id", "name", "status", "engine", "departments", "created_at"),
+    options: {
+      department: option.text("--department <ids|names>", "filter by department", {
+        ...DEPARTMENT,
+        multiple: true,
+      }),
+      recursive: option.flag("--no-recursive", "exclude workers of child departments"),
+      name: option.text("--name <text>", "filter by part of the name, ignoring case"),
+      id: option.text("--id <id>", "show only this worker", { completion: "worker", ref: "worker" }),
+      ...pageOptions(200),
+    },
+    examples: [
+      "worker list",
+      "worker list --department research --no-recursive",
+      "worker list -q | xargs -n1 svc ctl worker get",
+    ],
+  }),
+  worker.get("GET /api/workers/:id"),
+  worker.verb("status", "Show current work and whether a run can start", "GET /api/workers/:id/status"),
+  worker.create("Create a worker", "POST /api/workers", {
+    options: {
+      name: option.text("-n, --name <name>", "name, for mentions as @name", { required: true }),
+      ...FIELDS,
+      workDir: option.text("--work-dir <path>", "work directory, created if missing"),
+      engine: ENGINE,
+      departments: option.words("--department <ids|names>", "comma-separated departments", {
+        ...DEPARTMENT,
+        allowEmpty: true,
+      }),
+      yes: option.flag("--yes", "skip the confirmation if the name is in use"),
+    },
+    examples: [
+      "worker create -n Ada --description 'Writes the newsletter'",
+      "worker create -n Ada --engine claude --work-dir .",
+    ],
+    async input({ workDir, yes, ...fields }, context) {
+      await checkNamesake(context, fields.name, yes ?? false);
+      return {
+        ...buildFields(fields),
+        // The server has another current directory.
+        ...(workDir === undefined ? {} : { work_dir: resolve(context.io.cwd, workDir) }),
+      };
+    },
+    after: printWarning,
+  }),
+  worker.verb("update", "Change the given fields of a worker", "PUT /api/workers/:id", {
+    options: {
+      name: option.text("--name <name>", "new name"),
+      ...FIELDS,
+      engine: { ...ENGINE, about: "new engine; empty keeps the engine" },
+      departments: option.words("--department <ids|names>", "new list of departments; empty removes all", {
+        ...DEPARTMENT,
+        allowEmpty: true,
+      }),
+    },
+    examples: [
+      "worker update 01a1fd23-4a4c-746f-99ac-8860e2641168 --description 'Checks invoices'",
+      "worker update 01a1fd23-4a4c-746f-99ac-8860e2641168 --engine-args claude=",
+    ],
+    // Empty keeps the engine (interface 4.2, worker update).
+    input: ({ engine, ...fields }) => ({ ...buildFields(fields), ...(engine ? { engine } : {}) }),
+    after: printWarning,
+  }),
+  worker.verb("pause", "Pause a worker. Its tasks stay queued", "PUT /api/workers/:id", {
+    input: () => ({ paused: true }),
+  }),
+  worker.verb("resume", "Resume a paused worker", "PUT /api/workers/:id", {
+    input: () => ({ paused: false }),
+  }),
+  worker.verb(
+    "rehome",
+    "Set the runner that has the work directory. Copies no files",
+    "POST /api/workers/:id/rehome",
+    {
+      options: { to: option.text("--to <runner>", "runner; the next runner that claims a run by default") },
+      input: ({ to }) => to === undefined ? {} : { home: to },
+    },
+  ),
+  command({
+    name: "delete",
+    about: "Delete a worker, cancel its tasks and end its runs",
+    args: ["id"],
+    refs: { id: "worker" },
+    options: {
+      deleteWorkDir: option.flag("--delete-work-dir", "also delete the work directory"),
+      yes: option.flag("--yes", "skip the confirmation before deleting a directory"),
+    },
+    examples: ["worker delete 01a1fd23-4a4c-746f-99ac-8860e2641168"],
+    async run({ client, out, args: [id = ""], options: { yes, ...fields }, io }) {
+      if (fields.deleteWorkDir && !yes && io.inIsTerminal && io.errIsTerminal) {
+        const { name, work_dir } = (await client.call("GET /api/workers/:id", { params: { id } })).value;
+        const question = `Delete ${escapeControls(name)} and everything in ${escapeControls(work_dir)}?`;
+        if (!await confirm(io, question)) throw new Exit(EXIT.declined, "Canceled. Deleted nothing.");
+      }
+      const query = toFields(fields);
+      const { json, value } = await client.call("DELETE /api/workers/:id", { params: { id }, query });
+      out.object(json, value, id);
+    },
+  }),
+];
+
+/** Asks before creating a second worker of a name, since a mention then reaches neither. Warns in a pipe (contract 8.11). */
+async function checkNamesake({ client, io, note }: BaseContext, name: string, yes: boolean): Promise<void> {
+  const { value } = await client.call("GET /api/workers", { query: { ref: name, page_size: 5 } })
+    // A caller may create workers without the right to list them.
+    .catch((error) => {
+      if (error instanceof ServiceError && ["forbidden", "invalid_request"].includes(error.code)) {
+        return { value: [] };
+      }
+      throw error;
+    });
+  const namesake = value.find((other) => nameKey(other.name) === nameKey(name));
+  if (namesake === undefined) return;
+  const mention = escapeControls(name);
+  const words = `another worker is called ${escapeControls(namesake.name)} (${namesake.id}), ` +
+    `so mentions of @${mention} will reach neither`;
+  if (yes || !(io.inIsTerminal && io.errIsTerminal)) return note(`svc: warning: ${words}`);
+  if (!await confirm(io, `${words.charAt(0).toUpperCase()}${words.slice(1)}. Create it anyway?`)) {
+    throw new Exit(EXIT.declined, "Canceled. Created nothing.");
+  }
+}
+
+// The server accepts some values that are likely mistakes and warns about them (contract 2).
+function printWarning(_value: unknown, { note }: Context, headers: Headers): void {
+  const words = /^299 \S+ "(.*)"$/.exec(headers.get("warning") ?? "")?.[1];
+  if (words !== undefined) note(`svc: warning: ${words}`);
+}
+
+function buildFields<F extends Partial<Values<typeof FIELDS>>>(fields: F) {
+  const { engineArgs, verify, verifyTimeout, verifyAttempts, ...rest } = fields;
+  return {
+    ...toFields(rest),
+    ...parseEngineArgs(engineArgs),
+    ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
+  };
+}
+
+/** Converts `--engine-args claude=--fast` to the field of a request. Throws a usage error for any other form. */
+function parseEngineArgs(given: string[] | undefined): { engine_args?: Record<string, string> } {
+  if (given === undefined) return {};
+  const pairs = given.map((one) => {
+    const at = one.indexOf("=");
+    if (at < 1) throw usageError(`--engine-args: ${JSON.stringify(one)} must have the form <engine>=<args>`);
+    return [one.slice(0, at), one.slice(at + 1)];
+  });
+  return { engine_args: Object.fromEntries(pairs) };
+}
