@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 # Deno 2.6 or newer from PATH, else the pinned one from npm in .deno/ (installed by the first target that needs it).
-DENO_VERSION := 2.9.6
+DENO_VERSION := $(shell awk '$$1 == "deno" { print $$2 }' .tool-versions)
 DENO := $(shell command -v deno >/dev/null 2>&1 \
   && deno eval 'const [a, b] = Deno.version.deno.split(".").map(Number); Deno.exit(a > 2 || (a === 2 && b >= 6) ? 0 : 1)' 2>/dev/null \
   && command -v deno || echo $(CURDIR)/.deno/deno)
@@ -14,6 +14,8 @@ export DENO_NO_UPDATE_CHECK := 1
 # In CI the lock file must not change; elsewhere `make deps` updates it.
 FROZEN := $(if $(CI),--frozen,)
 DEPS := node_modules/.svc-deps
+# The version in deno.json.
+VITEST = $(DENO) run -A node_modules/vitest/vitest.mjs run
 comma := ,
 
 .PHONY: help
@@ -34,7 +36,11 @@ demo: $(DEPS) ## Start a temporary service, send three messages, show replies, e
 
 .PHONY: test
 test: $(DEPS) ## Run every test (ARGS='test/store -t guard' for some)
-	@$(DENO) run -A npm:vitest@5.1.0 run $(ARGS)
+	@$(VITEST) $(ARGS)
+
+.PHONY: coverage
+coverage: $(DEPS) ## The same with a coverage report in coverage/
+	@$(VITEST) --coverage $(ARGS)
 
 # The scripted model that real agent CLIs are tested against.
 STUB_MODEL := ../shared/tools/stub-model/stub.mjs
@@ -46,7 +52,7 @@ test-engines: $(DEPS) ## Run the real agent CLIs (from npm, into .cache/) agains
 	@test -f $(STUB_MODEL) || { echo "This needs the scripted model: $(STUB_MODEL) is not there." >&2; exit 1; }
 	@$(DENO) run -A test/engines/install.ts $(subst $(comma), ,$(ENGINES) $(ENGINES_BRIEF))
 	@SVC_TEST_ENGINES=$(ENGINES) SVC_TEST_ENGINES_BRIEF=$(ENGINES_BRIEF) \
-	  $(DENO) run -A npm:vitest@5.1.0 run test/engines $(ARGS)
+	  $(VITEST) test/engines $(ARGS)
 
 .PHONY: check
 check: $(DEPS) ## Check format, lint, types and the rules of test/house
@@ -54,7 +60,7 @@ check: $(DEPS) ## Check format, lint, types and the rules of test/house
 	@$(DENO) lint --quiet
 	@$(DENO) run -A build/console_types.ts
 	@$(DENO) check --quiet main.ts src cli console build test bench
-	@$(DENO) run -A npm:vitest@5.1.0 run test/house --reporter=dot
+	@$(VITEST) test/house --reporter=dot
 
 .PHONY: format
 format: $(DEPS) ## Format every file
@@ -81,7 +87,7 @@ build: $(DEPS) ## Build the executable dist/svc (DENORT_BIN: Deno's runtime, if 
 	@$(DENO) run -A build/main.ts
 
 .PHONY: docs
-docs: $(DEPS) ## Write docs/cli.md from the definitions of the commands
+docs: $(DEPS) ## Write docs/reference/cli.md from the definitions of the commands
 	@$(DENO) run -A test/reference.ts
 
 .PHONY: man
@@ -100,6 +106,10 @@ release: $(DEPS) ## Build archives, checksums and a bill of materials in dist/re
 deps: $(DENO) ## Install the packages that deno.lock names
 	@$(DENO) install $(FROZEN) --quiet
 	@touch $(DEPS)
+
+.PHONY: hooks
+hooks: ## Check the message of each commit in this clone (.githooks/commit-msg)
+	@git config core.hooksPath .githooks
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed here, but no data directory

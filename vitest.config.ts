@@ -8,5 +8,9 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Tests start real processes and wait for them: more workers than cores pays.
     maxWorkers: 4,
+    coverage: {
+      include: ["src/**/*.ts", "cli/**/*.ts"],
+      reporter: ["text-summary", "html", "lcov"],
+    },
   },
 });
