@@ -29,7 +29,7 @@ const TYPES: Record<string, string> = {
 
 /**
  * Bundles the console into its page, scripts, style and icons; everything but the page and the manifest has a hash in its
- * name (contract 17). The same source gives the same bytes (decision 0090).
+ * name (contract 17). The same source gives the same bytes (decision 0027).
  */
 export async function buildConsole(): Promise<BuiltConsole> {
   const files: BuiltConsole["files"] = new Map();

@@ -19,7 +19,7 @@ export function completion(args: string[], io: Io): number {
 /**
  * `svc complete words -- <words>` and `svc complete bash <type> <breaks> <line> <columns>`: what the scripts ask at each TAB. Prints one
  * candidate per line, with its description behind a tab for shells that show one. The text of the line is only looked at,
- * never run, by the scripts and here (decision 0072). Prints nothing when anything goes wrong.
+ * never run, by the scripts and here (decision 0010). Prints nothing when anything goes wrong.
  */
 export async function complete(args: string[], io: Io): Promise<number> {
   const [form = "", ...rest] = args;

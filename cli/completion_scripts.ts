@@ -1,5 +1,5 @@
 // None of these evaluates a word of the line: words are handed over as arguments, and what comes back is taken as text
-// (decision 0072). `eval`, `compgen -W` and unquoted expansions would each run what somebody typed or named a worker.
+// (decision 0010). `eval`, `compgen -W` and unquoted expansions would each run what somebody typed or named a worker.
 
 const BASH = `# bash completion for svc; needs no package. In ~/.bashrc: source <(svc completion bash)
 _svc_complete() {

@@ -12,7 +12,7 @@ import {
 import type { Io } from "./io.ts";
 import type { ServicePlan } from "./service_unit.ts";
 
-/** Written after launchd's manual; there was no such machine to try it on (docs/install.md). */
+/** Written after launchd's manual; there was no such machine to try it on (docs/how-to/install.md). */
 export class Launchd implements InitSystem {
   readonly #io: Io;
 

@@ -19,7 +19,7 @@ export interface ServicePlan {
 
 const HOMES = /^\/(home|root|run\/user)(\/|$)/;
 
-/** The systemd unit of a plan (decision 0042, which also says what is missing on purpose). */
+/** The systemd unit of a plan (decision 0018, which also says what is missing on purpose). */
 export function systemdUnit(plan: ServicePlan): string {
   const system = plan.scope === "system";
   const serve = serveOf(plan).map(commandWord);

@@ -22,7 +22,7 @@ function refuseHidden(plan: ServicePlan): void {
   );
 }
 
-/** systemd, for the whole machine or for one user (decision 0042). */
+/** systemd, for the whole machine or for one user (decision 0018). */
 export class Systemd implements InitSystem {
   readonly #io: Io;
 

@@ -31,7 +31,7 @@ export const TOP: Record<string, TopCommand> = {
       "Without a configuration it listens on 127.0.0.1:8080 and keeps its data in ./data. Every key can be set in the environment, too:\n" +
       "SVC_SERVER__PORT=9000 is server.port. The first start prints the password. Exit codes: 2 for a wrong configuration,\n" +
       "1 when the port is taken or another server took the database over, 5 when another server uses the data directory.\n" +
-      "With --standby (a database on a libSQL server) it answers /livez, and 503 to all else, until it takes over: docs/machines.md.",
+      "With --standby (a database on a libSQL server) it answers /livez, and 503 to all else, until it takes over: docs/how-to/run-a-standby.md.",
   },
   runner: {
     about: "Run workers of a service that is on another machine, until SIGTERM or SIGINT",
@@ -75,7 +75,7 @@ export const TOP: Record<string, TopCommand> = {
       value("--run-as <account>", "account that it runs as, made when missing"),
       value("--env-file <path>", "NAME=value lines for it and its engines"),
       { ...value("--writable <path>", "another directory in which workers may write"), type: "list" },
-      flag("--standby", "serve --standby: wait while another machine serves (docs/machines.md)"),
+      flag("--standby", "serve --standby: wait while another machine serves (docs/how-to/run-a-standby.md)"),
       value("--program <path>", "the executable"),
       value("--name <name>", "name of the service, for a second one"),
       flag("--json", "with status: one JSON object"),

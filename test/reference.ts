@@ -1,4 +1,4 @@
-// Writes docs/cli.md from the commands themselves: `make docs`. A test fails when the file is not what this makes.
+// Writes docs/reference/cli.md from the commands themselves: `make docs`. A test fails when the file is not what this makes.
 import { GROUPS, loadGroup } from "../cli/groups.ts";
 import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command.ts";
 import { EXIT, EXIT_MEANINGS } from "../cli/exit.ts";
@@ -6,16 +6,16 @@ import { OWN_CODES } from "../cli/problem_json.ts";
 
 const HEAD = `# svc ctl: every command
 
-Made from the commands by \`make docs\`; do not edit. The same is in \`svc ctl help <group> <command>\`.
+\`make docs\` writes this page from the commands; don't edit it. \`svc ctl help <group> <command>\` prints the same.
 
 \`\`\`
 svc ctl <group> <command> [arguments] [flags]
 \`\`\`
 
-Output: a table on a terminal; tab-separated lines without a header in a pipe, with full ids, nothing cut, and tabs and line
-breaks written as \`\\t\` and \`\\n\`; the server's JSON with \`--json\`; ids only with \`-q\`. Answers go to stdout, everything else to stderr.
+On a terminal, the output is a table. In a pipe, it is tab-separated lines without a header: full ids, no cut texts, and tabs and
+line breaks as \`\\t\` and \`\\n\`. \`--json\` prints the server's JSON and \`-q\` only ids. Answers go to stdout, everything else to stderr.
 
-How it finds and convinces the server: [api.md](api.md#from-the-command-line).
+How it finds the server and logs in: [api.md](api.md#how-svc-ctl-logs-in).
 `;
 
 /** The whole reference as Markdown. */
@@ -70,4 +70,6 @@ function meaning({ about, required, unless, default: fallback, choices, type }: 
   ].join("");
 }
 
-if (import.meta.main) await Deno.writeTextFile(new URL("../docs/cli.md", import.meta.url), await reference());
+if (import.meta.main) {
+  await Deno.writeTextFile(new URL("../docs/reference/cli.md", import.meta.url), await reference());
+}

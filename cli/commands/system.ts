@@ -102,7 +102,7 @@ export const systemCommands: AnyCommand[] = [
         client.call("PUT /api/system/password", { body });
       let answer = await change({ new_password: fresh, ...(current ? { current_password: current } : {}) })
         .catch((error) => {
-          // Only a token from a login has to prove that its holder knows the password (decision 0030).
+          // Only a token from a login has to prove that its holder knows the password (decision 0014).
           if (ask === null || !asksForCurrent(error)) throw error;
           return null;
         });

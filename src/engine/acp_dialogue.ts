@@ -19,7 +19,7 @@ import { Requests } from "./requests.ts";
 const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
-/** After a session was loaded, some agents tell its past a moment longer (decision 0098). */
+/** After a session was loaded, some agents tell its past a moment longer (decision 0011). */
 const REPLAY_QUIET_MS = 500;
 const TOOLS_KNOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
@@ -28,7 +28,7 @@ const INTERNAL_ERROR = -32_603;
 
 /**
  * An agent that speaks the Agent Client Protocol, version 1, on stdin and stdout: one turn, or with `stays` one after the other
- * (decisions 0098, 0102).
+ * (decision 0011).
  */
 export class AcpDialogue implements Dialogue, OpenDialogue {
   #order: Order;
@@ -272,7 +272,7 @@ function failureOf(error: Line): EngineFailure {
   return code === AUTH_REQUIRED ? failureOfKind("auth", words) : failureFrom(words, "model");
 }
 
-// No version of the protocol has settled it yet: totals of the session, or of this prompt (decision 0098).
+// No version of the protocol has settled it yet: totals of the session, or of this prompt (decision 0011).
 function usageOf(result: Line): AgentEvent[] {
   const total = objectAt(result, "usage");
   const own = objectAt(objectAt(objectAt(result, "_meta"), "quota"), "token_count");

@@ -46,7 +46,7 @@ export async function probeAgent(
 // Whoever named a program does not want another one installed.
 function adviceFor(name: string, { config, machine, adapter }: AgentParts): string {
   if (config.command !== "") return `engines.${name}.command names it: correct that`;
-  const other = `or set engines.${name}.command (docs/engines.md)`;
+  const other = `or set engines.${name}.command (docs/how-to/set-up-engines.md)`;
   return hasProgram("npm", machine.path)
     ? `install it with: ${adapter.install}, ${other}`
     : `install npm, which is part of Node.js, and then: ${adapter.install}, ${other}`;

@@ -15,7 +15,7 @@ export type Isolation = "namespace" | "group";
 export const ORDER_NEWLINE = "svc_newline";
 
 // When memory runs out, the kernel kills agents before the service (reliability CHD-13); when there is too little processor, they wait
-// for it and not it for them: the kernel weighs a session as a whole, or its processes (decision 0106).
+// for it and not it for them: the kernel weighs a session as a whole, or its processes (decision 0029).
 const NICE = 10;
 const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns

@@ -24,7 +24,7 @@ let ready: Deno.ChildProcess[] = [];
 let refill: { at: number; timer?: ReturnType<typeof setTimeout> } = { at: Infinity };
 
 /**
- * Starts a program in a namespace that was made before and waits for it, and has others made (decision 0094). Those that wait know
+ * Starts a program in a namespace that was made before and waits for it, and has others made. Those that wait know
  * nothing of any run, and end with this process. Returns null when none is ready, or none can start this: then it has to be started
  * in one of its own.
  */

@@ -1,4 +1,4 @@
-// pending -> completed in one commit, many tasks at once: of engines inside this process (decision 0099)
+// pending -> completed in one commit, many tasks at once: of engines inside this process
 import { logger } from "../base/log.ts";
 import type { InstantClaim } from "../run/instant.ts";
 import type { Database } from "../store/database.ts";

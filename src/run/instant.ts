@@ -1,4 +1,4 @@
-// pending -> completed in one commit: what an engine inside this process did is over before anybody could ask about it (decision 0099)
+// pending -> completed in one commit: what an engine inside this process did is over before anybody could ask about it
 import type { Clock } from "../base/clock.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { keysOf } from "../domain/run_identity.ts";

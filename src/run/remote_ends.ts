@@ -1,4 +1,4 @@
-// running -> completed: runs of runners that were over at once, all that one request tells in one commit (decision 0103)
+// running -> completed: runs of runners that were over at once, all that one request tells in one commit
 import { cutToBytes } from "../base/bytes.ts";
 import type { Bells } from "../base/bells.ts";
 import type { Clock } from "../base/clock.ts";

@@ -12,7 +12,7 @@ interface Waiting {
   resolve: (stored: boolean) => void;
 }
 
-/** Tells the ends of runs that were over at once, one request at a time: those that come meanwhile go together (decision 0103). */
+/** Tells the ends of runs that were over at once, one request at a time: those that come meanwhile go together. */
 export class EndBundle {
   readonly #link: Link;
   readonly #waiting: Waiting[] = [];

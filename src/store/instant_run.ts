@@ -1,4 +1,4 @@
-// pending -> completed: runs that begin and end in one commit, many of them in one statement each (decision 0099)
+// pending -> completed: runs that begin and end in one commit, many of them in one statement each
 import { BELL } from "../base/bells.ts";
 import type { Database, Row, Statement, Value } from "./database.ts";
 import { guardedRows } from "./database.ts";

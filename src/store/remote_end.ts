@@ -1,4 +1,4 @@
-// running -> completed on runners: runs that nothing is unusual about, many of them in one statement each (decision 0103)
+// running -> completed on runners: runs that nothing is unusual about, many of them in one statement each
 import { BELL } from "../base/bells.ts";
 import { guardedRows, type Statement } from "./database.ts";
 import { endExecutions, type InstantRun } from "./instant_run.ts";

@@ -60,7 +60,7 @@ async function answerQuestion(app: App, answer: string) {
   return question;
 }
 
-describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
+describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
   it("stays open with a session that it could not find again, asks in the name of each run, and outlives a cancel", async () => {
     await using it = await talk("", { warm: {} });
     const first = await it.say("say hello");

@@ -20,7 +20,7 @@ function begun(order: Order) {
 const TEXT = { item: { type: "agentMessage", id: "i", text: "hello" } };
 const DONE = { kind: "done", ok: true, text: null, failure: null };
 
-it("Codex that stays open begins a thread, and its turns are told apart from those of others (decision 0102)", () => {
+it("Codex that stays open begins a thread, and its turns are told apart from those of others (decision 0011)", () => {
   const { said, taken, turn, hear, tell } = begun(ORDER);
   expect(said).toMatchObject([{ id: 1, method: "initialize" }]);
   expect(hear({ id: 1, result: {} })).toEqual([]);

@@ -12,7 +12,7 @@ const MAY: Record<string, RegExp> = {
   pages: /^console\/(pages|parts|live)\/|^console\/pages\.tsx$/,
 };
 
-// What the command line may have of the server without its weight, the console may have, too (architecture, Rooms).
+// What the command line may have of the server without its weight, the console may have, too (architecture, Folders).
 const SHARED = /^src\/(base\/backoff|domain\/vocabulary)\.ts$/;
 
 /** Packages that one file uses for all: a change of the package is a change there. */
@@ -73,7 +73,7 @@ describe("the console (architecture, Style; contract 17)", () => {
     for (const [name, target] of pinned) {
       expect(target).toMatch(new RegExp(`^npm:${name}@\\d+\\.\\d+\\.\\d+$`));
     }
-    const listed = [...textOf("docs/security.md").matchAll(/^\| console: `([^`]+)` \| \S.*\|$/gm)];
+    const listed = [...textOf("docs/reference/packages.md").matchAll(/^\| console: `([^`]+)` \| \S.*\|$/gm)];
     expect(listed.map(([, name]) => name)).toEqual(pinned.map(([name]) => name));
     const used = new Set(imports().map(({ to }) => /^(@[^/]+\/)?[^/]+/.exec(to)?.[0]));
     expect(pinned.filter(([name]) => !used.has(name))).toEqual([]);

@@ -367,7 +367,7 @@ describe("POST /api/system/backup (contract 5)", () => {
 });
 
 async function chat(api: Client): Promise<void> {
-  // With a budget each run is claimed first, and its log is a file (decision 0099).
+  // With a budget each run is claimed first, and its log is a file.
   await api.call("POST /api/budgets", {
     name: "b",
     target: "global",

@@ -12,7 +12,7 @@ const TASKS = 60;
 const POINTS: FaultPoint[] = ["outcome.pre-commit", "claim.post", "outcome.post-commit"];
 
 it(
-  "killed before and after the commit of runs inside the service: each task runs once, with its log (decision 0099; reliability DUR-3, DUR-9)",
+  "killed before and after the commit of runs inside the service: each task runs once, with its log (reliability DUR-3, DUR-9)",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

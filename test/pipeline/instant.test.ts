@@ -51,7 +51,7 @@ function atInstants(app: App, before: (count: number) => Promise<void>): void {
   };
 }
 
-describe("runs inside the service, from claim to outcome in one commit (decision 0099)", () => {
+describe("runs inside the service, from claim to outcome in one commit", () => {
   it("leave what they leave the long way", async () => {
     await using app = await openApp({ clock: new TestClock(NOW) });
     let instants = 0;

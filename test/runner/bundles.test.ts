@@ -115,7 +115,7 @@ function left(app: App) {
   ].map((sql) => app.db.read(sql)));
 }
 
-it("ends that are told together leave what they leave one by one, in one commit (decision 0103)", async () => {
+it("ends that are told together leave what they leave one by one, in one commit", async () => {
   const found = [];
   for (const together of [true, false]) {
     await using app = await openApp({ inMemory: true });
@@ -212,7 +212,7 @@ it("where one of them was changed meanwhile none is stored together: a task that
   }
 });
 
-it("a runner tells ends that come together in one request, and by itself what that did not store (decision 0103)", async () => {
+it("a runner tells ends that come together in one request, and by itself what that did not store", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const [first, ...more] = [wireOrder(root), wireOrder(root), wireOrder(root)];

@@ -91,7 +91,7 @@ export const claude: Adapter = {
       usageFile: null,
     };
   },
-  // Each message of a line is a turn with a result of its own (decision 0102).
+  // Each message of a line is a turn with a result of its own (decision 0011).
   open: {
     command(order) {
       const command = claude.command(order);

@@ -50,7 +50,7 @@ export const codex: Adapter = {
       usageFile: null,
     };
   },
-  // A turn is one of a thread, with events of its own (decision 0102).
+  // A turn is one of a thread, with events of its own (decision 0011).
   open: {
     takes: onlySettings,
     command(order) {

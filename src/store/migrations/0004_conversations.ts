@@ -1,6 +1,6 @@
 /**
  * One row for each conversation, of whatever platform, so that they can be listed by their latest message without reading
- * messages (contract 17.6, decision 0031). `id` is the latest message's, or, before the first, the local session's own.
+ * messages (contract 17.6, decision 0015). `id` is the latest message's, or, before the first, the local session's own.
  */
 export const CONVERSATIONS: string[] = [
   `create table conversation (

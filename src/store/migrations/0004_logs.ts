@@ -1,4 +1,4 @@
-/** Logs of runs inside this process, which begin and end in one commit: they are a part of it (decision 0099). */
+/** Logs of runs inside this process, which begin and end in one commit: they are a part of it. */
 export const LOGS: string[] = [
   `create table execution_log (
     execution_id text primary key,
