@@ -27,7 +27,7 @@ serve: $(DEPS) ## Start the service on 127.0.0.1:8080 (ARGS='-c my.yaml' for mor
 	@exec $(DENO) run -A main.ts serve $(ARGS)
 
 .PHONY: dev
-dev: $(DEPS) ## The same, started again when its source changes; the console is bundled anew when it is reloaded
+dev: $(DEPS) ## Start the service and restart it after each change of its source
 	@exec $(DENO) run -A --watch=src,main.ts main.ts serve $(ARGS)
 
 .PHONY: demo
@@ -39,7 +39,7 @@ test: $(DEPS) ## Run every test (ARGS='test/store -t guard' for some)
 	@$(VITEST) $(ARGS)
 
 .PHONY: coverage
-coverage: $(DEPS) ## The same with a coverage report in coverage/
+coverage: $(DEPS) ## Run every test and write a coverage report to coverage/
 	@$(VITEST) --coverage $(ARGS)
 
 # The scripted model that real agent CLIs are tested against.
@@ -67,27 +67,27 @@ format: $(DEPS) ## Format every file
 	@$(DENO) fmt --quiet
 
 .PHONY: bench
-bench: $(DEPS) ## Measure speed and memory beside an empty program; print a table, write bench/results/
+bench: $(DEPS) ## Measure speed and memory next to an empty program; print a table, write bench/results/
 	@$(DENO) run -A bench/run.ts $(ARGS)
 
 .PHONY: pictures
-pictures: $(DEPS) ## Make pictures of every page of the console (ARGS='/tmp/pictures'; with --docs also those of the README)
+pictures: $(DEPS) ## Take pictures of every console page (ARGS='/tmp/pictures'; --docs: also those of the README)
 	@$(DENO) run -A test/pictures.ts $(ARGS)
 
 .PHONY: torture
-torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7 --hostile'; with --runners=3 runners, too; with --warm agents that stay open)
+torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7 --hostile'; --runners=3: with runners; --warm: with open agents)
 	@$(DENO) run -A test/torture/torture.ts $(ARGS)
 
 .PHONY: mutants
-mutants: $(DEPS) ## Change the sources in small ways and say which changes no test notices (ARGS='src/store --sample=50 --seed=2')
+mutants: $(DEPS) ## Change the sources in small ways and report the changes that no test notices (ARGS='src/store --sample=50 --seed=2')
 	@$(DENO) run -A test/mutation/mutate.ts $(ARGS)
 
 .PHONY: build
-build: $(DEPS) ## Build the executable dist/svc (DENORT_BIN: Deno's runtime, if it cannot be downloaded)
+build: $(DEPS) ## Build the executable dist/svc (DENORT_BIN: path of Deno's runtime, instead of a download)
 	@$(DENO) run -A build/main.ts
 
 .PHONY: docs
-docs: $(DEPS) ## Write docs/reference/cli.md from the definitions of the commands
+docs: $(DEPS) ## Write docs/reference/cli.md from the commands
 	@$(DENO) run -A test/reference.ts
 
 .PHONY: man
@@ -112,7 +112,7 @@ hooks: ## Check the message of each commit in this clone (.githooks/commit-msg)
 	@git config core.hooksPath .githooks
 
 .PHONY: clean
-clean: ## Remove everything that was built or installed here, but no data directory
+clean: ## Remove everything that make built or installed here, except data directories
 	@rm -rf dist coverage bench/results node_modules .deno .cache
 
 $(DEPS): deno.json deno.lock | $(DENO)

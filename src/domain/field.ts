@@ -50,7 +50,7 @@ function fits(text: string, max: number): boolean {
 /** What a text has to be, and what is said where it is not. */
 type Rule = readonly [holds: (value: string) => boolean, error: string];
 
-// One check for all rules: a schema for each of them made every start longer (decision 0014).
+// One check for all rules: a schema for each of them made every start longer.
 function textOf(bounds: { minLength?: number; maxLength: number }, rules: readonly Rule[]) {
   return z.string().check(({ value, issues }) => {
     for (const [holds, message] of rules) {
