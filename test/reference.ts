@@ -15,7 +15,7 @@ svc ctl <group> <command> [arguments] [flags]
 On a terminal, the output is a table. In a pipe, it is tab-separated lines without a header: full ids, no cut texts, and tabs and
 line breaks as \`\\t\` and \`\\n\`. \`--json\` prints the server's JSON and \`-q\` only ids. Answers go to stdout, everything else to stderr.
 
-How it finds the server and logs in: [api.md](api.md#how-svc-ctl-logs-in).
+How it finds the server and logs in: [api.md](api.md#from-the-command-line).
 `;
 
 /** The whole reference as Markdown. */
