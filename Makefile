@@ -5,7 +5,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 # Deno 2.6 or newer from PATH, else the pinned one from npm in .deno/ (installed by the first target that needs it).
-DENO_VERSION := 2.9.6
+DENO_VERSION := $(shell awk '$$1 == "deno" { print $$2 }' .tool-versions)
 DENO := $(shell command -v deno >/dev/null 2>&1 \
   && deno eval 'const [a, b] = Deno.version.deno.split(".").map(Number); Deno.exit(a > 2 || (a === 2 && b >= 6) ? 0 : 1)' 2>/dev/null \
   && command -v deno || echo $(CURDIR)/.deno/deno)
@@ -14,6 +14,8 @@ export DENO_NO_UPDATE_CHECK := 1
 # In CI the lock file must not change; elsewhere `make deps` updates it.
 FROZEN := $(if $(CI),--frozen,)
 DEPS := node_modules/.svc-deps
+# The version in deno.json.
+VITEST = $(DENO) run -A node_modules/vitest/vitest.mjs run
 comma := ,
 
 .PHONY: help
@@ -25,7 +27,7 @@ serve: $(DEPS) ## Start the service on 127.0.0.1:8080 (ARGS='-c my.yaml' for mor
 	@exec $(DENO) run -A main.ts serve $(ARGS)
 
 .PHONY: dev
-dev: $(DEPS) ## The same, started again when its source changes; the console is bundled anew when it is reloaded
+dev: $(DEPS) ## Start the service and restart it after each change of its source
 	@exec $(DENO) run -A --watch=src,main.ts main.ts serve $(ARGS)
 
 .PHONY: demo
@@ -34,7 +36,11 @@ demo: $(DEPS) ## Start a temporary service, send three messages, show replies, e
 
 .PHONY: test
 test: $(DEPS) ## Run every test (ARGS='test/store -t guard' for some)
-	@$(DENO) run -A npm:vitest@5.1.0 run $(ARGS)
+	@$(VITEST) $(ARGS)
+
+.PHONY: coverage
+coverage: $(DEPS) ## Run every test and write a coverage report to coverage/
+	@$(VITEST) --coverage $(ARGS)
 
 ENGINES ?= all
 ENGINES_BRIEF ?=
@@ -43,7 +49,7 @@ ENGINES_BRIEF ?=
 test-engines: $(DEPS) ## Run the real agent CLIs (from npm, into .cache/) against a scripted model (ENGINES=claude,codex)
 	@$(DENO) run -A test/engines/install.ts $(subst $(comma), ,$(ENGINES) $(ENGINES_BRIEF))
 	@SVC_TEST_ENGINES=$(ENGINES) SVC_TEST_ENGINES_BRIEF=$(ENGINES_BRIEF) \
-	  $(DENO) run -A npm:vitest@5.1.0 run test/engines $(ARGS)
+	  $(VITEST) test/engines $(ARGS)
 
 .PHONY: check
 check: $(DEPS) ## Check format, lint, types and the rules of test/house
@@ -51,34 +57,34 @@ check: $(DEPS) ## Check format, lint, types and the rules of test/house
 	@$(DENO) lint --quiet
 	@$(DENO) run -A build/console_types.ts
 	@$(DENO) check --quiet main.ts src cli console build test bench
-	@$(DENO) run -A npm:vitest@5.1.0 run test/house --reporter=dot
+	@$(VITEST) test/house --reporter=dot
 
 .PHONY: format
 format: $(DEPS) ## Format every file
 	@$(DENO) fmt --quiet
 
 .PHONY: bench
-bench: $(DEPS) ## Measure speed and memory beside an empty program; print a table, write bench/results/
+bench: $(DEPS) ## Measure speed and memory next to an empty program; print a table, write bench/results/
 	@$(DENO) run -A bench/run.ts $(ARGS)
 
 .PHONY: pictures
-pictures: $(DEPS) ## Make pictures of every page of the console (ARGS='/tmp/pictures'; with --docs also those of the README)
+pictures: $(DEPS) ## Take pictures of every console page (ARGS='/tmp/pictures'; --docs: also those of the README)
 	@$(DENO) run -A test/pictures.ts $(ARGS)
 
 .PHONY: torture
-torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7 --hostile'; with --runners=3 runners, too; with --warm agents that stay open)
+torture: $(DEPS) ## Kill the service at random under load for 15 minutes, then check that nothing is lost (ARGS='--seconds=60 --seed=7 --hostile'; --runners=3: with runners; --warm: with open agents)
 	@$(DENO) run -A test/torture/torture.ts $(ARGS)
 
 .PHONY: mutants
-mutants: $(DEPS) ## Change the sources in small ways and say which changes no test notices (ARGS='src/store --sample=50 --seed=2')
+mutants: $(DEPS) ## Change the sources in small ways and report the changes that no test notices (ARGS='src/store --sample=50 --seed=2')
 	@$(DENO) run -A test/mutation/mutate.ts $(ARGS)
 
 .PHONY: build
-build: $(DEPS) ## Build the executable dist/svc (DENORT_BIN: Deno's runtime, if it cannot be downloaded)
+build: $(DEPS) ## Build the executable dist/svc (DENORT_BIN: path of Deno's runtime, instead of a download)
 	@$(DENO) run -A build/main.ts
 
 .PHONY: docs
-docs: $(DEPS) ## Write docs/cli.md from the commands, docs/reliability.md from promises and tests
+docs: $(DEPS) ## Write docs/reference/cli.md from the commands, docs/reliability.md from promises and tests
 	@$(DENO) run -A test/reference.ts
 	@$(DENO) run -A test/reliability.ts
 
@@ -95,8 +101,12 @@ deps: $(DENO) ## Install the packages that deno.lock names
 	@$(DENO) install $(FROZEN) --quiet
 	@touch $(DEPS)
 
+.PHONY: hooks
+hooks: ## Check the message of each commit in this clone (.githooks/commit-msg)
+	@git config core.hooksPath .githooks
+
 .PHONY: clean
-clean: ## Remove everything that was built or installed here, but no data directory
+clean: ## Remove everything that make built or installed here, except data directories
 	@rm -rf dist coverage bench/results node_modules .deno .cache
 
 $(DEPS): deno.json deno.lock | $(DENO)

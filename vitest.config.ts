@@ -24,5 +24,9 @@ export default defineConfig({
         test: { ...shared, name: "timing", include: [TIMING], maxWorkers: 1, sequence: { groupOrder: 1 } },
       },
     ],
+    coverage: {
+      include: ["src/**/*.ts", "cli/**/*.ts"],
+      reporter: ["text-summary", "html", "lcov"],
+    },
   },
 });

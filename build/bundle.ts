@@ -23,7 +23,7 @@ export const ENTRY = "main.js";
 
 /**
  * Writes everything that main.ts reaches, and nothing else, into an empty `folder`: our modules and those of packages in a
- * few files, and the one addon (decision 0040). The same source gives the same bytes (reliability SUP-4).
+ * few files, and the one addon (decision 0005). The same source gives the same bytes (reliability SUP-4).
  */
 export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promise<Bundle> {
   await Deno.remove(folder, { recursive: true }).catch(() => {});

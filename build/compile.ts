@@ -16,7 +16,7 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
   const deno = Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath();
   const { success, stderr } = await new Deno.Command(deno, {
     // No code cache: Deno stores it in the shared temporary directory under a name that any user can create, and
-    // with a bundle it saves nothing (decision 0041).
+    // with a bundle it saves nothing (decision 0005).
     args: [
       ...["compile", "-A", "--quiet", "--no-check", "--no-config", "--no-lock", "--no-code-cache", V8_FLAGS],
       // Datagrams over Unix sockets, for messages to systemd (`src/boot/notify.ts`).

@@ -5,7 +5,7 @@ import { EXITS } from "../cli/terminal/exit.ts";
 import { OWN_CODES } from "../cli/client/error_json.ts";
 
 /** The path of the generated file. */
-export const REFERENCE = "docs/cli.md";
+export const REFERENCE = "docs/reference/cli.md";
 
 const HEAD = `# svc ctl: every command
 

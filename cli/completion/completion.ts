@@ -21,7 +21,7 @@ export function printCompletionScript(args: string[], io: Io): number {
 /**
  * `svc complete words -- <words>` and `svc complete bash <type> <breaks> <line> <columns>`: the scripts run it at
  * each TAB. Prints one candidate per line, with a tab and its description. Neither the scripts nor this code evaluate
- * the line (decision 0072). Prints nothing after an error.
+ * the line (decision 0010). Prints nothing after an error.
  */
 export async function printCandidates(args: string[], io: Io): Promise<number> {
   const [form = "", ...rest] = args;

@@ -1,5 +1,5 @@
 // The scripts never evaluate a word of the line: words are passed as arguments, and candidates are text (decision
-// 0072). `eval`, `compgen -W` and unquoted expansions would run what a user typed or named a worker.
+// 0010). `eval`, `compgen -W` and unquoted expansions would run what a user typed or named a worker.
 
 const BASH = `# bash completion for svc; needs no package. In ~/.bashrc: source <(svc completion bash)
 _svc_complete() {

@@ -12,7 +12,7 @@ import {
 import type { Io } from "../terminal/io.ts";
 import type { ServicePlan } from "./service_unit.ts";
 
-/** Written from launchd's manual and never tried on macOS (docs/install.md). */
+/** Written from launchd's manual and never tried on macOS (docs/how-to/install.md). */
 export class Launchd implements InitSystem {
   readonly #io: Io;
 

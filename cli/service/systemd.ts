@@ -22,7 +22,7 @@ function refuseHiddenProgram(plan: ServicePlan): void {
   );
 }
 
-/** Installs a service under systemd, for the machine or one user (decision 0042). */
+/** Installs a service under systemd, for the machine or one user (decision 0018). */
 export class Systemd implements InitSystem {
   readonly #io: Io;
 

@@ -85,7 +85,7 @@ function fail(detail: string, hint: string): Finding {
 
 async function lookAtDatabase({ db, owner }: Needs<"db" | "owner">): Promise<Finding> {
   if (db.remote) {
-    if (owner?.fault) return fail(owner.fault, "docs/machines.md, The database server");
+    if (owner?.fault) return fail(owner.fault, "docs/how-to/run-a-database-server.md");
     const started = performance.now();
     await db.first("select 1 as one");
     const standby = owner?.standbys.map(({ host, pid }) => `${host} (pid ${pid})`).join(", ") || "none";
@@ -224,7 +224,7 @@ async function lookAtIsolation(): Promise<Finding> {
   }
   return warn(
     "a process group per run: a program that clears its environment can outlive its run",
-    "allow user and pid namespaces (docs/operations.md), or run the service in a container of its own",
+    "allow user and pid namespaces (docs/explanation/security.md), or run the service in a container of its own",
   );
 }
 

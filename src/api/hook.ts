@@ -124,7 +124,7 @@ function messageOf(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
   };
 }
 
-/** What makes it the same message when it comes again (decision 0092). */
+/** What makes it the same message when it comes again (decision 0024). */
 function idOf({ hmac }: WebhookPlatformConfig, { headers, holder }: Hook, body: unknown): string {
   const own = (body ?? {}) as { id?: unknown; event_id?: unknown };
   // GitHub signs the body and no header: with other headers the same body is still the same.

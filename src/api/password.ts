@@ -15,7 +15,7 @@ interface Cost {
 }
 
 // A hash keeps a core busy for half a second. On two cores one stays free for everybody else, and the other rests after each hash
-// for as long as it took: a flood of guesses must not slow the answers to others (decision 0108).
+// for as long as it took: a flood of guesses must not slow the answers to others (decision 0014).
 const IS_SMALL = navigator.hardwareConcurrency <= 2;
 const HASHES_IN_FLIGHT_MAX = IS_SMALL ? 1 : 2;
 const LONGEST_REST_MS = 2_000;

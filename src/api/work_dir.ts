@@ -39,7 +39,7 @@ export async function workDirFault(path: string): Promise<string | null> {
 /**
  * Throws `conflict` when deleting this directory would delete more than a worker's own: `/`, a home, the data
  * directory, an ancestor of those, or a directory that holds or is another worker's (contract 3, Worker); a directory
- * of the system, one that is or holds a mount point, or one that another user could replace (decision 0052).
+ * of the system, one that is or holds a mount point, or one that another user could replace (decision 0020).
  */
 export function checkDeletable(
   path: string,

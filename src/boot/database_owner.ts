@@ -61,7 +61,7 @@ interface OwnerOptions {
 
 /**
  * Reserves a database on a libSQL server for this process, as the lock of the data directory reserves a file: a second
- * server is refused or waits, and a server that was silent until another one took over cannot write any more (decisions 0060, 0089).
+ * server is refused or waits, and a server that was silent until another one took over cannot write any more (decision 0021).
  */
 export class DatabaseOwner {
   /** What is wrong with the database server, or null. */

@@ -27,7 +27,7 @@ type PlatformConfig = Config["platforms"][string];
 
 /**
  * Makes every platform of the configuration, without connecting; one that is switched off is only named (contract 10). The code of a
- * kind is loaded with the first of it, and never where there is none (decision 0079).
+ * kind is loaded with the first of it, and never where there is none (decision 0005).
  */
 export async function createPlatforms(
   { platforms }: Config,

@@ -30,7 +30,7 @@ const LEAVE_MAX_MS = 7_000;
 const log = logger("server");
 
 const NO_STANDBY = "--standby requires a shared database. Set database.url to a libSQL server " +
-  "(docs/machines.md)";
+  "(docs/how-to/run-a-standby.md)";
 
 /** `svc serve`: runs until SIGTERM or SIGINT; a test may replace its leases. Returns the exit code (contract 6). */
 export async function serve(
@@ -109,7 +109,7 @@ export async function serve(
   return lost ? await leave(server) : EXIT_DONE;
 }
 
-// Another server may have this one's runs by now, or soon: what does not end by itself ends with the process (decision 0089).
+// Another server may have this one's runs by now, or soon: what does not end by itself ends with the process (decision 0021).
 async function leave(server: Server): Promise<number> {
   server.hurry();
   const late = new Promise<void>((resolve) => setTimeout(resolve, LEAVE_MAX_MS));
@@ -232,7 +232,7 @@ function sayEngines(catalog: Catalog, found: Record<string, Availability>): void
         `${name}${standard ? " (default)" : ""}: ${joined(version, detail)}`,
       );}
   }
-  if (absent.length > 0) say("missing", `${absent.join(", ")} (docs/engines.md)`);
+  if (absent.length > 0) say("missing", `${absent.join(", ")} (docs/how-to/set-up-engines.md)`);
 }
 
 function joined(version: string, detail: string): string {

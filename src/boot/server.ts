@@ -208,7 +208,7 @@ export class Server {
     if (parts.lifecycle.state === "starting") parts.lifecycle.state = "ready";
   }
 
-  /** Resolves when the database is another server's by now, or may be: this one has to end, whatever it takes (decision 0089). */
+  /** Resolves when the database is another server's by now, or may be: this one has to end, whatever it takes (decision 0021). */
   get lost(): Promise<string> {
     return this.#lost.promise;
   }

@@ -8,7 +8,7 @@ import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/migrate.
 import { findSetting, saveSetting } from "../store/setting.ts";
 import { loadKey } from "./first_start.ts";
 
-// What servers that share a database on a libSQL server have to have in common (contract 18, decision 0089).
+// What servers that share a database on a libSQL server have to have in common (contract 18, decision 0021).
 
 const markerSchema = z.object({ database: z.string() });
 
@@ -48,7 +48,7 @@ async function checkKey(db: Database, paths: DataPaths, jwtSecret: string): Prom
   const way = jwtSecret === ""
     ? `copy <data_dir>/secret.key of the other machine to ${paths.secretKey} (mode 0600), or set auth.jwt_secret on both`
     : "set auth.jwt_secret to that of the other machine";
-  const lost = "Is that key lost for good: docs/machines.md";
+  const lost = "Is that key lost for good: docs/how-to/run-a-standby.md";
   if (jwtSecret === "" && await Deno.stat(paths.secretKey).catch(() => null) === null) {
     throw new ConfigError(
       `Cannot use this database: its servers sign with the key ${wanted}, and there is none here; ${way}. ${lost}`,

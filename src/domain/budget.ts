@@ -220,7 +220,7 @@ export function stateOf(
 
 /**
  * Whether one more run, which is expected to use `expected`, may start: within the limit it may, and where nothing is used
- * and nothing reserved one run always starts, unless the limit is 0 (contract 14, decision 0083).
+ * and nothing reserved one run always starts, unless the limit is 0 (contract 14, decision 0015).
  */
 export function mayStart(
   budget: Pick<StoredBudget, "limit" | "unit">,

@@ -50,7 +50,7 @@ function fits(text: string, max: number): boolean {
 /** What a text has to be, and what is said where it is not. */
 type Rule = readonly [holds: (value: string) => boolean, error: string];
 
-// One check for all rules: a schema for each of them made every start longer (decision 0109).
+// One check for all rules: a schema for each of them made every start longer.
 function textOf(bounds: { minLength?: number; maxLength: number }, rules: readonly Rule[]) {
   return z.string().check(({ value, issues }) => {
     for (const [holds, message] of rules) {
@@ -121,7 +121,7 @@ export const id = z.string().regex(UUID, { error: "must be a UUID" }).meta({ for
 /** A point in time: integer Unix ms. */
 export const time = z.int().min(0).max(8_640_000_000_000_000).meta({ description: "Unix ms" });
 
-/** A session key: 1-256 characters without control characters (docs/contract.md). */
+/** A session key: 1-256 characters without control characters (docs/reference/contract.md). */
 export const sessionKey = line(KEY_MAX_BYTES * 4)
   .refine((value) => [...value].length <= 256, { error: "must be at most 256 characters" })
   .meta({ minLength: 1, maxLength: 256 });

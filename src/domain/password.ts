@@ -1,10 +1,10 @@
 import { text } from "./field.ts";
 
-/** Shortest password that somebody may choose, in characters (decision 0030). */
+/** Shortest password that somebody may choose, in characters. */
 const PASSWORD_MIN_CHARACTERS = 10;
 export const PASSWORD_MAX_BYTES = 1_000;
 
-/** A password that somebody chooses (decision 0030). */
+/** A password that somebody chooses. */
 export const chosenPassword = text(PASSWORD_MAX_BYTES).refine(
   (value) => [...value].length >= PASSWORD_MIN_CHARACTERS,
   { error: `must be at least ${PASSWORD_MIN_CHARACTERS} characters` },

@@ -46,7 +46,7 @@ export async function probeAgent(
 // A configured program is not replaced by another one.
 function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): string {
   if (config.command !== "") return `engines.${name}.command names it: correct that`;
-  const other = `or set engines.${name}.command (docs/engines.md)`;
+  const other = `or set engines.${name}.command (docs/how-to/set-up-engines.md)`;
   return hasProgram("npm", machine.path)
     ? `install it with: ${formatInstall(adapter)}, ${other}`
     : `install npm, which is part of Node.js, and then: ${formatInstall(adapter)}, ${other}`;

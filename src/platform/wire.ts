@@ -1,4 +1,4 @@
-/** What we use of the package `ws`: the runtime's own WebSocket shows no pings (decision 0097). */
+/** What we use of the package `ws`: the runtime's own WebSocket shows no pings (decision 0023). */
 export interface Wire {
   on(name: "message", call: (data: { toString(): string }, isBinary: boolean) => void): void;
   on(name: "open" | "ping" | "pong", call: () => void): void;

@@ -1,11 +1,11 @@
-// On a libSQL server one service at a time owns a database: a row says which, and when it last reported (decision 0060).
+// On a libSQL server one service at a time owns a database: a row says which, and when it last reported (decision 0021).
 import type { Database, Row, Statement } from "./database.ts";
 
 /** Who owns a database, or waits for it. */
 export interface Owner {
   /** The same after a restart on the same data directory. */
   id: string;
-  /** Of this process alone: after a copy of a data directory two processes have the same id (decision 0089). */
+  /** Of this process alone: after a copy of a data directory two processes have the same id (decision 0021). */
   fence: string;
   host: string;
   pid: number;

@@ -120,7 +120,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
     180_000,
   );
 
-  it("leaves nothing in the temporary directory (decision 0041)", async () => {
+  it("leaves nothing in the temporary directory (decision 0005)", async () => {
     await using temporary = await tempDir();
     await using alone = await Alone.open({ TMPDIR: temporary.path });
     expect((await alone.svc(["ctl", "worker", "list"])).code).toBe(0);

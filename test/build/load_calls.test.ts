@@ -10,7 +10,7 @@ function transformed(code: string, file = "cli/commands/groups.ts"): string | un
   return transform(code, join(ROOT, file))?.code;
 }
 
-describe("loadCallsPlugin (decision 0005, 0040)", () => {
+describe("loadCallsPlugin (decision 0005)", () => {
   it("turns a load call into an import", () => {
     expect(transformed('await load<typeof import("./x.ts")>("./x.ts", import.meta.url);')).toBe(
       'await import("./x.ts");',

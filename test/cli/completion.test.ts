@@ -81,7 +81,7 @@ describe("svc completion (contract 6)", () => {
 
 const BREAKS = " \t\n\"'@><=;|&(:";
 
-describe("a line of bash (decision 0072)", () => {
+describe("a line of bash (decision 0010)", () => {
   it("is split by quotes and backslashes alone", () => {
     const words = (line: string) => parseBashLine(line, BREAKS)?.words;
     expect(words('svc ctl \'a b\' "c\\"d" e\\ f ')).toEqual(["svc", "ctl", "a b", 'c"d', "e f", ""]);

@@ -3,6 +3,6 @@ import { join } from "node:path";
 import { ROOT } from "../harness/tree.ts";
 import { REFERENCE, reference } from "../reference.ts";
 
-it("docs/cli.md is up to date with the commands", async () => {
+it("docs/reference/cli.md is up to date with the commands", async () => {
   expect(await Deno.readTextFile(join(ROOT, REFERENCE))).toBe(await reference());
 });

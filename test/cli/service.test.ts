@@ -53,7 +53,7 @@ describe("svc service print (contract 6)", () => {
     expect(out).toContain("\nExecStart=/usr/local/bin/svc serve -c /etc/svc/config.yaml --standby\n");
   });
 
-  it("omits settings that break V8 or the namespaces of runs (facts, Deno 5; decision 0042)", async () => {
+  it("omits settings that break V8 or the namespaces of runs (facts, Deno 5; decision 0018)", async () => {
     const { out } = await call(["print"]);
     const lines = out.split("\n").filter((line) => !line.startsWith("#"));
     expect(

@@ -39,7 +39,7 @@ describe("the month of a budget (contract 14)", () => {
   });
 });
 
-describe("the limit of a budget (contract 14, decision 0083)", () => {
+describe("the limit of a budget (contract 14, decision 0015)", () => {
   const tokens = { limit: 100, unit: "tokens" as const, soft: 80 };
   const standing = (used: number, reserved = 0) => ({ used, reserved, unmeasured: false });
 

@@ -60,7 +60,7 @@ async function answerQuestion(app: App, answer: string) {
   return question;
 }
 
-describe("engines that speak the Agent Client Protocol (decision 0098)", () => {
+describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
   it("keeps its process open for a session that it cannot load, asks in the name of each run, and survives a cancel", async () => {
     await using it = await talk("", { warm: {} });
     const first = await it.say("say hello");

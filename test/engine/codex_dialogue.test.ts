@@ -23,7 +23,7 @@ function begun(order: Order) {
 const TEXT = { item: { type: "agentMessage", id: "i", text: "hello" } };
 const DONE = { kind: "done", ok: true, text: null, failure: null };
 
-it("Codex that stays open starts a thread, and ignores the turns of other threads (decision 0102)", () => {
+it("Codex that stays open starts a thread, and ignores the turns of other threads (decision 0011)", () => {
   const { said, taken, turn, hear, tell } = begun(ORDER);
   expect(said).toMatchObject([{ id: 1, method: "initialize" }]);
   expect(hear({ id: 1, result: {} })).toEqual([]);

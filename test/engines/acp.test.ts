@@ -22,7 +22,7 @@ describe.skipIf(engines.length > 0)("agents that speak the Agent Client Protocol
   it.skip("real CLIs: run make test-engines", () => {});
 });
 
-describe.each(engines)("$kind $version by the Agent Client Protocol (decision 0098)", {
+describe.each(engines)("$kind $version by the Agent Client Protocol (decision 0011)", {
   timeout: 2 * PATIENCE_MS,
 }, (pin) => {
   it.runIf(resumes(pin.kind))(

@@ -248,7 +248,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
       expect(await Deno.readTextFile(rig.file("in.txt")), log).toMatch(/^in\n?$/);
       const asked = await rig.say("Ask. [[tool:svc ctl worker list -q]]");
       expect(asked.execution.result, asked.log).toContain(rig.worker.id);
-      // goose has no mode in between (docs/engines.md).
+      // goose has no mode in between (docs/reference/engines.md).
       if (pin.kind !== "goose") {
         const refused = await rig.say(`Leave. [[tool:touch ${outside}/out.txt]]`);
         expect(refused.execution.status, refused.log).toBe("completed");

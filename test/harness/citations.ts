@@ -60,16 +60,18 @@ export function proseFrom(file: string, source: string): Prose {
 /** Everything that can be cited, read from the documents. */
 export function readTargets(): Targets {
   return {
-    contract: numbered("docs/contract.md"),
-    interface: numbered("docs/interface.md"),
+    contract: numbered("docs/reference/contract.md"),
+    interface: numbered("docs/reference/interface.md"),
     reliability: new Set(
       [...textOf("docs/reliability.md").matchAll(/^\| (([A-Z]{3})-\d+|I\d) \|/gm)]
         .flatMap(([, id = "", family = id]) => [id, family]),
     ),
     facts: facts(),
     architecture: new Set([
-      ...[...textOf("docs/architecture.md").matchAll(/^(\d)\. \*\*/gm)].map(([, n]) => `sentence ${n}`),
-      ...[...textOf("docs/architecture.md").matchAll(/^## (.+)$/gm)].map(([, name = ""]) => name),
+      ...[...textOf("docs/explanation/architecture.md").matchAll(/^(\d)\. \*\*/gm)].map(([, n]) =>
+        `sentence ${n}`
+      ),
+      ...[...textOf("docs/explanation/architecture.md").matchAll(/^## (.+)$/gm)].map(([, name = ""]) => name),
     ]),
     decision: new Set(
       [...Deno.readDirSync(join(ROOT, "docs/decisions"))].map((entry) => entry.name.slice(0, 4)),
@@ -102,7 +104,7 @@ function numbered(document: string): Set<string> {
 function facts(): Set<string> {
   const found = new Set<string>();
   let heading = "";
-  for (const line of textOf("docs/facts.md").split("\n")) {
+  for (const line of textOf("docs/reference/facts.md").split("\n")) {
     heading = /^## (.+)$/.exec(line)?.[1] ?? heading;
     const [, number] = /^(?:### |\*\*)(\d+(?:\.\d+)?)\./.exec(line) ?? [];
     if (number !== undefined) found.add(`${heading} ${number}`);
@@ -123,7 +125,7 @@ export function unresolved(prose: Prose, targets: Targets): Wrong[] {
   const wrong: Wrong[] = [];
   const expect = (document: string, target: string, offset: number) => {
     if (targets[document]?.has(target)) return;
-    const problem = `${document} ${target}: there is no such rule in docs/${document}.md`;
+    const problem = `${document} ${target}: there is no such rule`;
     wrong.push({ place: `${prose.file}:${prose.lineAt(offset)}`, problem });
   };
   for (const { 1: document = "", 2: number = "", 3: name, index } of prose.text.matchAll(RULE)) {
@@ -166,7 +168,7 @@ const REFUSED: readonly [RegExp, string][] = [
   [/\bpromises,? (?:[A-Z]{3}\b|I\d|test bench|threat model)/g, "write `reliability` and the row's id"],
   [/\(house\b|\bhouse,? (?:sentence |style|\d)/g, "write `architecture, sentence N`"],
   [/\(style\b/g, "write `architecture, Style`"],
-  [/\b(?:the|this) specification\b/gi, "cite docs/interface.md or docs/contract.md by number"],
+  [/\b(?:the|this) specification\b/gi, "cite interface.md or contract.md of docs/reference by number"],
   [/\.\.\/shared\/(?:spec|facts|design)\b/g, "cite files of this repository only"],
   [/\b(?:contract|interface)\b[^.;:()]{0,12}\b(?:sections?|points?) \d/g, "write `contract 4.5`"],
   [/\b(?:contract|interface) \d+(?:\.\d+)?(?:, | and | to )\d/g, "name the document before each number"],

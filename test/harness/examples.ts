@@ -1,5 +1,5 @@
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
-import { textOf } from "./tree.ts";
+import { documents, textOf } from "./tree.ts";
 
 /** A command that a document or a help shows, and where. */
 export interface Example {
@@ -7,7 +7,7 @@ export interface Example {
   line: string;
 }
 
-/** What the help of every command of `svc ctl` shows; `docs/cli.md` is made of the same. */
+/** What the help of every command of `svc ctl` shows; `docs/reference/cli.md` is made of the same. */
 export async function helpExamples(): Promise<Example[]> {
   const all: Example[] = [];
   for (const name of Object.keys(GROUPS)) {
@@ -20,11 +20,9 @@ export async function helpExamples(): Promise<Example[]> {
   return all;
 }
 
-/** The README and the pages of the documentation that are written by hand. */
+/** Lists the README and the hand-written pages of the documentation. */
 export function writtenPages(): string[] {
-  const pages = [...Deno.readDirSync(new URL("../../docs", import.meta.url))]
-    .map(({ name }) => `docs/${name}`).filter((name) => name.endsWith(".md") && name !== "docs/cli.md");
-  return ["README.md", ...pages.sort()];
+  return ["README.md", ...documents().filter((page) => page !== "docs/reference/cli.md")];
 }
 
 /** Code blocks of a page in a language, as they stand. */

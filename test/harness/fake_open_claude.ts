@@ -1,4 +1,4 @@
-// Speaks like Claude Code whose process stays open (decision 0102): each line of stdin is a turn with a result of its own. The last line
+// Speaks like Claude Code whose process stays open (decision 0011): each line of stdin is a turn with a result of its own. The last line
 // of its text says what it does.
 const given = (flag: string) => Deno.args[Deno.args.indexOf(flag) + 1] ?? "";
 if (Deno.args[0] === "--version") {

@@ -14,6 +14,15 @@ function walk(path: string): string[] {
   return [...Deno.readDirSync(path)].flatMap((entry) => walk(join(path, entry.name)));
 }
 
+/** Lists every page below docs/, as paths from the root. */
+export function documents(folder = "docs"): string[] {
+  return [...Deno.readDirSync(join(ROOT, folder))].flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory) return documents(path);
+    return path.endsWith(".md") ? [path] : [];
+  }).sort();
+}
+
 /** The text of a file of the project. */
 export function textOf(path: string): string {
   return Deno.readTextFileSync(join(ROOT, path));

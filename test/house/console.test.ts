@@ -78,7 +78,7 @@ describe("the console", () => {
     for (const [name, target] of pinned) {
       expect(target).toMatch(new RegExp(`^npm:${name}@\\d+\\.\\d+\\.\\d+$`));
     }
-    const listed = [...textOf("docs/security.md").matchAll(/^\| console: `([^`]+)` \| \S.*\|$/gm)];
+    const listed = [...textOf("docs/reference/packages.md").matchAll(/^\| console: `([^`]+)` \| \S.*\|$/gm)];
     expect(listed.map(([, name]) => name)).toEqual(pinned.map(([name]) => name));
     const used = new Set(imports().map(({ to }) => /^(@[^/]+\/)?[^/]+/.exec(to)?.[0]));
     expect(pinned.filter(([name]) => !used.has(name))).toEqual([]);

@@ -78,7 +78,7 @@ function allowed(from: string, to: string, typeOnly: boolean): boolean {
   return room === target || MAY[room]?.includes(target) === true;
 }
 
-describe("imports (architecture, Rooms)", async () => {
+describe("imports (architecture, Folders)", async () => {
   const { files, imports } = await projectImports();
 
   it("go only where the architecture allows", () => {
@@ -89,9 +89,11 @@ describe("imports (architecture, Rooms)", async () => {
     expect(wrong).toEqual([]);
   });
 
-  it("are those of the table in docs/architecture.md", () => {
+  it("are those of the table in docs/explanation/architecture.md", () => {
     const rows = [
-      ...textOf("docs/architecture.md").matchAll(/^\| `(?:src\/)?(\w+)(?:\/|\.ts)` \| .* \| ([^|;]*)/gm),
+      ...textOf("docs/explanation/architecture.md").matchAll(
+        /^\| `(?:src\/)?(\w+)(?:\/|\.ts)` \| .* \| ([^|;]*)/gm,
+      ),
     ];
     const said = rows.filter(([, room = ""]) => room !== "boot").map(([, room = "", rooms = ""]) => [
       room,
@@ -131,7 +133,7 @@ describe("imports (architecture, Rooms)", async () => {
     expect(eager).toEqual([]);
   });
 
-  it("load the folder of a platform on demand only, and all of `local` at once (decision 0079)", () => {
+  it("load the folder of a platform on demand only, and all of `local` at once (decision 0005)", () => {
     const folderOf = (path: string) => /^src\/platform\/(\w+)\//.exec(path)?.[1];
     const entries = imports.filter(({ from, to, typeOnly }) =>
       !typeOnly && folderOf(to) !== undefined && folderOf(to) !== "local" && folderOf(from) !== folderOf(to)

@@ -88,14 +88,14 @@ const INSIDE = new Set([
 
 const DECLARED = /^(?:export )?const ([A-Z0-9_]*MAX[A-Z0-9_]*) = (.+);$/gm;
 
-it("docs/operations.md has every limit that somebody can meet, with its value", () => {
+it("docs/reference/limits.md has every limit that somebody can meet, with its value", () => {
   const declared = new Map(
     sourceFiles("src").flatMap((path) =>
       [...textOf(path).matchAll(DECLARED)].map(([, name = "", value = ""]) => [name, value] as const)
     ),
   );
   const rows = new Map(
-    [...textOf("docs/operations.md").matchAll(/^\| .+? \| (.+?) \| `([A-Z0-9_]+)` +\|$/gm)]
+    [...textOf("docs/reference/limits.md").matchAll(/^\| .+? \| (.+?) \| `([A-Z0-9_]+)` +\|$/gm)]
       .map(([, value = "", name = ""]) => [name, value.trim()] as const),
   );
   const met = [...declared.keys()].filter((name) => !INSIDE.has(name));
@@ -106,8 +106,8 @@ it("docs/operations.md has every limit that somebody can meet, with its value", 
   );
 });
 
-it("docs/contract.md says how much one department tree and one memory scope hold", () => {
-  const contract = textOf("docs/contract.md");
+it("docs/reference/contract.md says how much one department tree and one memory scope hold", () => {
+  const contract = textOf("docs/reference/contract.md");
   expect(contract).toContain("2,000 departments");
   expect(contract).toContain("1,000 entries in a scope");
 });

@@ -98,7 +98,7 @@ describe("files (architecture, Style)", () => {
     expect(places(SOURCES, /client\.batch\((?!.*"write")/)).toEqual([]);
   });
 
-  it("use no private interface of the runtime (decision 0111)", () => {
+  it("use no private interface of the runtime (decision 0030)", () => {
     expect(places(SOURCES, /\bDeno\b.*\binternal\b|\binternal\b.*\bDeno\b|\bDeno\s*\[|\[internal\]/)).toEqual(
       [],
     );

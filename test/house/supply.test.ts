@@ -114,7 +114,7 @@ describe("the number of packages [SUP-3]", () => {
     const used = runtimePackages();
     expect(used.length).toBeGreaterThan(10);
     expect(used.length).toBeLessThanOrEqual(RUNTIME_PACKAGES_MAX);
-    const listed = [...textOf("docs/security.md").matchAll(/^\| `([^`]+)` \| \S.*\|$/gm)].map((
+    const listed = [...textOf("docs/reference/packages.md").matchAll(/^\| `([^`]+)` \| \S.*\|$/gm)].map((
       [, name = ""],
     ) => name);
     expect(listed.filter((name) => name in config.imports).sort()).toEqual(used);

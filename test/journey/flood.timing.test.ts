@@ -74,7 +74,7 @@ it(
       headers: { authorization: `Bearer ${api.token}` },
     })
       .then((response) => response.text());
-    // The first large answer makes the process grow once (decision 0111). More readers at once must not add to that.
+    // The first large answer makes the process grow once (decision 0030). More readers at once must not add to that.
     await fetch(`${server.url}/api/executions/${run.id}/logs`, {
       headers: { authorization: `Bearer ${api.token}` },
     })

@@ -4,7 +4,7 @@ import { openApp } from "../harness/app.ts";
 import { tempDir } from "../harness/process.ts";
 
 // What a worker with default scopes tries from its shell, and the exit code of svc ctl that it gets: 3 for what does not
-// exist for it, 4 for what it may not (docs/security.md). $OTHER, $FOREIGN, $STRANGER: another worker, session, message.
+// exist for it, 4 for what it may not (docs/explanation/security.md). $OTHER, $FOREIGN, $STRANGER: another worker, session, message.
 const TRIES: [code: number, command: string][] = [
   [4, "worker create -n Evil"],
   [4, "worker create -n Evil --scopes '*:*'"],
@@ -70,7 +70,7 @@ echo $? >> "$FOLDER/no-token"
 echo tried
 `;
 
-describe("an agent with the default scopes (docs/security.md) [SCP-1]", () => {
+describe("an agent with the default scopes (docs/explanation/security.md) [SCP-1]", () => {
   it(
     `is refused ${TRIES.length} forbidden things from its own shell, and its token dies with the run`,
     async () => {

@@ -134,7 +134,7 @@ describe("upgrade", () => {
   });
 });
 
-describe("the way back (docs/install.md)", () => {
+describe("the way back (docs/how-to/upgrade.md)", () => {
   it("is the copy in place of the database: the older program serves the old data", async () => {
     await using folder = await tempDir();
     const [paths, path] = [dataPaths(folder.path), join(folder.path, "svc.db")];

@@ -70,7 +70,7 @@ async function tests(copy: string, files: string[]): Promise<Omit<Result, "mutan
     args: [
       "run",
       "-A",
-      "npm:vitest@5.1.0",
+      join(copy, "node_modules/vitest/vitest.mjs"),
       "run",
       "--bail=1",
       "--testTimeout=300000",

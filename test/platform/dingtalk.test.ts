@@ -33,7 +33,7 @@ async function ask(world: DingTalkWorld, app: App, text: string, options: string
   return question.id;
 }
 
-describe("DingTalk (contract 10, decision 0088)", () => {
+describe("DingTalk (contract 10, decision 0023)", () => {
   it("loses nothing when its stream is replaced or dropped, and answers every frame", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);

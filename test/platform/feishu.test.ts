@@ -23,7 +23,7 @@ const stateOf = async (app: App) => (await app.call("GET /api/platforms/lark")).
 const ask = (app: App, message_id: string, text: string, options: string[]) =>
   app.call("POST /api/questions", { message_id, text, options });
 
-describe("Feishu (contract 10, decision 0087)", () => {
+describe("Feishu (contract 10, decision 0023)", () => {
   it("loses nothing when its connection is dropped, and takes long events in pieces, in any order", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world);

@@ -1,4 +1,4 @@
-// What is in memory of the platforms that nobody configured (decision 0079).
+// What is in memory of the platforms that nobody configured (decision 0005).
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { startServer, tempDir } from "../harness/process.ts";

@@ -16,7 +16,7 @@ const STALE_MS = 60_000;
 const one = { id: "one", fence: "of one", host: "a.example", pid: 1 };
 const two = { id: "two", fence: "of two", host: "b.example", pid: 2 };
 
-it("a database has one owner, which may come back; another takes it when the first is silent or gives it up (decision 0060)", async () => {
+it("a database has one owner, which may come back; another takes it when the first is silent or gives it up (decision 0021)", async () => {
   const db = await Database.open(":memory:");
   expect(await mayHaveOwner(db)).toBe(false);
   await migrate(db, 1);
@@ -59,7 +59,7 @@ it("a database has one owner, which may come back; another takes it when the fir
   await db.close();
 });
 
-it("behind the fence an owner that was replaced writes nothing, and says so once (decision 0060)", async () => {
+it("behind the fence an owner that was replaced writes nothing, and says so once (decision 0021)", async () => {
   const db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);
@@ -85,7 +85,7 @@ it("behind the fence an owner that was replaced writes nothing, and says so once
   await db.close();
 });
 
-it("two processes with the same id, as after a copy of a data directory, fence each other off (decision 0089)", async () => {
+it("two processes with the same id, as after a copy of a data directory, fence each other off (decision 0021)", async () => {
   const db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);

@@ -46,7 +46,7 @@ async function world(stopGraceMs = 5_000) {
 
 afterEach(() => vi.restoreAllMocks());
 
-describe("an owner that is cut off (contract 18.1, decision 0089)", () => {
+describe("an owner that is cut off (contract 18.1, decision 0021)", () => {
   it("goes on when nobody waits to take over", async () => {
     await using owner = await world();
     expect(await owner.cutOff()).toBeNull();

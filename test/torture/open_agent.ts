@@ -1,4 +1,4 @@
-// Speaks like Claude Code, for one turn or staying open (decision 0102), and writes down of each turn whose token, words and memory it
+// Speaks like Claude Code, for one turn or staying open (decision 0011), and writes down of each turn whose token, words and memory it
 // has (reliability CHD-15). The last line of what it is told says what it does.
 const LEDGER = Deno.env.get("FAKE_OPEN_LEDGER") ?? "";
 const STAYS = Deno.args.includes("--input-format=stream-json");

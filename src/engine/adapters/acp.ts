@@ -2,7 +2,7 @@ import { AcpDialogue } from "../protocol/acp_dialogue.ts";
 import type { Adapter } from "../protocol/adapter.ts";
 import { classifyFailure, formatLastLines } from "../protocol/failure.ts";
 
-/** Any agent that speaks the Agent Client Protocol on stdin and stdout. The configuration names it (decision 0098). */
+/** Any agent that speaks the Agent Client Protocol on stdin and stdout. The configuration names it (decision 0011). */
 export const acp: Adapter = {
   driver: "agent",
   kind: "acp",

@@ -94,7 +94,7 @@ export const claude: Adapter = {
       usageFile: null,
     };
   },
-  // Each message on stdin is one turn with its own result line (decision 0102).
+  // Each message on stdin is one turn with its own result line (decision 0011).
   open: {
     buildCommand(order) {
       const command = claude.buildCommand(order);

@@ -63,7 +63,7 @@ export const codex: Adapter = {
       usageFile: null,
     };
   },
-  // A turn of a thread, with the events of the app-server (decision 0102).
+  // A turn of a thread, with the events of the app-server (decision 0011).
   open: {
     takes: hasOnlySettings,
     buildCommand(order) {

@@ -12,7 +12,7 @@ const PIDS_PER_TURN = 200;
 export type Isolation = "namespace" | "group";
 
 // When memory runs out, the kernel kills agents before the service (reliability CHD-13). When the processor is busy, agents wait for
-// the service: the kernel weighs a session as a whole, or its processes (decision 0106).
+// the service: the kernel weighs a session as a whole, or its processes (decision 0029).
 const NICE = 10;
 const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns

@@ -17,7 +17,7 @@ import { JsonRpcClient } from "./json_rpc.ts";
 const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
-/** Some agents repeat the past of a session for a moment after it was loaded (decision 0098). */
+/** Some agents repeat the past of a session for a moment after it was loaded (decision 0011). */
 const REPLAY_QUIET_MS = 500;
 const TOOLS_KNOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
@@ -26,7 +26,7 @@ const INTERNAL_ERROR = -32_603;
 
 /**
  * An agent that speaks the Agent Client Protocol, version 1, on stdin and stdout: one turn, or with `stays` one after the other
- * (decisions 0098, 0102).
+ * (decision 0011).
  */
 export class AcpDialogue implements Dialogue {
   #order: Order;
@@ -264,7 +264,7 @@ function classifyError(error: Line): EngineFailure {
   return code === AUTH_REQUIRED ? buildFailure("auth", words) : classifyFailure(words, "model");
 }
 
-// The protocol does not define usage yet: some agents report totals of the session, others of this prompt (decision 0098).
+// The protocol does not define usage yet: some agents report totals of the session, others of this prompt (decision 0011).
 function parseUsage(result: Line): AgentEvent[] {
   const total = getObject(result, "usage");
   const own = getObject(getObject(getObject(result, "_meta"), "quota"), "token_count");

@@ -41,7 +41,7 @@ const ITEMS: Record<string, string> = {
   webSearch: "web_search",
 };
 
-/** Codex that stays open: `codex app-server` on stdin and stdout, one thread of it (decision 0102). */
+/** Codex that stays open: `codex app-server` on stdin and stdout, one thread of it (decision 0011). */
 export class CodexDialogue implements Dialogue {
   #order: Order;
   readonly #say: (message: Line) => void;

@@ -31,7 +31,7 @@ interface Settings extends DingTalkSettings {
   card_template: string;
 }
 
-/** A robot of DingTalk: a stream that it opens itself, so no public address is needed (contract 10, decision 0088). */
+/** A robot of DingTalk: a stream that it opens itself, so no public address is needed (contract 10, decision 0023). */
 export function createDingTalk(name: string, settings: Settings, clock: Clock): Platform {
   const client = new DingTalkClient(settings, clock);
   const template = settings.card_template;

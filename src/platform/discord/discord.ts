@@ -38,7 +38,7 @@ interface Settings {
   base_url: string;
 }
 
-/** A bot of Discord: a gateway that it connects to, so no public address is needed (contract 10, decision 0077). */
+/** A bot of Discord: a gateway that it connects to, so no public address is needed (contract 10, decision 0023). */
 export function createDiscord(name: string, settings: Settings, clock: Clock): Platform {
   const client = new DiscordClient(settings.token, settings.base_url, clock);
   const connection = new Connection(name, clock);

@@ -22,7 +22,7 @@ interface Bot {
   bot: { open_id: string; app_name: string };
 }
 
-/** An app of Feishu or Lark: a connection that it opens itself, so no public address is needed (contract 10, decision 0087). */
+/** An app of Feishu or Lark: a connection that it opens itself, so no public address is needed (contract 10, decision 0023). */
 export function createFeishu(name: string, settings: FeishuSettings, clock: Clock): Platform {
   const client = new FeishuClient(settings, clock);
   const signs = new Signs(client);

@@ -28,7 +28,7 @@ interface Settings {
   base_url: string;
 }
 
-/** An app of Slack: a socket that it opens itself, so no public address is needed (contract 10, decision 0097). */
+/** An app of Slack: a socket that it opens itself, so no public address is needed (contract 10, decision 0023). */
 export function createSlack(name: string, settings: Settings, clock: Clock): Platform {
   const client = new SlackClient(settings.bot_token, settings.base_url);
   const sockets = new SlackClient(settings.app_token, settings.base_url);

@@ -29,7 +29,7 @@ interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** Calls of one bot. The token is in every address, so no address is ever in a message (decision 0093). */
+/** Calls of one bot. The token is in every address, so no address is ever in a message (decision 0023). */
 export class TelegramClient {
   readonly #root: string;
   readonly #token: string;

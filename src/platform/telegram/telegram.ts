@@ -25,7 +25,7 @@ interface Settings {
   base_url: string;
 }
 
-/** A bot of Telegram: long polling, so no public address is needed (contract 10, decision 0093). */
+/** A bot of Telegram: long polling, so no public address is needed (contract 10, decision 0023). */
 export function createTelegram(name: string, settings: Settings, clock: Clock): Platform {
   const client = new TelegramClient(settings.token, settings.base_url);
   const connection = new Connection(name, clock);

@@ -37,7 +37,7 @@ interface Settings {
 /** Another connection of this bot has taken the place of ours. */
 class Displaced extends Error {}
 
-/** A smart bot of WeCom: a socket that it opens itself, so no public address is needed (contract 10, decision 0078). */
+/** A smart bot of WeCom: a socket that it opens itself, so no public address is needed (contract 10, decision 0023). */
 export function createWeCom(name: string, settings: Settings, clock: Clock): Platform {
   const client = new WeComClient(clock);
   const sender = new Sender(client);

@@ -1,0 +1,24 @@
+import { expect, it } from "vitest";
+import { problemOfSubject } from "../../build/commit_msg.ts";
+
+it.each([
+  "outbox: retry a refused reply once",
+  "cli, console: rename lanes",
+  'Revert "outbox: retry"',
+  "Merge branch 'docs'",
+  `a: ${"x".repeat(69)}`,
+])("problemOfSubject() accepts %s", (subject) => {
+  expect(problemOfSubject(subject)).toBe("");
+});
+
+it.each([
+  ["outbox retry a refused reply", "<area>"],
+  ["outbox: ", "<area>"],
+  ["Outbox: retry", "<area>"],
+  ["outbox: retry.", "<area>"],
+  ["", "<area>"],
+  [`a: ${"x".repeat(70)}`, "73 characters"],
+  ["review: fix a race", "review"],
+])("problemOfSubject() refuses %s", (subject, words) => {
+  expect(problemOfSubject(subject)).toContain(words);
+});

@@ -1,0 +1,86 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { documents, ROOT, textOf } from "../harness/tree.ts";
+
+const PAGES = [
+  ...["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "packaging/README.md"],
+  ...documents(),
+];
+
+const WORDS_MAX = 1_500;
+
+/** Pages that are one table, are generated, or whose sections the code cites by number. */
+const LONG = ["cli", "contract", "limits"].map((name) => `docs/reference/${name}.md`)
+  .concat("docs/reliability.md");
+
+const KINDS = ["decisions", "explanation", "how-to", "reference", "tutorials"];
+
+const DECISIONS_MAX = 30;
+
+describe("documents", () => {
+  it("link to files and headings that exist", () => {
+    expect(PAGES.flatMap((page) => brokenLinks(page, textOf(page)))).toEqual([]);
+  });
+
+  it("are checked: a missing file and a missing heading are found", () => {
+    const text =
+      "[a](nowhere.md) [b](README.md#nowhere) [c](README.md#documentation) [d](https://example.org)";
+    expect(brokenLinks("docs/README.md", text)).toEqual([
+      "docs/README.md: nowhere.md",
+      "docs/README.md: README.md#nowhere",
+    ]);
+  });
+
+  it("live in a folder of their kind, and docs/README.md lists each", () => {
+    const folders = [...Deno.readDirSync(join(ROOT, "docs"))].filter((entry) => entry.isDirectory);
+    expect(folders.map(({ name }) => name).sort()).toEqual(KINDS);
+    const index = textOf("docs/README.md");
+    const pages = documents().filter((page) =>
+      !page.startsWith("docs/decisions/") && page !== "docs/README.md"
+    );
+    expect(pages.filter((page) => !index.includes(`](${page.slice("docs/".length)})`))).toEqual([]);
+  });
+
+  it(`have at most ${WORDS_MAX} words`, () => {
+    const long = documents().filter((page) => textOf(page).split(/\s+/).length > WORDS_MAX);
+    expect(long.filter((page) => !LONG.includes(page))).toEqual([]);
+  });
+
+  it(`have at most ${DECISIONS_MAX} decisions, each with context, choice and price`, () => {
+    const decisions = documents("docs/decisions");
+    expect(decisions.length).toBeLessThanOrEqual(DECISIONS_MAX);
+    const parts = ["**Context.**", "**Choice.**", "**Price.**"];
+    expect(decisions.filter((page) => !parts.every((part) => textOf(page).includes(part)))).toEqual([]);
+  });
+});
+
+/** Finds the relative links of `page` that lead to no file or no heading. */
+function brokenLinks(page: string, source: string): string[] {
+  const text = source.replace(/```[\s\S]*?```|`[^`\n]*`/g, "");
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link)
+    .filter((link) => !/^[a-z]+:/.test(link))
+    .filter((link) => {
+      const [path = "", heading] = link.split("#");
+      const target = path === "" ? page : join(page, "..", path);
+      if (!exists(target)) return true;
+      return heading !== undefined && !headingsOf(textOf(target)).has(heading);
+    })
+    .map((link) => `${page}: ${link}`);
+}
+
+/** Headings as GitHub turns them into anchors. */
+function headingsOf(text: string): Set<string> {
+  return new Set(
+    [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+      heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-")
+    ),
+  );
+}
+
+function exists(path: string): boolean {
+  try {
+    return Deno.statSync(join(ROOT, path)) !== null;
+  } catch {
+    return false;
+  }
+}
