@@ -1,5 +1,5 @@
 import type { Io } from "./cli/terminal/io.ts";
-import { load } from "./src/base/load.ts";
+import { load } from "./src/base/lazy_import.ts";
 import { versionText } from "./src/base/version.ts";
 
 /** Runs a command. Each command loads only its own modules, so `ctl` never pays for the server (contract 6). */
@@ -36,8 +36,8 @@ async function main(args: string[]): Promise<number> {
     case "complete":
       return await completeFor(command, rest);
     case "inspect": {
-      const { printFaults } = await load<typeof import("./src/boot/inspect.ts")>(
-        "./src/boot/inspect.ts",
+      const { printFaults } = await load<typeof import("./src/boot/print_problems.ts")>(
+        "./src/boot/print_problems.ts",
         import.meta.url,
       );
       return await printFaults(rest);

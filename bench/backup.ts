@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { Database } from "../src/store/database.ts";
+import { Database } from "../src/store/db/database.ts";
 import { pause, percentile, type Row, short } from "./measure.ts";
 import type { BenchService } from "./service.ts";
 import { TurnsService } from "./turns.ts";

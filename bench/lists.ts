@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { Database } from "../src/store/database.ts";
+import { Database } from "../src/store/db/database.ts";
 import { median, percentile, type Row, short, timed } from "./measure.ts";
 import { BenchService } from "./service.ts";
 

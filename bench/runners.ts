@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type RunnerProcess, startRunner } from "../test/harness/runner.ts";
+import { type RunnerProcess, startRunner } from "../test/harness/service/runner.ts";
 import { median, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 

@@ -1,4 +1,4 @@
-import { type ServerProcess, startServer, SVC } from "../test/harness/process.ts";
+import { type ServerProcess, startServer, SVC } from "../test/harness/service/process.ts";
 import { StreamClient } from "../test/harness/stream.ts";
 
 // deno-lint-ignore no-explicit-any

@@ -1,4 +1,4 @@
-import { fakeEnvironment } from "../test/harness/agents.ts";
+import { fakeEnvironment } from "../test/harness/fakes/agents.ts";
 import { median, percentile, type Row, short } from "./measure.ts";
 import { BenchService } from "./service.ts";
 

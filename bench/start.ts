@@ -1,4 +1,4 @@
-import { startServer, svc } from "../test/harness/process.ts";
+import { startServer, svc } from "../test/harness/service/process.ts";
 import { bareProgram, median, type Row, timed } from "./measure.ts";
 import { BenchService } from "./service.ts";
 

@@ -1,5 +1,5 @@
 import { newId } from "../src/base/id.ts";
-import { Database } from "../src/store/database.ts";
+import { Database } from "../src/store/db/database.ts";
 import { median, percentile, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { SVC } from "../test/harness/process.ts";
+import { SVC } from "../test/harness/service/process.ts";
 import { pause, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 

@@ -73,7 +73,7 @@ export function addonPlugin(addon: Addon): Plugin {
     resolveId: (id) => id === VIRTUAL ? id : null,
     load: (id) =>
       id === VIRTUAL
-        ? `import { loadPackedAddon } from ${JSON.stringify(join(ROOT, "src/store/addon.ts"))};
+        ? `import { loadPackedAddon } from ${JSON.stringify(join(ROOT, "src/store/db/addon.ts"))};
 export const addon = loadPackedAddon(new URL("./${PACKED}", import.meta.url), "${addon.name}");`
         : null,
     transform(code, id) {

@@ -62,7 +62,7 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
     contents.set(file.fileName, new TextEncoder().encode(file.code));
     modules.push(...file.moduleIds);
   }
-  if (modules.includes(join(ROOT, "src/base/load.ts"))) {
+  if (modules.includes(join(ROOT, "src/base/lazy_import.ts"))) {
     throw new Error(
       "Cannot build: a call of load() is written in a form that build/load_calls.ts does not know",
     );

@@ -7,7 +7,12 @@ const CALL = /\bload<(?:typeof import\("[^"]+"\)|\w+)>\(\s*("[^"]+"|`[^`]+`),\s*
 // What build/assets.ts has written.
 const PACKED_ASSET = /openPackedAsset\(new URL\("[^"]+", import\.meta\.url\)\)/g;
 // Modules that may use their own path: load() itself, which is not in a bundle, and modules that run from source only.
-const KNOWS_ITS_PLACE = ["src/base/load.ts", "src/boot/shim.ts", "src/boot/console.ts", "src/base/asset.ts"];
+const KNOWS_ITS_PLACE = [
+  "src/base/lazy_import.ts",
+  "src/boot/shim.ts",
+  "src/boot/console.ts",
+  "src/base/asset.ts",
+];
 
 /**
  * Turns each load() of ours back into the import that it hides from Deno (decision 0005): in one file an import that

@@ -1,6 +1,6 @@
-import { load } from "../src/base/load.ts";
+import { load } from "../src/base/lazy_import.ts";
 import { versionText } from "../src/base/version.ts";
-import { ServiceError } from "../src/domain/error.ts";
+import { ServiceError } from "../src/domain/call/error.ts";
 import { Client } from "./client/client.ts";
 import { isConnectionLost } from "./client/connection.ts";
 import { type AnyCommand, type Context, findFlag, parseValues } from "./commands/command.ts";

@@ -2,7 +2,7 @@
 // Where an agent CLI is installed and logged in, it is asked, too; SVC_DEMO_AGENT names one, or none.
 import { join } from "node:path";
 import { ADAPTERS, needsNoConfiguration } from "../src/engine/registry.ts";
-import { startServer, svc } from "./harness/process.ts";
+import { startServer, svc } from "./harness/service/process.ts";
 
 const AGENTS = ADAPTERS.filter((adapter) => adapter.driver === "agent" && needsNoConfiguration(adapter))
   .map(({ kind }) => kind);

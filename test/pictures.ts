@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { chromium, type Page } from "playwright-core";
 import { DESK, findBrowser, PHONE, type View } from "./harness/browser.ts";
-import { startServer } from "./harness/process.ts";
-import { ROOT } from "./harness/tree.ts";
+import { startServer } from "./harness/service/process.ts";
+import { ROOT } from "./harness/house/tree.ts";
 import { createSampleData } from "./pictures_data.ts";
 
 const PASSWORD = "pictures of a console";

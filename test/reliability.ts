@@ -1,5 +1,5 @@
 // Writes docs/reliability.md from test/promises.md and the tags of tests: `make docs`.
-import { sourceFiles, textOf } from "./harness/tree.ts";
+import { sourceFiles, textOf } from "./harness/house/tree.ts";
 
 /** One test, or one check of a long run, that carries the ids of promises. */
 export interface Proof {

@@ -1,5 +1,5 @@
 import { basename, dirname, join } from "node:path";
-import { ServiceError } from "../../src/domain/error.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
 import { EXIT, Exit } from "../terminal/exit.ts";
 
 // A tar archive consists of whole blocks and ends with two empty ones.

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { keyBytes, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../src/base/token.ts";
 import type { ClientConfig } from "../../src/config/file.ts";
-import { ServiceError } from "../../src/domain/error.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
 import { usageError } from "../terminal/exit.ts";
 import { type Login, readLogins, updateLogins } from "./login_file.ts";
 import type { Io } from "../terminal/io.ts";

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../src/domain/error.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
 import { Exit, EXITS } from "../terminal/exit.ts";
 import { Problem } from "./transport.ts";
 

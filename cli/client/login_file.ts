@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
-import { load } from "../../src/base/load.ts";
-import { ServiceError } from "../../src/domain/error.ts";
+import { load } from "../../src/base/lazy_import.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
 import type { Io } from "../terminal/io.ts";
 
 /** A login stored by `svc ctl login` (contract 9). */

@@ -1,5 +1,5 @@
 import { createParser } from "eventsource-parser";
-import { ServiceError } from "../../src/domain/error.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
 import { EXIT, Exit } from "../terminal/exit.ts";
 import { escapeControls } from "../terminal/visible.ts";
 

@@ -1,6 +1,6 @@
 import type { Api } from "../../src/http/app.ts";
 import type { Client } from "./client.ts";
-import { notFound } from "../../src/domain/error.ts";
+import { notFound } from "../../src/domain/call/error.ts";
 import { usageError } from "../terminal/exit.ts";
 import { escapeControls } from "../terminal/visible.ts";
 

@@ -1,6 +1,6 @@
 import type { Api } from "../../src/http/app.ts";
 import { type Backoff, backoffMs } from "../../src/base/backoff.ts";
-import { ServiceError } from "../../src/domain/error.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
 import { isConnectionLost, NotConnected } from "./connection.ts";
 import { EXIT, Exit } from "../terminal/exit.ts";
 

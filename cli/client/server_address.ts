@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ClientConfig } from "../../src/config/file.ts";
-import { ServiceError } from "../../src/domain/error.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
 import { usageError } from "../terminal/exit.ts";
 import { readLogins } from "./login_file.ts";
 import type { Io } from "../terminal/io.ts";

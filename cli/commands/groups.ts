@@ -1,4 +1,4 @@
-import { load } from "../../src/base/load.ts";
+import { load } from "../../src/base/lazy_import.ts";
 import type { AnyCommand } from "./command.ts";
 
 /** The groups of `svc ctl`. A call loads only the module of its own group. */

@@ -1,4 +1,4 @@
-import { load } from "../../src/base/load.ts";
+import { load } from "../../src/base/lazy_import.ts";
 import { type AnyCommand, longFlag, type OptionSpec, SHARED_OPTIONS } from "../commands/command.ts";
 import { GROUPS, loadGroup } from "../commands/groups.ts";
 import type { Io } from "../terminal/io.ts";

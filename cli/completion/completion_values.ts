@@ -1,6 +1,6 @@
-import { load } from "../../src/base/load.ts";
+import { load } from "../../src/base/lazy_import.ts";
 import { Client } from "../client/client.ts";
-import { EVENT_KINDS, RESOURCES, TASK_STATUSES, VERBS } from "../../src/domain/vocabulary.ts";
+import { EVENT_KINDS, RESOURCES, TASK_STATUSES, VERBS } from "../../src/domain/call/vocabulary.ts";
 import type { Io } from "../terminal/io.ts";
 
 // After TAB, no candidates are better than late ones.

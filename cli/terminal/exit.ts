@@ -1,4 +1,4 @@
-import { type ErrorCode, ServiceError } from "../../src/domain/error.ts";
+import { type ErrorCode, ServiceError } from "../../src/domain/call/error.ts";
 
 interface ExitSpec {
   code: number;

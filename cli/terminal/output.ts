@@ -1,4 +1,4 @@
-import { load } from "../../src/base/load.ts";
+import { load } from "../../src/base/lazy_import.ts";
 import {
   type Column,
   formatLocalTime,

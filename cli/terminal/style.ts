@@ -1,4 +1,4 @@
-import { load } from "../../src/base/load.ts";
+import { load } from "../../src/base/lazy_import.ts";
 
 /** Color functions, or plain ones. */
 export type Style = Record<"bold" | "dim" | "red" | "green" | "yellow" | "cyan", (text: string) => string>;

@@ -1,14 +1,21 @@
-import { listAudit } from "./audit.ts";
-import { createCode } from "./code.ts";
-import { rotateKey } from "./key.ts";
-import { logIn, logout, place, refresh } from "./login.ts";
-import { beginOidc, finishOidc } from "./oidc_login.ts";
-import { createToken, deleteToken, listTokens } from "./token.ts";
-import { createUser, deleteUser, getUser, listUsers, setPassword, updateUser } from "./user.ts";
-import { whoami } from "./whoami.ts";
-import { askQuestion } from "./ask.ts";
-import { createBudget, deleteBudget, getBudget, liftBudget, listBudgets, updateBudget } from "./budget.ts";
-import { createBackup } from "./backup.ts";
+import { listAudit } from "./system/audit.ts";
+import { createCode } from "./account/code.ts";
+import { rotateKey } from "./system/key.ts";
+import { logIn, logout, place, refresh } from "./account/login.ts";
+import { beginOidc, finishOidc } from "./account/oidc_login.ts";
+import { createToken, deleteToken, listTokens } from "./account/token.ts";
+import { createUser, deleteUser, getUser, listUsers, setPassword, updateUser } from "./account/user.ts";
+import { whoami } from "./account/whoami.ts";
+import { askQuestion } from "./work/question_ask.ts";
+import {
+  createBudget,
+  deleteBudget,
+  getBudget,
+  liftBudget,
+  listBudgets,
+  updateBudget,
+} from "./workers/budget.ts";
+import { createBackup } from "./system/backup.ts";
 import {
   createSession,
   deleteSession,
@@ -17,20 +24,20 @@ import {
   listSessions,
   sendMessage as sendChatMessage,
   updateSession,
-} from "./chat.ts";
-import { findStreamStart, listConversations, readConversation } from "./conversation.ts";
+} from "./chat/chat.ts";
+import { findStreamStart, listConversations, readConversation } from "./chat/conversation.ts";
 import {
   createDepartment,
   deleteDepartment,
   getDepartment,
   listDepartments,
   updateDepartment,
-} from "./department.ts";
-import { examine } from "./doctor.ts";
-import { findEventStart, listEvents, readEvents } from "./event.ts";
-import { explainMessage } from "./explain.ts";
-import { applyFleet, exportFleet, planOfFleet } from "./fleet.ts";
-import { getEngine, liftEngine, listEngines } from "./engine.ts";
+} from "./workers/department.ts";
+import { examine } from "./system/doctor.ts";
+import { findEventStart, listEvents, readEvents } from "./system/event.ts";
+import { explainMessage } from "./chat/explain.ts";
+import { applyFleet, exportFleet, planOfFleet } from "./workers/fleet.ts";
+import { getEngine, liftEngine, listEngines } from "./workers/engine.ts";
 import {
   cancelExecution,
   findLog,
@@ -38,29 +45,36 @@ import {
   listExecutions,
   listWorkerExecutions,
   retryExecution,
-} from "./execution.ts";
-import { receiveHook } from "./hook.ts";
-import { listInbox } from "./inbox.ts";
-import { answerQuestion, cancelQuestion, getQuestion, listQuestions, waitForQuestion } from "./question.ts";
-import { cancelQueue, listQueue } from "./queue.ts";
-import { listSeries, listUsage } from "./usage.ts";
-import { readiness } from "./health.ts";
-import { keepUpload, openMedia, prepareUpload } from "./media.ts";
-import { deleteMemory, getMemory, listMemory, saveMemory } from "./memory.ts";
-import { listInbound, listOutbound, prepareAttachment, sendMessage, traceMessage } from "./message.ts";
-import { readMetrics } from "./metrics.ts";
-import { pair } from "./pairing.ts";
-import type { Parts } from "./parts.ts";
-import { resendMessage, resendMessages } from "./resend.ts";
-import { appendRunLog, beatRuns, claimRun, endRun, openRunMedia, reportRun } from "./run.ts";
-import { createRunner, deleteRunner, drainRunner, getRunner, listRunners } from "./runner.ts";
-import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./platform.ts";
-import { listSchedules, previewSchedule, updateTask } from "./schedule.ts";
-import { clearSession, clearWorkerContext, listContexts } from "./session.ts";
-import { changePassword, getOverview, listBeeRuns, resume } from "./system.ts";
-import { cancelTask, getTask, listTasks, runTask, waitForTask } from "./task.ts";
-import { createTask, createTasks } from "./task_create.ts";
-import { isMissingReference } from "../store/database.ts";
+} from "./work/execution.ts";
+import { receiveHook } from "./chat/hook.ts";
+import { listInbox } from "./system/inbox.ts";
+import {
+  answerQuestion,
+  cancelQuestion,
+  getQuestion,
+  listQuestions,
+  waitForQuestion,
+} from "./work/question.ts";
+import { cancelQueue, listQueue } from "./work/queue.ts";
+import { listSeries, listUsage } from "./workers/usage.ts";
+import { readiness } from "./system/health.ts";
+import { keepUpload, openMedia, prepareUpload } from "./chat/media.ts";
+import { deleteMemory, getMemory, listMemory, saveMemory } from "./workers/memory.ts";
+import { listInbound, listOutbound, prepareAttachment, sendMessage, traceMessage } from "./chat/message.ts";
+import { readMetrics } from "./system/metrics.ts";
+import { pair } from "./chat/pairing.ts";
+import type { Parts } from "./call/services.ts";
+import type { SignInDeps } from "./account/sign_in.ts";
+import { resendMessage, resendMessages } from "./chat/resend.ts";
+import { appendRunLog, beatRuns, claimRun, endRun, openRunMedia, reportRun } from "./work/runner_protocol.ts";
+import { createRunner, deleteRunner, drainRunner, getRunner, listRunners } from "./workers/runner.ts";
+import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./chat/platform.ts";
+import { listSchedules, previewSchedule, updateTask } from "./work/schedule.ts";
+import { clearSession, clearWorkerContext, listContexts } from "./chat/conversation_context.ts";
+import { changePassword, getOverview, listBeeRuns, resume } from "./system/system.ts";
+import { cancelTask, getTask, listTasks, runTask, waitForTask } from "./work/task.ts";
+import { createTask, createTasks } from "./work/task_create.ts";
+import { isMissingReference } from "../store/db/database.ts";
 import {
   createWebhook,
   deleteWebhook,
@@ -70,17 +84,20 @@ import {
   replayWebhook,
   testWebhook,
   updateWebhook,
-} from "./webhook.ts";
-import { createWorker, getWorker, listWorkers, updateWorker } from "./worker.ts";
-import { deleteWorker } from "./worker_deletion.ts";
-import { rehomeWorker } from "./worker_home.ts";
-import { getWorkerStatus } from "./worker_status.ts";
+} from "./system/webhook.ts";
+import { createWorker, getWorker, listWorkers, updateWorker } from "./workers/worker.ts";
+import { deleteWorker } from "./workers/worker_deletion.ts";
+import { rehomeWorker } from "./workers/worker_home.ts";
+import { getWorkerStatus } from "./workers/worker_status.ts";
+
+/** Everything that operations depend on: `boot` hands it over. */
+export type AllServices = Parts & SignInDeps;
 
 /** Every operation by noun and verb, as the route table calls them. */
 export type Operations = ReturnType<typeof createOperations>;
 
 /** Binds every operation to its parts. A new operation is a function of its needs, with a name here. */
-export function createOperations(parts: Parts) {
+export function createOperations(parts: AllServices) {
   return {
     auth: bound(parts, { logIn, refresh, logout, place, whoami, createCode, beginOidc, finishOidc }),
     user: bound(parts, {
@@ -229,9 +246,9 @@ type Bound<O> = {
   [K in keyof O]: O[K] extends (parts: never, ...input: infer I) => infer A ? (...input: I) => A : never;
 };
 
-// An operation that needs something that is not in Parts is a type error here.
-function bound<O extends Record<string, (parts: Parts, ...input: never[]) => unknown>>(
-  parts: Parts,
+// An operation that needs something that no service has is a type error here.
+function bound<O extends Record<string, (parts: AllServices, ...input: never[]) => unknown>>(
+  parts: AllServices,
   operations: O,
 ): Bound<O> {
   return Object.fromEntries(

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+
 import { Buffer } from "node:buffer";
 
 /** The length of a text in UTF-8 bytes, the unit of every limit of text (contract 1.8). Nothing is made on the way. */
@@ -26,4 +28,9 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array {
     at += part.length;
   }
   return all;
+}
+
+/** Returns the SHA-256 of a text, in hex. */
+export function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }

@@ -1,4 +1,4 @@
-import { load } from "../base/load.ts";
+import { load } from "../base/lazy_import.ts";
 import type { ConsoleFiles } from "../http/console.ts";
 
 /** The files of the console, bundled from source when they are asked for; the build puts finished ones in this place (decision 0027). */

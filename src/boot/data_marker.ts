@@ -1,13 +1,13 @@
 import { basename, dirname, join, relative } from "node:path";
 import { z } from "zod";
-import { ServiceError } from "../domain/error.ts";
+import { ServiceError } from "../domain/call/error.ts";
 import { newId } from "../base/id.ts";
 import { logger } from "../base/log.ts";
 import { type DataPaths, realPath } from "../base/paths.ts";
 import { writeWhole } from "../base/whole_file.ts";
-import type { Database } from "../store/database.ts";
-import { readSchema } from "../store/migrate.ts";
-import { findSetting, saveSetting } from "../store/setting.ts";
+import type { Database } from "../store/db/database.ts";
+import { readSchema } from "../store/db/migrate.ts";
+import { findSetting, saveSetting } from "../store/db/setting.ts";
 
 const log = logger("database");
 

@@ -3,8 +3,8 @@ import type { Clock } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
 import { logger } from "../base/log.ts";
 import { writeWhole } from "../base/whole_file.ts";
-import { type Database, TAKEN_OVER } from "../store/database.ts";
-import { isReachable } from "../store/health.ts";
+import { type Database, TAKEN_OVER } from "../store/db/database.ts";
+import { isReachable } from "../store/events/health.ts";
 import {
   beatOwner,
   beatStandby,
@@ -16,7 +16,7 @@ import {
   type Owner,
   releaseDatabase,
   takeDatabase,
-} from "../store/owner.ts";
+} from "../store/db/database_owner.ts";
 import { LockedError } from "./lock.ts";
 
 const log = logger("database");

@@ -6,7 +6,7 @@ import {
   generatePassword,
   hashPassword,
   verifyPassword,
-} from "../api/password.ts";
+} from "../api/account/password.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import {
   changePassword,
@@ -14,10 +14,10 @@ import {
   deleteRefreshTokens,
   findCredential,
   saveCredential,
-} from "../store/credential.ts";
-import type { Database } from "../store/database.ts";
-import { record } from "../store/journal.ts";
-import { findOperator, saveOperator } from "../store/user.ts";
+} from "../store/account/credential.ts";
+import type { Database } from "../store/db/database.ts";
+import { record } from "../store/events/journal.ts";
+import { findOperator, saveOperator } from "../store/account/user.ts";
 import { backoffMs } from "../base/backoff.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import { newId } from "../base/id.ts";

@@ -1,19 +1,19 @@
 // The service's side of runners: who claims, who reports, and where tasks go
-import type { Parts } from "../api/parts.ts";
-import type { RemoteRuns } from "../api/remote.ts";
+import type { Parts } from "../api/call/services.ts";
+import type { RemoteRuns } from "../api/call/remote_runs.ts";
 import { type Clock, sleep } from "../base/clock.ts";
-import type { Steps } from "../base/steps.ts";
-import { BELL } from "../base/bells.ts";
-import type { LeaseTimes } from "../domain/runner.ts";
-import { logBell } from "../http/log_file.ts";
-import { Placement } from "../pipeline/placement.ts";
+import type { Steps } from "../base/recent_activity.ts";
+import { BELL } from "../base/wakeups.ts";
+import type { LeaseTimes } from "../domain/workers/runner.ts";
+import { logBell } from "../http/stream/log_stream.ts";
+import { Placement } from "../pipeline/dispatch/placement.ts";
 import type { Rules } from "../run/ending.ts";
-import { Polls } from "../run/polls.ts";
+import { Polls } from "../run/remote/claim_requests.ts";
 import { Recorder } from "../run/recorder.ts";
-import { RemoteClaims } from "../run/remote_claims.ts";
-import { RemoteReports } from "../run/remote_reports.ts";
-import type { Database } from "../store/database.ts";
-import { isRemote, renewAllLeases, stopRemote } from "../store/remote_run.ts";
+import { RemoteClaims } from "../run/remote/remote_claims.ts";
+import { RemoteReports } from "../run/remote/remote_reports.ts";
+import type { Database } from "../store/db/database.ts";
+import { isRemote, renewAllLeases, stopRemote } from "../store/workers/remote_run.ts";
 
 /** What the service has for its runners (contract 18). */
 export interface Remote extends RemoteRuns {

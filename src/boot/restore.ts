@@ -3,19 +3,19 @@ import { ArchiveError, unpackArchive } from "../base/archive.ts";
 import { loadConfig, type LoadedConfig } from "../config/schema.ts";
 import { ConfigError } from "../config/file.ts";
 import { DataMarker, filePath } from "./data_marker.ts";
-import { BACKUP, type Manifest, manifestSchema } from "../domain/backup.ts";
-import { ServiceError } from "../domain/error.ts";
+import { BACKUP, type Manifest, manifestSchema } from "../domain/system/backup.ts";
+import { ServiceError } from "../domain/call/error.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { type DataLock, lockDataDirectory, LockedError } from "./lock.ts";
 import { type DataPaths, dataPaths } from "../base/paths.ts";
 import { syncPath, writeWhole } from "../base/whole_file.ts";
-import { keepAddonIn } from "../store/addon.ts";
-import { endAllLogins } from "../store/credential.ts";
-import { Database, inspect } from "../store/database.ts";
-import { record } from "../store/journal.ts";
-import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/migrate.ts";
-import { saveSetting } from "../store/setting.ts";
-import { relocate } from "../store/relocate.ts";
+import { keepAddonIn } from "../store/db/addon.ts";
+import { endAllLogins } from "../store/account/credential.ts";
+import { Database, inspect } from "../store/db/database.ts";
+import { record } from "../store/events/journal.ts";
+import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/db/migrate.ts";
+import { saveSetting } from "../store/db/setting.ts";
+import { relocate } from "../store/db/relocate.ts";
 
 const EXIT = { done: 0, unexpected: 1, usage: 2, inUse: 5, declined: 7 } as const;
 

@@ -11,12 +11,12 @@ import { engineSchema } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
-import { Leftovers } from "../runner/leftovers.ts";
-import { Link, Refused } from "../runner/link.ts";
+import { Leftovers } from "../runner/orphan_runs.ts";
+import { Link, Refused } from "../runner/service_client.ts";
 import { RunnerLoop } from "../runner/loop.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory, LockedError } from "./lock.ts";
-import { machineOf } from "./machine.ts";
+import { machineOf } from "./host_limits.ts";
 import { installShim } from "./shim.ts";
 
 const EXIT_DONE = 0;

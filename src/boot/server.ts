@@ -1,39 +1,39 @@
 import { createOperations, type Operations } from "../api/operations.ts";
-import type { Parts } from "../api/parts.ts";
-import { allEnded } from "../base/all_ended.ts";
-import { Steps } from "../base/steps.ts";
+import type { AllServices } from "../api/operations.ts";
+import { allEnded } from "../base/settle_all.ts";
+import { Steps } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { detectIsolation, type Isolation } from "../engine/process/isolation.ts";
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
-import { openFoundation } from "./foundation.ts";
+import { openFoundation } from "./dependencies.ts";
 import { createApp } from "../http/app.ts";
-import { logBell } from "../http/log_file.ts";
-import { Listener } from "../http/listener.ts";
+import { logBell } from "../http/stream/log_stream.ts";
+import { Listener } from "../http/server/listener.ts";
 import type { DataLock } from "./lock.ts";
-import { type Foundation, partsOf } from "./parts.ts";
+import { type Foundation, partsOf } from "./services.ts";
 import { commandsOf, createSending, startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
 import { logger, redact } from "../base/log.ts";
-import { Admission } from "../pipeline/admission.ts";
-import { Bee } from "../pipeline/bee.ts";
-import { Dispatcher } from "../pipeline/dispatcher.ts";
+import { Admission } from "../pipeline/dispatch/admission.ts";
+import { Bee } from "../pipeline/intake/bee.ts";
+import { Dispatcher } from "../pipeline/dispatch/dispatcher.ts";
 import { createEnvironments, signRunToken } from "../run/environment.ts";
-import { Executor } from "../run/executor.ts";
-import { createIntake } from "../pipeline/intake.ts";
-import type { Stage } from "../pipeline/loop.ts";
-import { createQuestionStage } from "../pipeline/question.ts";
-import { Rescuer } from "../pipeline/rescuer.ts";
-import { createScheduler } from "../pipeline/scheduler.ts";
+import { Executor } from "../run/local/executor.ts";
+import { createIntake } from "../pipeline/intake/intake.ts";
+import type { Stage } from "../pipeline/stage/stage.ts";
+import { createQuestionStage } from "../pipeline/delivery/questions.ts";
+import { Rescuer } from "../pipeline/maintenance/rescuer.ts";
+import { createScheduler } from "../pipeline/dispatch/scheduler.ts";
 import type { Platform } from "../platform/platform.ts";
 import { removePartials } from "../files/uploads.ts";
 import { installShim } from "./shim.ts";
-import { record } from "../store/journal.ts";
-import { createUpkeep } from "./upkeep.ts";
+import { record } from "../store/events/journal.ts";
+import { createUpkeep } from "./maintenance.ts";
 import { createRemote, type Remote } from "./remote.ts";
-import { LEASE_TIMES, type LeaseTimes } from "../domain/runner.ts";
-import { BELL, Bells } from "../base/bells.ts";
+import { LEASE_TIMES, type LeaseTimes } from "../domain/workers/runner.ts";
+import { BELL, Bells } from "../base/wakeups.ts";
 
 const log = logger("server");
 
@@ -60,7 +60,7 @@ export interface ServerParts {
 
 /** The whole service: opened, started, drained and stopped in order. */
 export class Server {
-  readonly parts: Parts;
+  readonly parts: AllServices;
   readonly config: Config;
   readonly api: Operations;
   readonly stages: Stage[];

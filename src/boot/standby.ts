@@ -1,7 +1,7 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
-import { Database, isOutOfReach } from "../store/database.ts";
-import { isReachable } from "../store/health.ts";
+import { Database, isOutOfReach } from "../store/db/database.ts";
+import { isReachable } from "../store/events/health.ts";
 import { type DatabaseOwner, WEDGED } from "./database_owner.ts";
 
 const log = logger("database");

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { ServiceError } from "../domain/error.ts";
+import { ServiceError } from "../domain/call/error.ts";
 import { logger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { syncPath } from "../base/whole_file.ts";
-import { Database } from "../store/database.ts";
-import { listFaults } from "../store/health.ts";
-import { migrate, type Migration, MIGRATIONS, readSchema } from "../store/migrate.ts";
+import { Database } from "../store/db/database.ts";
+import { listFaults } from "../store/events/health.ts";
+import { migrate, type Migration, MIGRATIONS, readSchema } from "../store/db/migrate.ts";
 
 const log = logger("database");
 

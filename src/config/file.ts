@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, resolve } from "node:path";
 import type { Document } from "yaml";
-import { load } from "../base/load.ts";
+import { load } from "../base/lazy_import.ts";
 
 /** The configuration cannot be used. Exit code 2; the message says where and what to do (contract 7). */
 export class ConfigError extends Error {

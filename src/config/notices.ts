@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { duration } from "./value.ts";
-import { hasConversation } from "../domain/message.ts";
-import { noticeKindsOf, TO_WEBHOOK } from "../domain/notice.ts";
+import { hasConversation } from "../domain/chat/message.ts";
+import { noticeKindsOf, TO_WEBHOOK } from "../domain/system/notice.ts";
 
 /** Most rules for notices. */
 const NOTICE_RULES_MAX = 50;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { absolutePath, readSecretFile } from "./file.ts";
-import { EVENT_PATTERN, isWebhookKey } from "../domain/webhook.ts";
+import { EVENT_PATTERN, isWebhookKey } from "../domain/system/webhook.ts";
 
 /** Keys whose value is a secret: each has a `<key>_file` beside it, and none is ever shown (contract 10). */
 export const PLATFORM_SECRETS = ["secret", "token", "app_token", "bot_token", "app_secret", "client_secret"];

@@ -3,7 +3,7 @@ import { absolutePath, ConfigError, readConfigSource } from "./file.ts";
 import { problems } from "./problem.ts";
 import { checkEngines, configSchema } from "./schema.ts";
 import { count } from "./value.ts";
-import { RUNS_PER_RUNNER_MAX } from "../domain/runner.ts";
+import { RUNS_PER_RUNNER_MAX } from "../domain/workers/runner.ts";
 
 /** Every key of `runner.yaml` with its default (contract 18). */
 const runnerConfigSchema = z.strictObject({

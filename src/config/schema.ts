@@ -8,9 +8,9 @@ import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
 import { oidcSchema, publicUrl } from "./sign_in.ts";
 import { count, duration, price, share } from "./value.ts";
-import { cronFault } from "../domain/cron.ts";
-import { isTimeZone } from "../domain/field.ts";
-import { isScryptHash } from "../domain/password.ts";
+import { cronFault } from "../domain/work/cron.ts";
+import { isTimeZone } from "../domain/call/field.ts";
+import { isScryptHash } from "../domain/account/password.ts";
 import { LOG_LEVELS } from "../base/log.ts";
 
 const zone = z.string().refine((name) => name === "" || isTimeZone(name), {

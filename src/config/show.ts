@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { durationText } from "../base/duration.ts";
-import { QUIET_WINDOW_LOCAL_MS, QUIET_WINDOW_OTHER_MS } from "../domain/message.ts";
+import { QUIET_WINDOW_LOCAL_MS, QUIET_WINDOW_OTHER_MS } from "../domain/chat/message.ts";
 import { PLATFORM_SECRETS } from "./platform.ts";
 import { type Config, configSchema } from "./schema.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ROLES } from "../domain/vocabulary.ts";
+import { ROLES } from "../domain/call/vocabulary.ts";
 
 /** Where people reach the service: what links, OpenID Connect and secure cookies go by (contract 9). "": where it listens. */
 export const publicUrl = z.string().refine((text) => text === "" || isOrigin(text), {

@@ -1,4 +1,4 @@
-import { isTimeZone } from "../domain/field.ts";
+import { isTimeZone } from "../domain/call/field.ts";
 import { ConfigError } from "./file.ts";
 
 const SYSTEM_FILE = "/etc/localtime";

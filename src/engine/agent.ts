@@ -16,7 +16,7 @@ import { ProcessPool } from "./process_pool.ts";
 import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
 import { buildFailure, classifyFailure, formatLastLines } from "./protocol/failure.ts";
 import { cutResult } from "./result.ts";
-import type { Failure } from "../domain/vocabulary.ts";
+import type { Failure } from "../domain/call/vocabulary.ts";
 
 /** Builds an engine from an agent CLI. The driver is the same for all agents; the adapter has the differences (facts, engines 12). */
 export function buildAgentEngine(

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { readPlain, readPlainEnd } from "../base/plain_file.ts";
-import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import { USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import type { AgentProcess } from "./agent_process.ts";
 import { EarlyExit } from "./early_exit.ts";
 import type { EngineRun } from "./engine.ts";

@@ -1,5 +1,5 @@
 import type { EngineConfig } from "./config.ts";
-import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import { USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import type { BuiltInAdapter } from "./protocol/adapter.ts";
 import { type Engine, NO_SESSION } from "./engine.ts";
 

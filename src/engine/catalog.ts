@@ -1,4 +1,4 @@
-import type { StoredBudget } from "../domain/budget.ts";
+import type { StoredBudget } from "../domain/workers/budget.ts";
 import type { EngineConfig, EngineConfigs } from "./config.ts";
 import type { AnyAdapter } from "./protocol/adapter.ts";
 import { ADAPTERS, findAdapter, needsNoConfiguration } from "./registry.ts";

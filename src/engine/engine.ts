@@ -1,11 +1,11 @@
 import type { EngineConfig } from "./config.ts";
-import { type Usage, USAGE_UNKNOWN } from "../domain/execution.ts";
+import { type Usage, USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import type { ProviderWindow, ToolServer } from "./protocol/adapter.ts";
 import type { Reset } from "./protocol/reset.ts";
 import type { ProcessEnd } from "./process/process.ts";
 import type { RunLog } from "./process/run_log.ts";
 import type { KeepAlive } from "./keep_alive.ts";
-import type { Failure } from "../domain/vocabulary.ts";
+import type { Failure } from "../domain/call/vocabulary.ts";
 
 /** The properties of the machine that programs are started with. */
 export interface Machine {

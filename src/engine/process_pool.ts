@@ -1,5 +1,5 @@
 import { logger } from "../base/log.ts";
-import { hasConversation } from "../domain/message.ts";
+import { hasConversation } from "../domain/chat/message.ts";
 import { AgentProcess, buildFingerprint } from "./agent_process.ts";
 import { buildAbortedResult, runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
 import { splitArgs } from "./arguments.ts";

@@ -1,6 +1,6 @@
 import { joined } from "../base/bytes.ts";
 import type { EngineConfig } from "./config.ts";
-import { USAGE_UNKNOWN } from "../domain/execution.ts";
+import { USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import {
   describeStop,
   type Engine,

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { basename, join } from "node:path";
-import { ServiceError } from "../domain/error.ts";
+import { ServiceError } from "../domain/call/error.ts";
 import { faultPoint } from "../base/fault_point.ts";
-import type { Media } from "../domain/message.ts";
-import { DiskRoom } from "./disk_room.ts";
+import type { Media } from "../domain/chat/message.ts";
+import { DiskRoom } from "./disk_space.ts";
 
 /** Most files of one conversation, and how many of the largest size they may be together (reliability UPL-2). */
 export const UPLOADS_PER_SESSION_MAX = 1_000;

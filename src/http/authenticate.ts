@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import type { Authentication, Authority } from "../api/authority.ts";
-import { ServiceError } from "../domain/error.ts";
+import type { Authentication, Authority } from "../api/call/authority.ts";
+import { ServiceError } from "../domain/call/error.ts";
 
 /** Who sends this request, by the token of the header, else of the query (interface 5, contract 2.4). Throws `unauthenticated`. */
 export async function authenticate(

@@ -1,6 +1,6 @@
-import type { Rule } from "../domain/access.ts";
-import { ServiceError } from "../domain/error.ts";
-import { boundTo, type Caller, closedToRuns, mayCall } from "../domain/scope.ts";
+import type { Rule } from "../domain/call/access.ts";
+import { ServiceError } from "../domain/call/error.ts";
+import { boundTo, type Caller, closedToRuns, mayCall } from "../domain/call/scope.ts";
 
 /**
  * Throws `forbidden` when the rule of an operation does not let this caller in, naming the scope that is missing

@@ -1,5 +1,5 @@
-import type { BrowserLogin, Place } from "../api/login.ts";
-import { ServiceError } from "../domain/error.ts";
+import type { BrowserLogin, Place } from "../api/account/login.ts";
+import { ServiceError } from "../domain/call/error.ts";
 import { cookieOf, setCookie } from "./cookie.ts";
 
 /** The half of a browser's secret that its script holds (contract 9). */

@@ -1,5 +1,5 @@
-import { ServiceError } from "../domain/error.ts";
-import type { App } from "./framework.ts";
+import { ServiceError } from "../domain/call/error.ts";
+import type { App } from "./app_types.ts";
 
 /** A file of the console, compressed by gzip when it was built. */
 interface ConsoleFile {

@@ -1,5 +1,5 @@
 import { openAsset } from "../base/asset.ts";
-import type { App } from "./framework.ts";
+import type { App } from "./app_types.ts";
 
 /** Paths of the reference: the page, and what it loads. */
 export const DOCS_PATHS = ["/docs", "/docs/start.js", "/docs/swagger-ui.js", "/docs/swagger-ui.css"];

@@ -1,6 +1,6 @@
-import type { Call } from "../api/call.ts";
-import type { SentFile } from "../api/media.ts";
-import { digest } from "../base/digest.ts";
+import type { Call } from "../api/call/call.ts";
+import type { SentFile } from "../api/chat/media.ts";
+import { digest } from "../base/bytes.ts";
 
 /** The call of a form: only after it was read can it be compared with an earlier one of the same Idempotency-Key (contract 1.9, contract 8.4). */
 export async function withForm(call: Call, input: unknown, sent: SentFile | null): Promise<Call> {

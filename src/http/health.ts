@@ -1,5 +1,5 @@
-import type { Door } from "./door.ts";
-import type { App } from "./framework.ts";
+import type { Door } from "./http_deps.ts";
+import type { App } from "./app_types.ts";
 
 /** GET /livez and /readyz, outside `/api` and without a token (contract 5.2). */
 export function mountHealth(app: App, { api }: Door): void {

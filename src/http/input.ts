@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { joined } from "../base/bytes.ts";
-import { type FieldError, ServiceError } from "../domain/error.ts";
+import { type FieldError, ServiceError } from "../domain/call/error.ts";
 import type { Clock } from "../base/clock.ts";
-import { bodyOf } from "./incoming_body.ts";
+import { bodyOf } from "./server/incoming_body.ts";
 
 /** Largest JSON body (contract 1.8). */
 export const BODY_MAX_BYTES = 1024 * 1024;

@@ -5,8 +5,8 @@ import {
   McpServer,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { ruleOf } from "../domain/access.ts";
-import type { Caller } from "../domain/scope.ts";
+import { ruleOf } from "../domain/call/access.ts";
+import type { Caller } from "../domain/call/scope.ts";
 import { VERSION } from "../base/version.ts";
 import { mayEnter } from "./authorize.ts";
 import { BODY_MAX_BYTES } from "./input.ts";

@@ -1,8 +1,8 @@
-import { gauge, type Metric, type Sample } from "../api/metrics.ts";
+import { gauge, type Metric, type Sample } from "../api/system/metrics.ts";
 import { authenticate, isLoopback } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
-import type { Door } from "./door.ts";
-import type { App } from "./framework.ts";
+import type { Door } from "./http_deps.ts";
+import type { App } from "./app_types.ts";
 
 // Headers that a proxy adds.
 const FORWARDED = [

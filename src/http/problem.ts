@@ -1,4 +1,4 @@
-import { type ErrorCode, type FieldError, ServiceError } from "../domain/error.ts";
+import { type ErrorCode, type FieldError, ServiceError } from "../domain/call/error.ts";
 import { logger } from "../base/log.ts";
 
 const log = logger("http");

@@ -1,7 +1,7 @@
-import type { Answer, NextPage } from "../api/answer.ts";
-import { totalText } from "../domain/page.ts";
+import type { Answer, NextPage } from "../api/call/answer.ts";
+import { totalText } from "../domain/call/page.ts";
 import type { AnyRoute } from "./route.ts";
-import { textStream } from "./text_stream.ts";
+import { textStream } from "./stream/text_stream.ts";
 
 /** Longer texts go out in pieces. */
 const WHOLE_MAX_CHARS = 512 * 1024;

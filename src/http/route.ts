@@ -1,9 +1,9 @@
 import type { z } from "zod";
-import type { Answer } from "../api/answer.ts";
-import type { Call } from "../api/call.ts";
+import type { Answer } from "../api/call/answer.ts";
+import type { Call } from "../api/call/call.ts";
 import type { Operations } from "../api/operations.ts";
-import type { Access } from "../domain/access.ts";
-import type { StreamParts } from "./door.ts";
+import type { Access } from "../domain/call/access.ts";
+import type { StreamParts } from "./http_deps.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 

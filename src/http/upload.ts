@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
 import type { Clock } from "../base/clock.ts";
-import { invalid, ServiceError } from "../domain/error.ts";
-import type { UploadTarget } from "../api/media.ts";
+import { invalid, ServiceError } from "../domain/call/error.ts";
+import type { UploadTarget } from "../api/chat/media.ts";
 import type { IncomingFile } from "../files/uploads.ts";
-import { bodyOf, type IncomingBody } from "./incoming_body.ts";
+import { bodyOf, type IncomingBody } from "./server/incoming_body.ts";
 
 /** A form that was read: its texts, and its file, or null, which the caller has to finish or discard. */
 interface Form {

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
-import type { PlatformState } from "../domain/platform.ts";
+import type { PlatformState } from "../domain/chat/platform.ts";
 import type { Health } from "./platform.ts";
 
 const log = logger("platform");

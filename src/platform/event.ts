@@ -1,5 +1,5 @@
 import { byteLength } from "../base/bytes.ts";
-import { callOutside, type OutsideAnswer } from "../base/outside.ts";
+import { callOutside, type OutsideAnswer } from "../base/guarded_fetch.ts";
 import { standardHeaders } from "./signature.ts";
 import { retryAfter } from "./retry_after.ts";
 

@@ -1,6 +1,6 @@
 import { type Backoff, backoffMs } from "../base/backoff.ts";
 import { type Clock, sleep } from "../base/clock.ts";
-import type { PlatformState } from "../domain/platform.ts";
+import type { PlatformState } from "../domain/chat/platform.ts";
 import type { Connection } from "./connection.ts";
 
 /** What a failed session means. */

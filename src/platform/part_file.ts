@@ -1,4 +1,4 @@
-import { shownName } from "./cut.ts";
+import { shownName } from "./message_parts.ts";
 import { DeliveryError, type Part } from "./platform.ts";
 
 /** A file that is sent. */

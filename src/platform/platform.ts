@@ -1,6 +1,6 @@
-import type { Choice } from "../domain/choice.ts";
-import type { Media } from "../domain/message.ts";
-import type { PlatformKind, PlatformState } from "../domain/platform.ts";
+import type { Choice } from "../domain/call/choice.ts";
+import type { Media } from "../domain/chat/message.ts";
+import type { PlatformKind, PlatformState } from "../domain/chat/platform.ts";
 
 /** A file that came with a message and is still on the platform. */
 export interface RemoteFile {

@@ -1,24 +1,24 @@
-import type { Media } from "../domain/message.ts";
+import type { Media } from "../domain/chat/message.ts";
 import {
   contextFile,
   CONVERSATION_MAX_MESSAGES,
   type RunContext,
   type Said,
   workerPrompt,
-} from "../domain/prompt.ts";
-import { WORKER_SCOPES_DEFAULT } from "../domain/scope.ts";
+} from "../domain/chat/prompt.ts";
+import { WORKER_SCOPES_DEFAULT } from "../domain/call/scope.ts";
 import type { Engine, EngineSession } from "../engine/engine.ts";
-import { listHistory } from "../store/history.ts";
-import type { Database } from "../store/database.ts";
-import { countExecutionsOf } from "../store/execution.ts";
-import { findMemoryMap } from "../store/memory.ts";
-import { listParts } from "../store/inbound_part.ts";
-import { findAskedInstruction } from "../store/question.ts";
-import { findAskedSession, findContext } from "../store/session.ts";
-import { findTask } from "../store/task.ts";
-import { findWorker } from "../store/worker.ts";
+import { listHistory } from "../store/chat/history.ts";
+import type { Database } from "../store/db/database.ts";
+import { countExecutionsOf } from "../store/work/execution.ts";
+import { findMemoryMap } from "../store/workers/memory.ts";
+import { listParts } from "../store/chat/inbound_part.ts";
+import { findAskedInstruction } from "../store/work/question.ts";
+import { findAskedSession, findContext } from "../store/chat/conversation_context.ts";
+import { findTask } from "../store/work/task.ts";
+import { findWorker } from "../store/workers/worker.ts";
 import type { Claim } from "./claim.ts";
-import type { Briefing } from "./equipment.ts";
+import type { Briefing } from "./launch_options.ts";
 import type { Grant } from "./environment.ts";
 
 /** The rights of a worker's run: the worker's own scopes, else the default ones (contract 2). */

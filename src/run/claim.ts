@@ -1,10 +1,10 @@
 import { newId } from "../base/id.ts";
-import type { Task } from "../domain/task.ts";
-import type { Statement } from "../store/database.ts";
-import { insertExecution, type NewExecution } from "../store/execution.ts";
-import { endGate, startGate, startOccurrence } from "../store/occurrence.ts";
-import { claimTask, noteGate } from "../store/task_move.ts";
-import type { WaitingTask } from "../store/task_queue.ts";
+import type { Task } from "../domain/work/task.ts";
+import type { Statement } from "../store/db/database.ts";
+import { insertExecution, type NewExecution } from "../store/work/execution.ts";
+import { endGate, startGate, startOccurrence } from "../store/work/occurrence.ts";
+import { claimTask, noteGate } from "../store/work/task_transitions.ts";
+import type { WaitingTask } from "../store/work/task_queue.ts";
 
 /** A claimed run, ready to be executed. */
 export interface Claim {

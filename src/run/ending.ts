@@ -1,20 +1,32 @@
 // running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every outcome of a run
-import { hasConversation, outboundOf, platformOf } from "../domain/message.ts";
-import { RUN_QUESTIONS_MAX } from "../domain/question.ts";
-import { holdOf, LIMITED_RUNS_MAX, type RateLimit, TOLD_WAIT_MS, waitReason } from "../domain/rate_limit.ts";
-import { keysOf, type RunKeys } from "../domain/run_identity.ts";
-import { retryDelayMs } from "../domain/task_plan.ts";
-import type { TimedTaskType } from "../domain/task_type.ts";
+import { hasConversation, outboundOf, platformOf } from "../domain/chat/message.ts";
+import { RUN_QUESTIONS_MAX } from "../domain/work/question.ts";
+import {
+  holdOf,
+  LIMITED_RUNS_MAX,
+  type RateLimit,
+  TOLD_WAIT_MS,
+  waitReason,
+} from "../domain/workers/rate_limit.ts";
+import { keysOf, type RunKeys } from "../domain/call/run_identity.ts";
+import { retryDelayMs } from "../domain/work/task_plan.ts";
+import type { TimedTaskType } from "../domain/work/task_type.ts";
 import { newId } from "../base/id.ts";
-import type { Statement } from "../store/database.ts";
-import { type ExecutionEnd, finishExecution } from "../store/execution.ts";
-import { moved, record, recordIdle } from "../store/journal.ts";
-import { endOccurrence } from "../store/occurrence.ts";
-import { insertNotice } from "../store/notice.ts";
-import { sendMessage } from "../store/outbound.ts";
-import { endQuestions } from "../store/question_move.ts";
-import { setLimit } from "../store/rate_limit.ts";
-import { delayTask, finishTask, postponeTask, requeueTask, retryTask } from "../store/task_move.ts";
+import type { Statement } from "../store/db/database.ts";
+import { type ExecutionEnd, finishExecution } from "../store/work/execution.ts";
+import { moved, record, recordIdle } from "../store/events/journal.ts";
+import { endOccurrence } from "../store/work/occurrence.ts";
+import { insertNotice } from "../store/chat/notice.ts";
+import { sendMessage } from "../store/chat/outbound.ts";
+import { endQuestions } from "../store/work/question_transitions.ts";
+import { setLimit } from "../store/workers/rate_limit.ts";
+import {
+  delayTask,
+  finishTask,
+  postponeTask,
+  requeueTask,
+  retryTask,
+} from "../store/work/task_transitions.ts";
 import { type EndedSchedule, endOfSchedule } from "./schedule_end.ts";
 
 /** The run that ended. */

@@ -2,7 +2,7 @@ import { delimiter, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { ctlPath, type DataPaths } from "../base/paths.ts";
 import { signToken } from "../base/token.ts";
-import type { RunIdentity } from "../domain/run_identity.ts";
+import type { RunIdentity } from "../domain/call/run_identity.ts";
 import { secretsOf } from "./secrets.ts";
 
 /** In whose name a run calls the service, and what it may do there. */

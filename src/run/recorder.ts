@@ -1,23 +1,23 @@
 // pending -> running when the engine has started; running -> its end: what is stored of a run, wherever it runs
 import type { Clock } from "../base/clock.ts";
-import type { Verified } from "../domain/command.ts";
-import { nextLimit } from "../domain/rate_limit.ts";
-import { keysOf, type RunIdentity } from "../domain/run_identity.ts";
+import type { Verified } from "../domain/work/command.ts";
+import { nextLimit } from "../domain/workers/rate_limit.ts";
+import { keysOf, type RunIdentity } from "../domain/call/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { EngineOutcome, EngineSession } from "../engine/engine.ts";
 import { resolveReset } from "../engine/protocol/reset_time.ts";
-import type { Database, Statement } from "../store/database.ts";
+import type { Database, Statement } from "../store/db/database.ts";
 import {
   countLimitedRuns,
   type ExecutionEnd,
   hasEndedWith,
   setSession,
   startExecution,
-} from "../store/execution.ts";
-import { moved, record } from "../store/journal.ts";
-import { findLimit, forgetLimit } from "../store/rate_limit.ts";
-import { keepContext } from "../store/session.ts";
-import { findTask } from "../store/task.ts";
+} from "../store/work/execution.ts";
+import { moved, record } from "../store/events/journal.ts";
+import { findLimit, forgetLimit } from "../store/workers/rate_limit.ts";
+import { keepContext } from "../store/chat/conversation_context.ts";
+import { findTask } from "../store/work/task.ts";
 import type { Claim } from "./claim.ts";
 import {
   type EndedTask,
@@ -28,8 +28,8 @@ import {
   RUNNER_STOPPED,
   STOPPED,
 } from "./ending.ts";
-import { priced } from "./meter.ts";
-import type { Interruption } from "../domain/interruption.ts";
+import { priced } from "./usage_recorder.ts";
+import type { Interruption } from "../domain/work/interruption.ts";
 
 /** What the recorder works with. */
 interface RecorderOptions {

@@ -1,18 +1,18 @@
 // running or pending -> scheduled, completed (its last run), or paused (too many failures): a schedule after a run or its gate
-import type { RunKeys } from "../domain/run_identity.ts";
-import type { Task } from "../domain/task.ts";
-import { nextRunAt } from "../domain/task_plan.ts";
-import type { Failure } from "../domain/vocabulary.ts";
-import type { Statement } from "../store/database.ts";
-import { moved } from "../store/journal.ts";
-import { insertNotice } from "../store/notice.ts";
+import type { RunKeys } from "../domain/call/run_identity.ts";
+import type { Task } from "../domain/work/task.ts";
+import { nextRunAt } from "../domain/work/task_plan.ts";
+import type { Failure } from "../domain/call/vocabulary.ts";
+import type { Statement } from "../store/db/database.ts";
+import { moved } from "../store/events/journal.ts";
+import { insertNotice } from "../store/chat/notice.ts";
 import {
   completeSchedule,
   isPausedSince,
   pauseFailing,
   rescheduleTask,
   type Turn,
-} from "../store/schedule_move.ts";
+} from "../store/work/schedule_transitions.ts";
 
 /** What has to be known about a schedule after its run. */
 export type EndedSchedule = Pick<

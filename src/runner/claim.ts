@@ -7,9 +7,9 @@ import {
   RUNNER_PROTOCOL,
   type RunnerClaim,
   type RunnerClaimed,
-} from "../domain/runner.ts";
+} from "../domain/workers/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import type { Answered, Link } from "./link.ts";
+import type { Answered, Link } from "./service_client.ts";
 
 const log = logger("runner");
 

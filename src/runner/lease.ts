@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Moment } from "./link.ts";
+import type { Moment } from "./service_client.ts";
 
 /** How long a run belongs to this runner: counted from when the last answered request was sent, by the earlier of both clocks (contract 18). */
 export class Lease {

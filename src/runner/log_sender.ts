@@ -1,7 +1,7 @@
 import { sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
-import { LOG_CHUNK_MAX_BYTES, type RunLogged } from "../domain/runner.ts";
-import type { Link } from "./link.ts";
+import { LOG_CHUNK_MAX_BYTES, type RunLogged } from "../domain/workers/runner.ts";
+import type { Link } from "./service_client.ts";
 
 const log = logger("runner");
 

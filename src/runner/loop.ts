@@ -9,16 +9,16 @@ import {
   type RunnerClaimed,
   type RunnerHeard,
   type WireOrder,
-} from "../domain/runner.ts";
+} from "../domain/workers/runner.ts";
 import { failedOutcome } from "../engine/engine.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
-import { type Interruption, isInterruption } from "../domain/interruption.ts";
-import { Runner } from "../run/runner.ts";
+import { type Interruption, isInterruption } from "../domain/work/interruption.ts";
+import { Runner } from "../run/run_registry.ts";
 import { CLAIM_PATH, claimedMeanwhile, claimOf } from "./claim.ts";
 import { Lease } from "./lease.ts";
-import { type Answered, type Moment, Refused } from "./link.ts";
+import { type Answered, type Moment, Refused } from "./service_client.ts";
 import { RemoteRun, type RemoteRunOptions } from "./remote_run.ts";
-import { waitForRoom } from "./room.ts";
+import { waitForRoom } from "./disk_space.ts";
 
 const log = logger("runner");
 

@@ -1,9 +1,9 @@
 // What needs the compiled svc: SVC_PROGRAM=dist/svc make test ARGS=test/alone
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Alone, bare, pathWithoutRuntimes, PROGRAM } from "../harness/alone.ts";
-import { startServer, tempDir } from "../harness/process.ts";
-import { everyCommand, walkAllCommands } from "../harness/walk.ts";
+import { Alone, bare, pathWithoutRuntimes, PROGRAM } from "../harness/service/alone.ts";
+import { startServer, tempDir } from "../harness/service/process.ts";
+import { everyCommand, walkAllCommands } from "../harness/model/walk.ts";
 
 const asRoot = Deno.uid() === 0;
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { packTar } from "modern-tar";
 import { describe, expect, it } from "vitest";
 import { type ArchiveFile, filesBelow, packArchive, unpackArchive } from "../../src/base/archive.ts";
-import { tempDir } from "../harness/process.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 async function* all(files: ArchiveFile[]): AsyncGenerator<ArchiveFile> {
   yield* files;

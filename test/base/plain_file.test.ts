@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { readPlain, readPlainEnd, writePlain } from "../../src/base/plain_file.ts";
-import { tempDir } from "../harness/process.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 it("a file that an agent could have made is read and written, and what is no file is refused and never waited for [CHD-6]", async () => {
   await using folder = await tempDir();

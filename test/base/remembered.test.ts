@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { remembered } from "../../src/base/remembered.ts";
+import { remembered } from "../../src/base/memoize.ts";
 
 it("remembered works a text out once, as long as it is among the last `max`", () => {
   const asked: string[] = [];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { turn } from "../../src/base/turn.ts";
+import { turn } from "../../src/base/yield_to_loop.ts";
 
 const WORK_MS = 6;
 const TURNS_MAX = 300;

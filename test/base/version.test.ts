@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Database } from "../../src/store/database.ts";
+import { Database } from "../../src/store/db/database.ts";
 import { COMMIT, LIBSQL_VERSION, SQLITE_VERSION, VERSION, versionText } from "../../src/base/version.ts";
-import { startServer, svc, tempDir } from "../harness/process.ts";
-import { ROOT } from "../harness/tree.ts";
+import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { ROOT } from "../harness/house/tree.ts";
 import { eventually } from "../harness/wait.ts";
-import { PASS_HASH } from "../harness/client.ts";
+import { PASS_HASH } from "../harness/service/client.ts";
 
 describe("version", () => {
   it("is the one of deno.json, and names libSQL as it is pinned there", async () => {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { crc32, inflateRawSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { type Entry, tarGz, zip } from "../../build/archive.ts";
-import { tempDir } from "../harness/process.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 const AT = new Date("2026-01-02T03:04:06Z");
 const text = (words: string) => new TextEncoder().encode(words);

@@ -5,8 +5,8 @@ import { addonOf } from "../../build/addon.ts";
 import { type Bundle, bundle, ENTRY } from "../../build/bundle.ts";
 import { readLock } from "../../build/lock.ts";
 import { targetOf } from "../../build/target.ts";
-import { startServer, svc, tempDir } from "../harness/process.ts";
-import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
+import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
 
 const STAMP = { version: "0.1.0", commit: "0123456789abcdef", commitTime: "2026-01-02T03:04:05.000Z" };
 

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { tarGz } from "../../build/archive.ts";
 import { targetOf } from "../../build/target.ts";
-import { tempDir } from "../harness/process.ts";
-import { ROOT } from "../harness/tree.ts";
+import { tempDir } from "../harness/service/process.ts";
+import { ROOT } from "../harness/house/tree.ts";
 
 const NAME = `svc-9.9.9-${targetOf(undefined).name}`;
 const WORKS = "#!/bin/sh\necho svc 9.9.9\n";

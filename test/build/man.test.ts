@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { manPages } from "../../build/man.ts";
-import { everyCommand } from "../harness/walk.ts";
+import { everyCommand } from "../harness/model/walk.ts";
 
 const pages = await manPages({ version: "9.9.9", commitTime: "2026-11-21T14:20:00.000Z" });
 

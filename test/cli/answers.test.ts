@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { CREATE_ENDPOINTS } from "../../cli/client/retry.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { openApp } from "../harness/service/app.ts";
 import { ctl } from "../harness/terminal.ts";
 
 const open = () => openApp({ config: { engines: fakeEngines() } });

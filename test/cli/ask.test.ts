@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
-import { tempDir } from "../harness/process.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { openApp } from "../harness/service/app.ts";
+import { tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
 import { ctl } from "../harness/terminal.ts";
 

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { formatReplies, parseBashLine } from "../../cli/completion/bash_line.ts";
-import { openApp } from "../harness/app.ts";
-import { svc, tempDir } from "../harness/process.ts";
+import { openApp } from "../harness/service/app.ts";
+import { svc, tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
 
 async function candidates(words: string[], dataDir: string): Promise<string[]> {

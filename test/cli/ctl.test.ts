@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
-import { insertRows } from "../harness/counters.ts";
-import { svc, tempDir } from "../harness/process.ts";
-import { startRun } from "../harness/run.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { openApp } from "../harness/service/app.ts";
+import { insertRows } from "../harness/model/counters.ts";
+import { svc, tempDir } from "../harness/service/process.ts";
+import { startRun } from "../harness/service/run.ts";
 import { ctl } from "../harness/terminal.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";

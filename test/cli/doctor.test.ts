@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { svc, tempDir } from "../harness/process.ts";
+import { openApp } from "../harness/service/app.ts";
+import { svc, tempDir } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 const asRoot = Deno.uid() === 0;

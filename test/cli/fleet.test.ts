@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
+import { openApp } from "../harness/service/app.ts";
 import { ctl } from "../harness/terminal.ts";
 
 // Control characters of terminals, as one character and as two, and one that turns the order of text.

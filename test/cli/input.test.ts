@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { svc, tempDir } from "../harness/process.ts";
+import { openApp } from "../harness/service/app.ts";
+import { svc, tempDir } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 /** A server that answers every connection with these bytes and closes it. */

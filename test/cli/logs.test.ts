@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type App, openApp, PASSWORD } from "../harness/app.ts";
+import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
 import { ctl } from "../harness/terminal.ts";
 
 const LINES = Array.from({ length: 20 }, (_, no) => `line ${no + 1}`);

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { SVC } from "../harness/process.ts";
+import { openApp } from "../harness/service/app.ts";
+import { SVC } from "../harness/service/process.ts";
 
 const ASKED = [
   {

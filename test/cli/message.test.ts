@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type App, openApp, PASSWORD } from "../harness/app.ts";
-import { tempDir } from "../harness/process.ts";
+import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
+import { tempDir } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 async function conversation(app: App) {

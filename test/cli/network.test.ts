@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { startServer, svc, tempDir } from "../harness/process.ts";
+import { openApp } from "../harness/service/app.ts";
+import { startServer, svc, tempDir } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 const list = (url: string, env: Record<string, string> = {}, ...flags: string[]) =>

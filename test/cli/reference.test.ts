@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { join } from "node:path";
-import { ROOT } from "../harness/tree.ts";
+import { ROOT } from "../harness/house/tree.ts";
 import { REFERENCE, reference } from "../reference.ts";
 
 it("docs/reference/cli.md is up to date with the commands", async () => {

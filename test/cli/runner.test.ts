@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { tempDir } from "../harness/process.ts";
+import { openApp } from "../harness/service/app.ts";
+import { tempDir } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 it("--token-file creates no token if the file is not writable, and leaves no file if the server refuses (contract 9, contract 18)", async () => {

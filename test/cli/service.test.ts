@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
 import { type Machine, runService } from "../../cli/service/service.ts";
-import { tempDir } from "../harness/process.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 const ROOT_MACHINE: Partial<Machine> = { os: "linux", uid: 0, program: "/usr/local/bin/svc" };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
+import { openApp } from "../harness/service/app.ts";
 import { ctl } from "../harness/terminal.ts";
 
 const STORED = { config: { auth: { password_hash: "" } } };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 import { ctl } from "../harness/terminal.ts";
 
 // Answers at first, and fails from then on.

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { saveToken } from "../../cli/client/token_file.ts";
-import { tempDir } from "../harness/process.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 it("saveToken() reserves space before the token exists and leaves only the token in the file", async () => {
   await using folder = await tempDir();

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { configSchema, loadConfig } from "../../src/config/schema.ts";
 import { readClientConfig } from "../../src/config/file.ts";
-import { startServer, svc, tempDir } from "../harness/process.ts";
-import { textOf } from "../harness/tree.ts";
+import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { textOf } from "../harness/house/tree.ts";
 
 async function load(yaml: string, env: Record<string, string> = {}) {
   await using folder = await tempDir();

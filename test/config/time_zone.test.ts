@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { machineTimeZone } from "../../src/config/time_zone.ts";
-import { svc, tempDir } from "../harness/process.ts";
+import { svc, tempDir } from "../harness/service/process.ts";
 
 describe("the time zone of a service that has none configured (contract 7) [CRN-10]", () => {
   it.each([

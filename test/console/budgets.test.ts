@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { openApp } from "../harness/app.ts";
+import { openApp } from "../harness/service/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
 // A browser is slow on a small machine that runs other tests, too.

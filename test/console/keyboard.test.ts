@@ -1,10 +1,10 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp, PASSWORD, type TestSettings } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp, PASSWORD, type TestSettings } from "../harness/service/app.ts";
 import { findBrowser, launch, Visitor } from "../harness/browser.ts";
 import { Keyboard } from "../harness/keyboard.ts";
-import { FakeRunner } from "../harness/runner.ts";
+import { FakeRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 

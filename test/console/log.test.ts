@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Browser, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { openApp } from "../harness/app.ts";
+import { openApp } from "../harness/service/app.ts";
 import { findBrowser, launch, Visitor } from "../harness/browser.ts";
 
 // A browser is slow on a small machine that runs other tests, too.

@@ -1,8 +1,8 @@
 import { createRequire } from "node:module";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type App, openApp, type TestSettings } from "../harness/app.ts";
-import { FakeRunner } from "../harness/runner.ts";
+import { type App, openApp, type TestSettings } from "../harness/service/app.ts";
+import { FakeRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";

@@ -1,8 +1,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { openApp } from "../harness/app.ts";
+import { openApp } from "../harness/service/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
-import { fakeEngines } from "../harness/agents.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";

@@ -1,8 +1,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type App, openApp } from "../harness/app.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 // A browser is slow on a small machine that runs other tests, too.

@@ -1,9 +1,9 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type App, openApp, PASSWORD } from "../harness/app.ts";
+import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
 import { findBrowser, launch } from "../harness/browser.ts";
-import { CLIENT, realProvider } from "../harness/openid.ts";
-import { freePort } from "../harness/port.ts";
+import { CLIENT, realProvider } from "../harness/fakes/openid.ts";
+import { freePort } from "../harness/service/port.ts";
 
 // A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });

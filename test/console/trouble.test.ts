@@ -1,8 +1,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { openApp } from "../harness/app.ts";
+import { openApp } from "../harness/service/app.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
-import { Wire } from "../harness/wire.ts";
+import { Wire } from "../harness/fakes/wire.ts";
 
 // A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });

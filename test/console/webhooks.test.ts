@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { openApp, PASSWORD } from "../harness/app.ts";
+import { openApp, PASSWORD } from "../harness/service/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 import { eventually } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";

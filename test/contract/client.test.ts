@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import openapiTypescript, { astToString } from "openapi-typescript";
 import { expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { contract } from "../harness/contract.ts";
-import { tempDir } from "../harness/process.ts";
-import { ROOT } from "../harness/tree.ts";
+import { openApp } from "../harness/service/app.ts";
+import { contract } from "../harness/model/contract.ts";
+import { tempDir } from "../harness/service/process.ts";
+import { ROOT } from "../harness/house/tree.ts";
 
 // Code as a user would write it who has only the document.
 const WALK = `import createClient from "openapi-fetch";

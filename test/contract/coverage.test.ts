@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { contract } from "../harness/contract.ts";
+import { contract } from "../harness/model/contract.ts";
 
 const ENDPOINTS: [route: string, status: number][] = [
   // interface 4.1

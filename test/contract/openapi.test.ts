@@ -2,8 +2,8 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { contract, type Operation } from "../harness/contract.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { contract, type Operation } from "../harness/model/contract.ts";
 
 describe("/openapi.json (contract 5)", () => {
   it("is a valid OpenAPI 3.1 document, the same for everybody", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { planReason, readPlan } from "../../src/domain/bee_plan.ts";
+import { planReason, readPlan } from "../../src/domain/chat/bee_plan.ts";
 
 const ADA = {
   id: "01a1fd23-4a4c-746f-99ac-8860e2641168",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { countsAfter, countsUntil, mayStart, mustStop, stateOf } from "../../src/domain/budget.ts";
-import { Months } from "../../src/domain/month.ts";
+import { countsAfter, countsUntil, mayStart, mustStop, stateOf } from "../../src/domain/workers/budget.ts";
+import { Months } from "../../src/domain/workers/month.ts";
 
 function local(time: number, timeZone: string): string {
   const parts = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });

@@ -7,9 +7,9 @@ import {
   missedOccurrences,
   nextOccurrence,
   nextOccurrences,
-} from "../../src/domain/cron.ts";
-import { previewCron } from "../../src/domain/cron_preview.ts";
-import { countProcessorMs } from "../harness/processor_time.ts";
+} from "../../src/domain/work/cron.ts";
+import { previewCron } from "../../src/domain/work/cron_preview.ts";
+import { countProcessorMs } from "../harness/service/processor_time.ts";
 
 // The long run: SVC_TEST_CRON=100000.
 const STRINGS = Number(Deno.env.get("SVC_TEST_CRON") ?? 5_000);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { departmentCreateSchema } from "../../src/domain/department.ts";
-import { chatCreateSchema } from "../../src/domain/chat.ts";
-import { workerCreateSchema, workerUpdateSchema } from "../../src/domain/worker.ts";
+import { departmentCreateSchema } from "../../src/domain/workers/department.ts";
+import { chatCreateSchema } from "../../src/domain/chat/chat.ts";
+import { workerCreateSchema, workerUpdateSchema } from "../../src/domain/workers/worker.ts";
 
 const SCHEMAS = [workerCreateSchema, workerUpdateSchema, departmentCreateSchema, chatCreateSchema];
 const HIDDEN = [0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0xfeff];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { progressDueMs, progressText, stepWords } from "../../src/domain/progress.ts";
+import { progressDueMs, progressText, stepWords } from "../../src/domain/work/progress.ts";
 
 describe("progress on platforms (contract 10.6)", () => {
   const doing = { since: 0, isDirect: true, text: "Ada works on it …" };

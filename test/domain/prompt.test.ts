@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AnyCommand } from "../../cli/commands/command.ts";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
-import { type RunContext, workerPrompt } from "../../src/domain/prompt.ts";
+import { type RunContext, workerPrompt } from "../../src/domain/chat/prompt.ts";
 
 const CONTEXT: RunContext = {
   worker: {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nextLimit } from "../../src/domain/rate_limit.ts";
+import { nextLimit } from "../../src/domain/workers/rate_limit.ts";
 
 const NOW = Date.parse("2026-03-01T12:00:00Z");
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Candidate, routeByRules, routeWithoutModel } from "../../src/domain/routing.ts";
+import { type Candidate, routeByRules, routeWithoutModel } from "../../src/domain/chat/routing.ts";
 
 const worker = (id: string, name: string, description = "", more: Partial<Candidate> = {}): Candidate => ({
   id,

@@ -1,8 +1,8 @@
 import process from "node:process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { nameKey } from "../../src/domain/name.ts";
-import { type Candidate, routeByRules, routeWithoutModel } from "../../src/domain/routing.ts";
+import { nameKey } from "../../src/domain/call/name.ts";
+import { type Candidate, routeByRules, routeWithoutModel } from "../../src/domain/chat/routing.ts";
 
 const worker = (id: string, name: string, description = ""): Candidate => ({
   id,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { boundTo, type Caller, grants, idleScopes, scope } from "../../src/domain/scope.ts";
+import { boundTo, type Caller, grants, idleScopes, scope } from "../../src/domain/call/scope.ts";
 
 describe("scopes (contract 2)", () => {
   it("grants matches verb and resource, * in a held scope matches all", () => {

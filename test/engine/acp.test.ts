@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { answerPermission } from "../../src/engine/protocol/acp_questions.ts";
 import type { Order } from "../../src/engine/protocol/adapter.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 import { eventually } from "../harness/wait.ts";
 
-const FAKE = new URL("../harness/fake_acp.ts", import.meta.url).pathname;
+const FAKE = new URL("../harness/fakes/fake_acp.ts", import.meta.url).pathname;
 
 /** An app whose engine is the strict fake of an agent that speaks the protocol, and one conversation with it. */
 async function talk(can: string, engine: object = {}) {

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type App, type AppOptions, openApp } from "../harness/app.ts";
+import { type App, type AppOptions, openApp } from "../harness/service/app.ts";
 
-const FAKE_CLAUDE = new URL("../harness/fake_claude.sh", import.meta.url).pathname;
+const FAKE_CLAUDE = new URL("../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 
 function openFake(engine: object = {}, options: AppOptions = {}): Promise<App> {
   return openApp({

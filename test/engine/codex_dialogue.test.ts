@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { AgentEvent, Line, Order } from "../../src/engine/protocol/adapter.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
-import { ORDER } from "../harness/order.ts";
+import { ORDER } from "../harness/model/order.ts";
 
 /** A process that was told a turn, and what it was told so far. */
 function begun(order: Order) {

@@ -3,7 +3,7 @@ import { detectIsolation, findMarked, type Isolation, sweep } from "../../src/en
 
 const best = await detectIsolation();
 const LEVELS: Isolation[] = best === "namespace" ? ["namespace", "group"] : ["group"];
-const ORPHAN = new URL("../harness/orphan.ts", import.meta.url).pathname;
+const ORPHAN = new URL("../harness/fakes/orphan.ts", import.meta.url).pathname;
 
 /** A foreign process with this environment, alive until the test disposes of it. */
 function bystander(env: Record<string, string>): { alive: () => Promise<boolean> } & AsyncDisposable {

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { keepAliveIn, usableMemory } from "../../src/boot/machine.ts";
-import { tempDir } from "../harness/process.ts";
+import { keepAliveIn, usableMemory } from "../../src/boot/host_limits.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 const GIB = 1024 ** 3;
 const MACHINE = 64 * GIB;

@@ -5,7 +5,7 @@ import { acp } from "../../src/engine/adapters/acp.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { TimeLimits } from "../../src/engine/process/time_limits.ts";
-import { ORDER } from "../harness/order.ts";
+import { ORDER } from "../harness/model/order.ts";
 
 it("Claude Code that stays open: the result of a background task is no answer (contract 19) [CHD-15]", () => {
   const dialogue = claude.open?.converse(ORDER, { say() {}, close() {} });

@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
-import { USAGE_UNKNOWN } from "../../src/domain/execution.ts";
+import { USAGE_UNKNOWN } from "../../src/domain/work/execution.ts";
 import type { AgentEvent, Line } from "../../src/engine/protocol/adapter.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { OutputParser } from "../../src/engine/protocol/output_parser.ts";
 import { RunLog } from "../../src/engine/process/run_log.ts";
-import { meter } from "../../src/run/meter.ts";
-import { listWindows } from "../../src/store/engine_window.ts";
-import { openApp } from "../harness/app.ts";
+import { meter } from "../../src/run/usage_recorder.ts";
+import { listWindows } from "../../src/store/workers/engine_window.ts";
+import { openApp } from "../harness/service/app.ts";
 import { eventually } from "../harness/wait.ts";
 
 async function sessionsIn(

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { closeDescriptorsOnExec } from "../../src/engine/process/inherited_descriptors.ts";
 import { detectIsolation, findMarked, type Isolation } from "../../src/engine/process/isolation.ts";
 import { findProgram, type ProcessSpec, runProcess, SpawnError } from "../../src/engine/process/process.ts";
-import { FAKE_AGENT } from "../harness/agents.ts";
+import { FAKE_AGENT } from "../harness/fakes/agents.ts";
 
 // As `svc serve` does at its start.
 closeDescriptorsOnExec();

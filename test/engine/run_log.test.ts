@@ -2,7 +2,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RunLog, type RunLogOptions } from "../../src/engine/process/run_log.ts";
-import { tempDir } from "../harness/process.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 const STAMP = "2026-01-05T08:00:00.000Z ";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { sane, USAGE_UNKNOWN } from "../../src/domain/execution.ts";
+import { sane, USAGE_UNKNOWN } from "../../src/domain/work/execution.ts";
 import { UsageCounter } from "../../src/engine/protocol/usage_count.ts";
 
 it("limits figures that are too large, and treats broken figures as unknown (contract 14)", () => {

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { detectIsolation } from "../../src/engine/process/isolation.ts";
-import { processesOf } from "../harness/marked.ts";
-import { gone, openWorld as world, pidOf } from "../harness/open_world.ts";
+import { processesOf } from "../harness/model/marked.ts";
+import { gone, openWorld as world, pidOf } from "../harness/service/open_world.ts";
 import { eventually } from "../harness/wait.ts";
 
 describe("an agent that stays open (contract 19)", () => {

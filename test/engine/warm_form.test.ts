@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { processesOf } from "../harness/marked.ts";
-import { gone, openWorld, pidOf } from "../harness/open_world.ts";
+import { processesOf } from "../harness/model/marked.ts";
+import { gone, openWorld, pidOf } from "../harness/service/open_world.ts";
 import { eventually } from "../harness/wait.ts";
 
 describe("the environment of an agent that stays open (contract 19) [CHD-15]", () => {

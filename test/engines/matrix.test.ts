@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ROOT } from "../harness/tree.ts";
+import { ROOT } from "../harness/house/tree.ts";
 import { type Pin, PINS } from "./pins.ts";
 import { Rig, type WarmPin } from "./rig.ts";
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { ADAPTERS } from "../../src/engine/registry.ts";
-import { ROOT } from "../harness/tree.ts";
+import { ROOT } from "../harness/house/tree.ts";
 
 /** One agent CLI at the version that its adapter was measured with. */
 export interface Pin {

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { findMarked } from "../../src/engine/process/isolation.ts";
-import { type App, type AppOptions, openApp } from "../harness/app.ts";
-import { processesOf } from "../harness/marked.ts";
-import { ROOT } from "../harness/tree.ts";
+import { type App, type AppOptions, openApp } from "../harness/service/app.ts";
+import { processesOf } from "../harness/model/marked.ts";
+import { ROOT } from "../harness/house/tree.ts";
 import { type Model, startModel } from "./model.ts";
 import { type Pin, programOf } from "./pins.ts";
 

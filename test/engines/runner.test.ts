@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { awayWorker, online, type RunnerProcess, startRunner } from "../harness/runner.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { awayWorker, online, type RunnerProcess, startRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
 import { PINS } from "./pins.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { keepNewest, scheduledName, storeBackup } from "../../src/files/backups.ts";
-import { tempDir } from "../harness/process.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 it("storeBackup stops between two pieces when the service stops, and leaves nothing [BAK-10]", async () => {
   await using folder = await tempDir();

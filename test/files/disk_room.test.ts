@@ -1,7 +1,7 @@
 import { statfsSync } from "node:fs";
 import { expect, it } from "vitest";
-import { DiskRoom } from "../../src/files/disk_room.ts";
-import { tempDir } from "../harness/process.ts";
+import { DiskRoom } from "../../src/files/disk_space.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 const FULL = expect.objectContaining({ code: "storage_full" });
 

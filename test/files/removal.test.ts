@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { mountsIn, planRemoval, remove, replaceableAt, ReplacedError } from "../../src/files/removal.ts";
-import { tempDir } from "../harness/process.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 async function victim(base: string): Promise<string> {
   await Deno.mkdir(join(base, "other/dir"), { recursive: true });

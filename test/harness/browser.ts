@@ -1,5 +1,5 @@
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { PASSWORD } from "./app.ts";
+import { PASSWORD } from "./service/app.ts";
 
 /** How a test looks at the console. */
 export interface View {

@@ -1,4 +1,4 @@
-import type { App } from "./app.ts";
+import type { App } from "./service/app.ts";
 
 /** Calls a tool with arguments that no client would make: as JSON text that is sent as it is. */
 export class McpCaller {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { SVC } from "./process.ts";
+import { SVC } from "./service/process.ts";
 import { WAIT_MAX_MS } from "./wait.ts";
 
 /** An interactive shell on a pseudo terminal with `svc` on its PATH, as a person uses it. */

@@ -1,6 +1,6 @@
 import { run } from "../../cli/ctl.ts";
 import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
-import type { App } from "./app.ts";
+import type { App } from "./service/app.ts";
 
 /** How a call of `svc ctl` is made: as on a terminal or in a pipe, with which environment. */
 export interface CallOptions {

@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { citingFiles, proseFrom, proseOf, readTargets, refused, unresolved } from "../harness/citations.ts";
-import { documents } from "../harness/tree.ts";
+import {
+  citingFiles,
+  proseFrom,
+  proseOf,
+  readTargets,
+  refused,
+  unresolved,
+} from "../harness/house/citations.ts";
+import { documents } from "../harness/house/tree.ts";
 
 describe("citations (architecture, Style)", () => {
   const targets = readTargets();

@@ -1,6 +1,6 @@
 import { dirname, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
+import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
 
 const FILES = sourceFiles("console");
 const packages = (JSON.parse(textOf("console/deno.json")) as { imports: Record<string, string> }).imports;
@@ -13,7 +13,7 @@ const MAY: Record<string, RegExp> = {
 };
 
 // The command line also imports these modules; they are small and need no server.
-const SHARED = /^src\/(base\/backoff|domain\/vocabulary)\.ts$/;
+const SHARED = /^src\/(base\/backoff|domain\/call\/vocabulary)\.ts$/;
 
 /** Packages that only one file imports, so that an update changes one file. */
 const PLACES: Record<string, RegExp> = {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { projectImports, ROOT, sourceFiles, textOf } from "../harness/tree.ts";
+import { projectImports, ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
 
 /** What each room may import beside itself. Rooms are the folders of src/, and what stands beside src/. */
 const MAY: Record<string, readonly string[]> = {
@@ -38,10 +38,10 @@ const ROOMS_MAX = 17;
 
 /** Packages that only some files may use: what they are for is decided in one place. */
 const PACKAGES: Record<string, RegExp> = {
-  "@libsql/client": /^src\/store\/remote_driver\.ts$/,
-  "libsql": /^src\/store\/(local_driver|copy)\.ts$/,
+  "@libsql/client": /^src\/store\/db\/remote_driver\.ts$/,
+  "libsql": /^src\/store\/db\/(local_driver|copy)\.ts$/,
   "modern-tar": /^src\/base\/archive\.ts$/,
-  "croner": /^src\/domain\/cron\.ts$/,
+  "croner": /^src\/domain\/work\/cron\.ts$/,
   "commander": /^cli\//,
   "fast-string-truncated-width": /^cli\/terminal\/table\.ts$/,
   "@modelcontextprotocol/server": /^src\/http\/mcp\.ts$/,
@@ -49,13 +49,13 @@ const PACKAGES: Record<string, RegExp> = {
   "@hono/zod-openapi": /^src\/http\/openapi\.ts$/,
   "@fastify/busboy": /^src\/http\/upload\.ts$/,
   "uuid": /^src\/base\/id\.ts$/,
-  "ws": /^src\/platform\/wire\.ts$/,
+  "ws": /^src\/platform\/websocket\.ts$/,
   "yaml": /^src\/config\//,
   "@logtape/logtape": /^src\/base\/log\.ts$/,
 };
 
 // What the command line shares with the service, none of it with zod: it has to start fast (contract 6.9).
-const DOMAIN_OF_CLI = /^src\/domain\/(vocabulary|error|name)\.ts$/;
+const DOMAIN_OF_CLI = /^src\/domain\/call\/(vocabulary|error|name)\.ts$/;
 
 const TYPES_OF_CONFIG = ["api", "run", "pipeline"];
 
@@ -128,7 +128,7 @@ describe("imports (architecture, Folders)", async () => {
 
   it("make main.ts load everything on demand", () => {
     const eager = imports.filter(({ from, to, typeOnly, dynamic }) =>
-      from === "main.ts" && !typeOnly && !dynamic && !/^src\/base\/(version|load)\.ts$/.test(to)
+      from === "main.ts" && !typeOnly && !dynamic && !/^src\/base\/(version|lazy_import)\.ts$/.test(to)
     );
     expect(eager).toEqual([]);
   });

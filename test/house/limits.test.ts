@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { sourceFiles, textOf } from "../harness/tree.ts";
+import { sourceFiles, textOf } from "../harness/house/tree.ts";
 
 /** Bounds that nobody meets: of caches, waits and readers inside, and those whose documents say them in other words. */
 const INSIDE = new Set([

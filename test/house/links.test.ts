@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { documents, ROOT, textOf } from "../harness/tree.ts";
+import { documents, ROOT, textOf } from "../harness/house/tree.ts";
 
 const PAGES = [
   ...["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "packaging/README.md"],

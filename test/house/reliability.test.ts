@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ROOT, textOf } from "../harness/tree.ts";
+import { ROOT, textOf } from "../harness/house/tree.ts";
 import { buildReliability, findProofs, readPromises } from "../reliability.ts";
 
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { sourceFiles, textOf } from "../harness/tree.ts";
+import { sourceFiles, textOf } from "../harness/house/tree.ts";
 
 const LINES_MAX = 400;
 const SOURCES = sourceFiles("main.ts", "src", "cli", "console");
@@ -60,7 +60,7 @@ describe("files (architecture, Style)", () => {
 
   it("name the parts that an operation uses: only the composition takes them all", () => {
     const whole = places(sourceFiles("src/api", "src/http"), /\bParts\b/);
-    expect(whole.filter((place) => !/^src\/api\/(parts|operations)\.ts:/.test(place))).toEqual([]);
+    expect(whole.filter((place) => !/^src\/api\/(call\/services|operations)\.ts:/.test(place))).toEqual([]);
   });
 
   it("keep SQL in store", () => {
@@ -78,14 +78,18 @@ describe("files (architecture, Style)", () => {
     const opening =
       /Deno\.(open|create|readFile|readTextFile|writeFile|writeTextFile|copyFile|truncate|link|symlink)(Sync)?\(/;
     // The addon is a file of its own, unpacked from the one executable; and a copy is not the database yet.
-    const other = ["src/store/addon.ts", "src/store/copy.ts"];
+    const other = ["src/store/db/addon.ts", "src/store/db/copy.ts"];
     const store = SOURCES.filter((file) => file.startsWith("src/store/") && !other.includes(file));
     expect(places(store, opening)).toEqual([]);
     // Who may know its name: the default, the archive (where it is a copy), and the doctor, which only checks it.
     const named = SOURCES.filter((file) => /svc\.db/.test(textOf(file)));
-    expect(named).toEqual(["src/api/doctor.ts", "src/config/schema.ts", "src/domain/backup.ts"]);
-    expect(places(["src/api/doctor.ts"], opening).length).toBe(
-      places(["src/api/doctor.ts"], /writeTextFile\(probe/).length,
+    expect(named).toEqual([
+      "src/api/system/doctor.ts",
+      "src/config/schema.ts",
+      "src/domain/system/backup.ts",
+    ]);
+    expect(places(["src/api/system/doctor.ts"], opening).length).toBe(
+      places(["src/api/system/doctor.ts"], /writeTextFile\(probe/).length,
     );
   });
 

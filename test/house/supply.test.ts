@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { ADDON_SUMS, checkAddon } from "../../build/addon_sums.ts";
 import { readLock } from "../../build/lock.ts";
 import { TARGETS } from "../../build/target.ts";
-import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
+import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
 
 const RUNTIME_PACKAGES_MAX = 24;
 

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
-import { startServer, svc, tempDir } from "../harness/process.ts";
-import { ROOT } from "../harness/tree.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { openApp } from "../harness/service/app.ts";
+import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { ROOT } from "../harness/house/tree.ts";
 
 describe("chat message -> reply", () => {
   it("reaches the mentioned worker's program and answers with its output (contract 4)", async () => {

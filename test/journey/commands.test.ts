@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { knock, taker, walkedConfig } from "../harness/stranger.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { knock, taker, walkedConfig } from "../harness/fakes/stranger.ts";
 import { ctl } from "../harness/terminal.ts";
-import { everyCommand, walkAllCommands } from "../harness/walk.ts";
+import { everyCommand, walkAllCommands } from "../harness/model/walk.ts";
 
 const FORMS = {
   terminal: { flags: [], terminal: true },

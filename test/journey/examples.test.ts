@@ -3,25 +3,31 @@ import { configSchema } from "../../src/config/schema.ts";
 import { parseYaml } from "../../src/config/yaml.ts";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import { TOP_COMMANDS } from "../../cli/commands/top_commands.ts";
-import { blocksOf, type Example, helpExamples, shownCommands, writtenPages } from "../harness/examples.ts";
-import { ExampleWorld } from "../harness/example_world.ts";
-import { textOf } from "../harness/tree.ts";
+import {
+  blocksOf,
+  type Example,
+  helpExamples,
+  shownCommands,
+  writtenPages,
+} from "../harness/house/examples.ts";
+import { ExampleWorld } from "../harness/service/example_world.ts";
+import { textOf } from "../harness/house/tree.ts";
 
 /** What is shown and cannot be run here, with the reason; everything else is run. */
 const CANNOT: [command: RegExp, reason: string][] = [
   [/^(cd \/var\/lib\/svc && )?sudo |^docker |&& docker /, "changes the machine: systemd, users, containers"],
   [/^svc service status --system$/, "asks systemd"],
-  [/^sqld /, "the database server, an executable of its own: test/harness/sqld.ts starts it"],
+  [/^sqld /, "the database server, an executable of its own: test/harness/fakes/sqld.ts starts it"],
   [/^curl .*http:\/\/10\.0\.0\.3:/, "asks a database server on another machine"],
   [/^make /, "targets for developers; CI runs them"],
   [/^export PATH="\$PWD\/data\/bin:/, "svc is on the PATH here"],
   // The world of these examples has none of them yet; the commands themselves are walked.
-  [/^svc ctl platform (?!list)/, "needs somebody on a platform: test/harness/walk.ts"],
+  [/^svc ctl platform (?!list)/, "needs somebody on a platform: test/harness/model/walk.ts"],
   [/^svc ctl message resend\b/, "needs a reply that was not delivered: test/platform/resend.test.ts"],
-  [/^svc ctl engine lift\b/, "needs a provider's limit: test/harness/walk.ts"],
+  [/^svc ctl engine lift\b/, "needs a provider's limit: test/harness/model/walk.ts"],
   [
     /^svc ctl webhook (create|test|update ci --enable)/,
-    "would send to another machine: test/harness/walk.ts",
+    "would send to another machine: test/harness/model/walk.ts",
   ],
   [/^svc ctl chat$/, "stays until Ctrl-D: test/cli/chat.test.ts"],
 ];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { startServer, svc, tempDir } from "../harness/process.ts";
+import { startServer, svc, tempDir } from "../harness/service/process.ts";
 
 const FLEET = `
 departments: [{ name: News }]

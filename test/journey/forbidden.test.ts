@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { tempDir } from "../harness/process.ts";
+import { openApp } from "../harness/service/app.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 // What a worker with default scopes tries from its shell, and the exit code of svc ctl that it gets: 3 for what does not
 // exist for it, 4 for what it may not (docs/explanation/security.md). $OTHER, $FOREIGN, $STRANGER: another worker, session, message.

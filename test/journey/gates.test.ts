@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
-import { Database } from "../../src/store/database.ts";
-import { client, PASS_HASH } from "../harness/client.ts";
-import { startServer, tempDir } from "../harness/process.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { client, PASS_HASH } from "../harness/service/client.ts";
+import { startServer, tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any

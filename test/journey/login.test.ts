@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { startServer, svc, tempDir } from "../harness/process.ts";
-import { PASS_HASH } from "../harness/client.ts";
+import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { PASS_HASH } from "../harness/service/client.ts";
 
 const URL_OF_NOBODY = "http://127.0.0.1:1";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { tempDir } from "../harness/process.ts";
-import { textOf } from "../harness/tree.ts";
+import { openApp } from "../harness/service/app.ts";
+import { tempDir } from "../harness/service/process.ts";
+import { textOf } from "../harness/house/tree.ts";
 
 const hasCurl = await new Deno.Command("curl", { args: ["--version"] }).output().then(
   () => true,

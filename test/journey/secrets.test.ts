@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { fakeEnvironment } from "../harness/agents.ts";
-import { client } from "../harness/client.ts";
-import { type ServerProcess, startServer, SVC, svc, tempDir } from "../harness/process.ts";
+import { fakeEnvironment } from "../harness/fakes/agents.ts";
+import { client } from "../harness/service/client.ts";
+import { type ServerProcess, startServer, SVC, svc, tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
 
 const CANARY = {

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { createServer } from "node:net";
 import { expect, it } from "vitest";
-import { FAKE_AGENT } from "../harness/agents.ts";
-import { canMount, SmallDisk } from "../harness/disk.ts";
-import { SVC, tempDir } from "../harness/process.ts";
+import { FAKE_AGENT } from "../harness/fakes/agents.ts";
+import { canMount, SmallDisk } from "../harness/service/disk.ts";
+import { SVC, tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
-import { ROOT } from "../harness/tree.ts";
+import { ROOT } from "../harness/house/tree.ts";
 
 const SCRIPT = join(ROOT, "test/journey/shell/ci.sh");
 const COMMANDS_MIN = 60;

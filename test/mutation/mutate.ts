@@ -1,7 +1,7 @@
 // Changes the sources in small ways, one at a time, and says which changes no test notices. `make mutants` runs it.
 import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { ROOT, sourceFiles, textOf } from "../harness/tree.ts";
+import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
 import { type Mutant, mutantsOf } from "./mutant.ts";
 import { testsFor } from "./tests_for.ts";
 
@@ -21,7 +21,7 @@ const { values, positionals } = parseArgs({
     seed: { type: "string", default: "1" },
     jobs: { type: "string", default: "2" },
     limit: { type: "string", default: "900" },
-    // Of the sample, only what stands in these places: `src/store/task.ts:31,src/store/task.ts:40`.
+    // Of the sample, only what stands in these places: `src/store/work/task.ts:31,src/store/work/task.ts:40`.
     only: { type: "string", default: "" },
     list: { type: "boolean", default: false },
     // Only the tests that are named after the file: what lives may still die by others.

@@ -1,36 +1,43 @@
 import { basename } from "node:path";
-import { sourceFiles } from "../harness/tree.ts";
+import { sourceFiles } from "../harness/house/tree.ts";
 
 /** What exercises a room, nearest and fastest first; one list is run after the other until a test fails. */
 const ROOMS: readonly [RegExp, readonly string[][]][] = [
   [
-    /^src\/store\/(database|connection|local_driver|remote_driver|driver|writer|watch|migrate|owner|relocate|addon)/,
-    [["test/store"], ["test/http/task", "test/pipeline/task_model", "test/http/event"]],
+    /^src\/store\/db\//,
+    [["test/store"], ["test/http/work/task", "test/pipeline/dispatch/task_model", "test/http/system/event"]],
   ],
   [/^src\/store\//, [
-    ["test/http/task", "test/http/chat", "test/pipeline"],
+    ["test/http/work/task", "test/http/chat/chat", "test/pipeline"],
     ["test/http", "test/store", "test/run"],
     ["test/question", "test/runner", "test/engine", "test/schedule", "test/platform"],
   ]],
-  [/^src\/http\/auth/, [["test/http/auth", "test/http/token", "test/http/access", "test/http/scope"], [
-    "test/http/conventions",
-    "test/http/stream",
+  [/^src\/http\/auth/, [[
+    "test/http/account/auth",
+    "test/http/account/token",
+    "test/http/account/access",
+    "test/http/account/scope",
+  ], [
+    "test/http/server/conventions",
+    "test/http/server/stream",
     "test/journey/forbidden",
   ]]],
   [/^src\/http\//, [["test/http"], ["test/contract", "test/cli"], ["test/journey"]]],
-  [/^src\/files\//, [["test/files", "test/http/upload", "test/http/path"], [
-    "test/http/chat",
-    "test/http/worker",
-    "test/journey/strace",
+  [/^src\/files\//, [["test/files", "test/http/chat/upload", "test/http/server/path"], [
+    "test/http/chat/chat",
+    "test/http/workers/worker",
+    "test/journey/load/strace",
   ]]],
   [/^src\/platform\//, [["test/platform", "test/pipeline"], ["test/http"]]],
-  [/^src\/run\/(remote_|polls|seen_)/, [["test/runner"], ["test/pipeline"]]],
-  [/^src\/run\/schedule_/, [["test/schedule", "test/http/schedule", "test/pipeline/schedul"], ["test/http"]]],
-  [/^src\/run\/notice_/, [["test/journey/notify", "test/pipeline/notices"]]],
+  [/^src\/run\/remote\//, [["test/runner"], ["test/pipeline"]]],
+  [/^src\/run\/schedule_/, [["test/schedule", "test/http/work/schedule", "test/pipeline/dispatch/schedul"], [
+    "test/http",
+  ]]],
+  [/^src\/run\/local\/notice_/, [["test/journey/start/notify", "test/pipeline/delivery/notices"]]],
   [/^src\/run\//, [["test/run", "test/pipeline", "test/engine/"], [
-    "test/http/task",
-    "test/http/run_limit",
-    "test/http/message",
+    "test/http/work/task",
+    "test/http/work/run_limit",
+    "test/http/chat/message",
     "test/question/model",
     "test/schedule",
     "test/runner",

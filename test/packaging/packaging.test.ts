@@ -4,8 +4,8 @@ import { Ajv2019 } from "ajv/dist/2019.js";
 import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { formatTopHelp } from "../../cli/commands/top_commands.ts";
-import { tempDir } from "../harness/process.ts";
-import { ROOT, textOf } from "../harness/tree.ts";
+import { tempDir } from "../harness/service/process.ts";
+import { ROOT, textOf } from "../harness/house/tree.ts";
 
 // Fetched by test/packaging/install.sh, which CI runs; without it these are left out.
 const TOOLS = join(ROOT, ".cache/packaging/node_modules");

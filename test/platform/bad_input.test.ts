@@ -1,13 +1,13 @@
 // What people, programs and platforms send that nobody wants: none of it stops the service, or reaches whom it should not (issue 17).
 import { describe, expect, it } from "vitest";
-import { Holds } from "../../src/pipeline/holds.ts";
-import { expand } from "../../src/domain/template.ts";
+import { Holds } from "../../src/pipeline/delivery/platform_cooldowns.ts";
+import { expand } from "../../src/domain/call/template.ts";
 import type { Incoming } from "../../src/platform/platform.ts";
 import { messageOf as discordMessage } from "../../src/platform/discord/message.ts";
 import { messageOf as slackMessage } from "../../src/platform/slack/message.ts";
 import { incomingOf as telegramUpdate } from "../../src/platform/telegram/message.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";

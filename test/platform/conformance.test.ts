@@ -1,8 +1,8 @@
 // The same journeys over every platform and its fake; the matrix of what was run is printed (issue 17).
 import { afterAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 import { fastClock } from "../harness/clock.ts";
 import { type Journey, JOURNEYS } from "./journeys.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";

@@ -3,7 +3,7 @@ import type { Clock } from "../../src/base/clock.ts";
 import { markdownOf } from "../../src/platform/dingtalk/format.ts";
 import { messageOf } from "../../src/platform/dingtalk/message.ts";
 import { sendable } from "../../src/platform/dingtalk/zip.ts";
-import type { App } from "../harness/app.ts";
+import type { App } from "../harness/service/app.ts";
 import { fastClock, TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { unzipped } from "./fakes/zip.ts";

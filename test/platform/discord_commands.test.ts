@@ -1,7 +1,7 @@
 // The commands that Discord itself offers when somebody types `/` (contract 10.7).
 import { expect, it } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 import { eventually } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 

@@ -7,7 +7,7 @@ import { type FeishuEvent, incomingOf } from "../../src/platform/feishu/message.
 import { Pieces } from "../../src/platform/feishu/pieces.ts";
 import { showText } from "../../src/platform/feishu/send.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
-import type { App } from "../harness/app.ts";
+import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { frameBytes, readFrame } from "./fakes/feishu_frame.ts";

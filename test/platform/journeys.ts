@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { App } from "../harness/app.ts";
-import { tempDir } from "../harness/process.ts";
+import type { App } from "../harness/service/app.ts";
+import { tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
 import type { Ability, Told, World } from "./worlds/world.ts";
 

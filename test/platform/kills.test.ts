@@ -1,10 +1,10 @@
 // The service is killed between events and their acknowledgements, while replies go out, on four platforms at once.
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { tempDir } from "../harness/process.ts";
-import { runScenario, type World as Place } from "../harness/scenario.ts";
+import { tempDir } from "../harness/service/process.ts";
+import { runScenario, type World as Place } from "../harness/model/scenario.ts";
 import { eventually } from "../harness/wait.ts";
-import { pause } from "../harness/workload.ts";
+import { pause } from "../harness/model/workload.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";

@@ -1,8 +1,8 @@
 // What is in memory of the platforms that nobody configured (decision 0005).
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { startServer, tempDir } from "../harness/process.ts";
-import { ROOT } from "../harness/tree.ts";
+import { startServer, tempDir } from "../harness/service/process.ts";
+import { ROOT } from "../harness/house/tree.ts";
 import { eventually } from "../harness/wait.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";

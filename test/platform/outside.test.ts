@@ -1,6 +1,6 @@
 // What stands at the other end of an address from outside may be anything.
 import { expect, it } from "vitest";
-import { callOutside, NoAnswer, RefusedAddress } from "../../src/base/outside.ts";
+import { callOutside, NoAnswer, RefusedAddress } from "../../src/base/guarded_fetch.ts";
 
 /** Answers every connection with these bytes, and leaves it open. */
 async function answering(bytes: string): Promise<{ url: string } & AsyncDisposable> {

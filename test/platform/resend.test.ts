@@ -1,9 +1,9 @@
 // What was given up, or may have arrived, is sent again by a person (contract 10.3).
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { startRun } from "../harness/run.ts";
+import { startRun } from "../harness/service/run.ts";
 import { ctl } from "../harness/terminal.ts";
 import { eventually } from "../harness/wait.ts";
 import { Receiver } from "./fakes/receiver.ts";

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { cutText, partsOf } from "../../src/platform/cut.ts";
+import { cutText, partsOf } from "../../src/platform/message_parts.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import { TELEGRAM_HTML } from "../../src/platform/telegram/format.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";

@@ -5,7 +5,7 @@ import { Connection } from "../../src/platform/connection.ts";
 import { createDiscord } from "../../src/platform/discord/discord.ts";
 import { createFeishu } from "../../src/platform/feishu/feishu.ts";
 import { keepConnected } from "../../src/platform/keep_connected.ts";
-import { listen } from "../../src/platform/listening.ts";
+import { listen } from "../../src/platform/monitored_socket.ts";
 import { askedMs, retryAfter } from "../../src/platform/retry_after.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
 import { createTelegram } from "../../src/platform/telegram/telegram.ts";

@@ -1,8 +1,8 @@
 // The service is killed while a webhook gets events: all arrive in order, at least once, with the same id.
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { tempDir } from "../harness/process.ts";
-import { runScenario } from "../harness/scenario.ts";
+import { tempDir } from "../harness/service/process.ts";
+import { runScenario } from "../harness/model/scenario.ts";
 import { eventually } from "../harness/wait.ts";
 import { Receiver } from "./fakes/receiver.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isPublicAddress } from "../../src/base/address.ts";
-import { callOutside, RefusedAddress } from "../../src/base/outside.ts";
-import { type App, openApp, type TestSettings } from "../harness/app.ts";
+import { callOutside, RefusedAddress } from "../../src/base/guarded_fetch.ts";
+import { type App, openApp, type TestSettings } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { Receiver } from "./fakes/receiver.ts";

@@ -5,7 +5,7 @@ import type { Incoming } from "../../src/platform/platform.ts";
 import { WECOM_MARKDOWN } from "../../src/platform/wecom/format.ts";
 import { messageOf } from "../../src/platform/wecom/message.ts";
 import { createWeCom } from "../../src/platform/wecom/wecom.ts";
-import type { App } from "../harness/app.ts";
+import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { WeComWorld } from "./worlds/wecom.ts";

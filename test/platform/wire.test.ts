@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { openWire } from "../../src/platform/wire.ts";
+import { openWire } from "../../src/platform/websocket.ts";
 
 it("a message of a platform has at most 16 MiB, and is not compressed (contract 10.4)", async () => {
   let asked: string | null = "nothing came";

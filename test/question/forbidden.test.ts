@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { type Asker, startAsker } from "../harness/asker.ts";
-import { someToken, someUser } from "../harness/people.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { type Asker, startAsker } from "../harness/fakes/asker.ts";
+import { someToken, someUser } from "../harness/model/people.ts";
 import { eventually } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any

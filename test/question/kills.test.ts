@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import type { Client } from "../harness/client.ts";
-import { runScenario, type World } from "../harness/scenario.ts";
+import type { Client } from "../harness/service/client.ts";
+import { runScenario, type World } from "../harness/model/scenario.ts";
 import { found } from "../harness/wait.ts";
-import { pause } from "../harness/workload.ts";
+import { pause } from "../harness/model/workload.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;

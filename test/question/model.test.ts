@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { Call } from "../../src/api/call.ts";
-import { ServiceError } from "../../src/domain/error.ts";
-import { valueOf } from "../../src/domain/json.ts";
-import { findTask } from "../../src/store/task.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { callOf, type ClaimedRun, claimRun, endClaimed, type How } from "../harness/claimed.ts";
+import type { Call } from "../../src/api/call/call.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
+import { valueOf } from "../../src/domain/call/json.ts";
+import { findTask } from "../../src/store/work/task.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { callOf, type ClaimedRun, claimRun, endClaimed, type How } from "../harness/fakes/claimed.ts";
 import { TestClock } from "../harness/clock.ts";
-import { random } from "../harness/schedule.ts";
+import { random } from "../harness/model/schedule.ts";
 
 // CI runs 25 seeds of 2,000; elsewhere a part of one finds most faults.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 1);

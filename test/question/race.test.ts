@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { Call } from "../../src/api/call.ts";
-import type { Question } from "../../src/domain/question.ts";
-import { ServiceError } from "../../src/domain/error.ts";
-import { valueOf } from "../../src/domain/json.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { callOf, type ClaimedRun, claimRun, endClaimed } from "../harness/claimed.ts";
+import type { Call } from "../../src/api/call/call.ts";
+import type { Question } from "../../src/domain/work/question.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
+import { valueOf } from "../../src/domain/call/json.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { callOf, type ClaimedRun, claimRun, endClaimed } from "../harness/fakes/claimed.ts";
 import { TestClock } from "../harness/clock.ts";
-import { random } from "../harness/schedule.ts";
+import { random } from "../harness/model/schedule.ts";
 
 // The whole thousand of each kind with SVC_TEST_RACES=1000.
 const RACES = Number(Deno.env.get("SVC_TEST_RACES") ?? 40);

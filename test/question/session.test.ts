@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type App, openApp } from "../harness/app.ts";
-import { runningOf } from "../harness/asker.ts";
-import { runToken } from "../harness/run.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { runningOf } from "../harness/fakes/asker.ts";
+import { runToken } from "../harness/service/run.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-const FAKE_CLAUDE = new URL("../harness/fake_claude.sh", import.meta.url).pathname;
+const FAKE_CLAUDE = new URL("../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 
 /** A service with a worker whose engine has sessions, and a conversation with it. */
 async function open(): Promise<{ app: App; worker: Json; session: Json }> {

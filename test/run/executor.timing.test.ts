@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { openApp } from "../harness/service/app.ts";
 
 describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)", () => {
   it("cancelling a run ends its whole tree within the grace, and says so (contract 3) [CHD-1]", async () => {

@@ -1,8 +1,8 @@
 import { configure, type LogRecord } from "@logtape/logtape";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { tellProgram } from "../../src/run/notice_program.ts";
-import { tempDir } from "../harness/process.ts";
+import { tellProgram } from "../../src/run/local/notice_program.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 /** Tells a shell script something; answers what the log has of it, by level and text. */
 async function told(script: string, body = "{}"): Promise<string[]> {

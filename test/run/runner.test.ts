@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { newId } from "../../src/base/id.ts";
-import { turn } from "../../src/base/turn.ts";
-import { ServiceError } from "../../src/domain/error.ts";
-import type { RunIdentity } from "../../src/domain/run_identity.ts";
+import { turn } from "../../src/base/yield_to_loop.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
+import type { RunIdentity } from "../../src/domain/call/run_identity.ts";
 import { OutcomeWriter } from "../../src/run/outcome_writer.ts";
-import type { Interruption } from "../../src/domain/interruption.ts";
-import { Runner } from "../../src/run/runner.ts";
+import type { Interruption } from "../../src/domain/work/interruption.ts";
+import { Runner } from "../../src/run/run_registry.ts";
 import { TestClock } from "../harness/clock.ts";
 
 function identity(keys: Partial<RunIdentity> = {}): RunIdentity {

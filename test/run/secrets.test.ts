@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { Steps } from "../../src/base/steps.ts";
+import { Steps } from "../../src/base/recent_activity.ts";
 import { maskText } from "../../src/engine/process/masked_text.ts";
 import { holdsKey, secretsOf } from "../../src/run/secrets.ts";
-import { FAKE_AGENT } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
+import { FAKE_AGENT } from "../harness/fakes/agents.ts";
+import { openApp } from "../harness/service/app.ts";
 
-const FAKE_CLAUDE = new URL("../harness/fake_claude.sh", import.meta.url).pathname;
+const FAKE_CLAUDE = new URL("../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 // No part of it is in anything else.
 const KEY = `sk-${crypto.randomUUID()}${crypto.randomUUID()}${crypto.randomUUID()}`.slice(0, 100);
 

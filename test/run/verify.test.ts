@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type App, openApp } from "../harness/app.ts";
-import { FAKE_AGENT, fakeEngines } from "../harness/agents.ts";
-import { startRun } from "../harness/run.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { FAKE_AGENT, fakeEngines } from "../harness/fakes/agents.ts";
+import { startRun } from "../harness/service/run.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { openApp } from "../harness/service/app.ts";
+import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 const WILD = { input_tokens: 9e15, output_tokens: -7, cost_usd: 1e10 };

@@ -4,13 +4,13 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { engineSchema } from "../../src/config/schema.ts";
 import { Catalog } from "../../src/engine/catalog.ts";
 import { Lease } from "../../src/runner/lease.ts";
-import { Link } from "../../src/runner/link.ts";
+import { Link } from "../../src/runner/service_client.ts";
 import { RunnerLoop } from "../../src/runner/loop.ts";
-import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
+import { FAKE_AGENT, readLedger } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { MACHINE, runOptionsOf } from "../harness/fake_service.ts";
-import { awayWorker, online, taskFor } from "../harness/runner.ts";
+import { MACHINE, runOptionsOf } from "../harness/fakes/fake_service.ts";
+import { awayWorker, online, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { PROGRAM } from "../harness/alone.ts";
-import { openApp } from "../harness/app.ts";
-import { SVC, tempDir } from "../harness/process.ts";
-import { awayWorker, RunnerProcess, taskFor } from "../harness/runner.ts";
+import { PROGRAM } from "../harness/service/alone.ts";
+import { openApp } from "../harness/service/app.ts";
+import { SVC, tempDir } from "../harness/service/process.ts";
+import { awayWorker, RunnerProcess, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 // Show 6 of runners. With SVC_PROGRAM it is the compiled svc that is started.

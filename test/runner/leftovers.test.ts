@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
-import { filesOf, Leftovers } from "../../src/runner/leftovers.ts";
+import { filesOf, Leftovers } from "../../src/runner/orphan_runs.ts";
 
 it("what a runner left is ended by the next one in its directory, and nothing else is [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { Lease } from "../../src/runner/lease.ts";
-import { Refused } from "../../src/runner/link.ts";
+import { Refused } from "../../src/runner/service_client.ts";
 import { LogSender } from "../../src/runner/log_sender.ts";
 import { RemoteRun } from "../../src/runner/remote_run.ts";
-import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fake_service.ts";
+import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fakes/fake_service.ts";
 
 async function temporary() {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });

@@ -2,9 +2,9 @@ import { dirname } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { logPath } from "../../src/base/paths.ts";
-import type { WireOrder } from "../../src/domain/runner.ts";
+import type { WireOrder } from "../../src/domain/workers/runner.ts";
 import { RunnerLoop } from "../../src/runner/loop.ts";
-import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fake_service.ts";
+import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fakes/fake_service.ts";
 import { eventually } from "../harness/wait.ts";
 
 const TIMES = { epoch: 1, version: "v", lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
-import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
+import { FAKE_AGENT, readLedger } from "../harness/fakes/agents.ts";
+import { openApp } from "../harness/service/app.ts";
+import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 it(

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { dataPaths } from "../../src/base/paths.ts";
-import { Placement } from "../../src/pipeline/placement.ts";
-import { Polls } from "../../src/run/polls.ts";
-import { listLaneHeads } from "../../src/store/task_queue.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { runOptionsOf } from "../harness/fake_service.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { Placement } from "../../src/pipeline/dispatch/placement.ts";
+import { Polls } from "../../src/run/remote/claim_requests.ts";
+import { listLaneHeads } from "../../src/store/work/task_queue.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { runOptionsOf } from "../harness/fakes/fake_service.ts";
+import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
 
 /** Looks once for places of all that waits, with one claim of this runner or none; answers what there is for each. */
 async function look(app: App, runner: { id: string; epoch: number } | null): Promise<string[]> {

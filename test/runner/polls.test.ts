@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { turn } from "../../src/base/turn.ts";
-import { openApp } from "../harness/app.ts";
-import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/runner.ts";
+import { turn } from "../../src/base/yield_to_loop.ts";
+import { openApp } from "../harness/service/app.ts";
+import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
-import { type Poll, Polls } from "../../src/run/polls.ts";
+import { type Poll, Polls } from "../../src/run/remote/claim_requests.ts";
 
 const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { FAKE_AGENT } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
-import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
-import { readLedger } from "../harness/agents.ts";
-import { Database } from "../../src/store/database.ts";
+import { FAKE_AGENT } from "../harness/fakes/agents.ts";
+import { openApp } from "../harness/service/app.ts";
+import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/service/runner.ts";
+import { readLedger } from "../harness/fakes/agents.ts";
+import { Database } from "../../src/store/db/database.ts";
 import { eventually } from "../harness/wait.ts";
 
 it("a run of a runner goes on while the service is stopped and started, and is stored once [RUN-3]", async () => {

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { FAKE_AGENT } from "../harness/agents.ts";
-import { awayWorker, online, startRunner } from "../harness/runner.ts";
+import { openApp } from "../harness/service/app.ts";
+import { FAKE_AGENT } from "../harness/fakes/agents.ts";
+import { awayWorker, online, startRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 const ENGINES = `engines:

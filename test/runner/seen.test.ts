@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { CLAIM_WAIT_MAX_MS } from "../../src/domain/runner.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { FakeRunner } from "../harness/runner.ts";
+import { CLAIM_WAIT_MAX_MS } from "../../src/domain/workers/runner.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { FakeRunner } from "../harness/service/runner.ts";
 
 async function newRunner(app: App, name: string): Promise<{ id: string; token: string }> {
   return await app.call("POST /api/runners", { name, labels: [] });

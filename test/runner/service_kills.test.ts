@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
-import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
-import { runScenario } from "../harness/scenario.ts";
+import { FAKE_AGENT, readLedger } from "../harness/fakes/agents.ts";
+import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/service/runner.ts";
+import { runScenario } from "../harness/model/scenario.ts";
 import { eventually } from "../harness/wait.ts";
 
 /** Steps of a remote run at which the service is killed. */

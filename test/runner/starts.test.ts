@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { type App, openApp } from "../harness/app.ts";
-import { awayWorker, FakeRunner, waitingClaims } from "../harness/runner.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { awayWorker, FakeRunner, waitingClaims } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 /** So many runners, each with a claim that waits. */

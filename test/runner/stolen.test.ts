@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { RULES } from "../../src/domain/access.ts";
+import { RULES } from "../../src/domain/call/access.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { fakeEnvironment } from "../harness/agents.ts";
-import { type Client, client } from "../harness/client.ts";
-import { startServer, tempDir } from "../harness/process.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/runner.ts";
+import { fakeEnvironment } from "../harness/fakes/agents.ts";
+import { type Client, client } from "../harness/service/client.ts";
+import { startServer, tempDir } from "../harness/service/process.ts";
+import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any

@@ -1,9 +1,16 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { FAKE_AGENT, readLedger } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { Proxy } from "../harness/proxy.ts";
-import { awayWorker, FakeRunner, ledgerEngine, online, startRunner, taskFor } from "../harness/runner.ts";
+import { FAKE_AGENT, readLedger } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { Proxy } from "../harness/fakes/proxy.ts";
+import {
+  awayWorker,
+  FakeRunner,
+  ledgerEngine,
+  online,
+  startRunner,
+  taskFor,
+} from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 // A runner ends a run 5 s of stop_grace, 2 s of patience and the margin before its lease is over.

@@ -1,4 +1,4 @@
-import type { OccurrenceStatus, TaskStatus } from "../../src/domain/vocabulary.ts";
+import type { OccurrenceStatus, TaskStatus } from "../../src/domain/call/vocabulary.ts";
 
 /** How a run of the model ends. */
 export type RunEnd = "completed" | "failed" | "cancelled" | "lost" | "stopped";

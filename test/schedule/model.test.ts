@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ServiceError } from "../../src/domain/error.ts";
-import { valueOf } from "../../src/domain/json.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
+import { valueOf } from "../../src/domain/call/json.ts";
 import type { Expected } from "./expected.ts";
 import { MODEL_CRON } from "./model.ts";
 import { CALL, World } from "./world.ts";

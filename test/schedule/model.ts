@@ -1,5 +1,5 @@
-import { nextOccurrence } from "../../src/domain/cron.ts";
-import { retryDelayMs } from "../../src/domain/task_plan.ts";
+import { nextOccurrence } from "../../src/domain/work/cron.ts";
+import { retryDelayMs } from "../../src/domain/work/task_plan.ts";
 import type { Expected, Firing, GateEnd, Open, RunEnd } from "./expected.ts";
 
 export const MODEL_CRON = "*/10 * * * *";

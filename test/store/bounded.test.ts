@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { READ_MAX_BYTES, readBounded } from "../../src/store/bounded.ts";
-import { Database } from "../../src/store/database.ts";
-import { record } from "../../src/store/journal.ts";
+import { READ_MAX_BYTES, readBounded } from "../../src/store/db/size_limited_read.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { record } from "../../src/store/events/journal.ts";
 import { newId } from "../../src/base/id.ts";
-import { openApp } from "../harness/app.ts";
+import { openApp } from "../harness/service/app.ts";
 
 const LARGEST = 256 * 1024;
 const CONTROL = `replace(hex(zeroblob(${LARGEST})), '00', char(1))`;

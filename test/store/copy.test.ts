@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { copyPages } from "../../src/store/copy.ts";
-import { Database, inspect } from "../../src/store/database.ts";
-import { tempDir } from "../harness/process.ts";
+import { copyPages } from "../../src/store/db/copy.ts";
+import { Database, inspect } from "../../src/store/db/database.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 const ROWS = 300;
 const ROW_BYTES = 20_000;

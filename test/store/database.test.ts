@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Database, guarded } from "../../src/store/database.ts";
-import { migrate, MIGRATIONS, readSchema, SCHEMA_VERSION } from "../../src/store/migrate.ts";
-import { tempDir } from "../harness/process.ts";
+import { Database, guarded } from "../../src/store/db/database.ts";
+import { migrate, MIGRATIONS, readSchema, SCHEMA_VERSION } from "../../src/store/db/migrate.ts";
+import { tempDir } from "../harness/service/process.ts";
 
 // The same statements must have the same effect on a local file and on a server. CI names one in SVC_TEST_LIBSQL_URL.
 const REMOTE_URL = Deno.env.get("SVC_TEST_LIBSQL_URL");

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { listWindows, saveWindow } from "../../src/store/engine_window.ts";
+import { openApp } from "../harness/service/app.ts";
+import { listWindows, saveWindow } from "../../src/store/workers/engine_window.ts";
 
 it("an engine has twenty windows at most, none above its bounds or without an end in sight (contract 14)", async () => {
   await using app = await openApp({ inMemory: true });

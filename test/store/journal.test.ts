@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { Database, guarded, type Statement } from "../../src/store/database.ts";
-import { moved } from "../../src/store/journal.ts";
-import { migrate } from "../../src/store/migrate.ts";
+import { Database, guarded, type Statement } from "../../src/store/db/database.ts";
+import { moved } from "../../src/store/events/journal.ts";
+import { migrate } from "../../src/store/db/migrate.ts";
 
 async function open() {
   const db = await Database.open(":memory:");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
+import { openApp } from "../harness/service/app.ts";
 
 const ROWS = 25_000;
 const PAGE = 100;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { Database } from "../../src/store/database.ts";
-import { findMemoryMap, saveMemory } from "../../src/store/memory.ts";
-import { migrate } from "../../src/store/migrate.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { findMemoryMap, saveMemory } from "../../src/store/workers/memory.ts";
+import { migrate } from "../../src/store/db/migrate.ts";
 
 it("the memory of a conversation has nothing of another, whatever its keys and sizes are (contract 2.8)", async () => {
   const db = await Database.open(":memory:");

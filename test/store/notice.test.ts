@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { listEvents } from "../../src/store/journal.ts";
-import { insertNotice } from "../../src/store/notice.ts";
+import { openApp } from "../harness/service/app.ts";
+import { listEvents } from "../../src/store/events/journal.ts";
+import { insertNotice } from "../../src/store/chat/notice.ts";
 
 const NOTICE = {
   kind: "budget.soft",

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { newId } from "../../src/base/id.ts";
-import { Database, type Statement } from "../../src/store/database.ts";
-import { finishExecution, insertExecution } from "../../src/store/execution.ts";
-import { migrate } from "../../src/store/migrate.ts";
-import { findWorkerNames, listUsage, QUARTER_MS } from "../../src/store/overview.ts";
-import { readCounters } from "../../src/store/counter.ts";
-import { expectCounters } from "../harness/counters.ts";
+import { Database, type Statement } from "../../src/store/db/database.ts";
+import { finishExecution, insertExecution } from "../../src/store/work/execution.ts";
+import { migrate } from "../../src/store/db/migrate.ts";
+import { findWorkerNames, listUsage, QUARTER_MS } from "../../src/store/events/overview.ts";
+import { readCounters } from "../../src/store/db/counters.ts";
+import { expectCounters } from "../harness/model/counters.ts";
 
 const NOTHING = { input_tokens: null, output_tokens: null, cost_usd: null };
 
@@ -55,9 +55,9 @@ describe("usage and counters (interface 4.2, system overview)", () => {
       return [];
     };
     db.first = async (sql, args) => (await db.read(sql, args), null);
-    const { countWorkers, findRecentExecutions } = await import("../../src/store/overview.ts");
-    const { readBacklog } = await import("../../src/store/health.ts");
-    const { listBeeRuns } = await import("../../src/store/bee_run.ts");
+    const { countWorkers, findRecentExecutions } = await import("../../src/store/events/overview.ts");
+    const { readBacklog } = await import("../../src/store/events/health.ts");
+    const { listBeeRuns } = await import("../../src/store/chat/bee_run.ts");
     await countWorkers(db);
     await findRecentExecutions(db, null, 10);
     await findRecentExecutions(db, "local:x", 10);

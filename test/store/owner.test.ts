@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { Database } from "../../src/store/database.ts";
-import { migrate } from "../../src/store/migrate.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { migrate } from "../../src/store/db/migrate.ts";
 import {
   beatOwner,
   beatStandby,
@@ -10,7 +10,7 @@ import {
   mayHaveOwner,
   releaseDatabase,
   takeDatabase,
-} from "../../src/store/owner.ts";
+} from "../../src/store/db/database_owner.ts";
 
 const STALE_MS = 60_000;
 const one = { id: "one", fence: "of one", host: "a.example", pid: 1 };

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { DatabaseOwner } from "../../src/boot/database_owner.ts";
-import { Database } from "../../src/store/database.ts";
-import { migrate } from "../../src/store/migrate.ts";
-import { beatStandby, leaveStandby } from "../../src/store/owner.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { migrate } from "../../src/store/db/migrate.ts";
+import { beatStandby, leaveStandby } from "../../src/store/db/database_owner.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 

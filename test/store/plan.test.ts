@@ -1,19 +1,19 @@
 import { describe, expect, it, vi } from "vitest";
 import { newId } from "../../src/base/id.ts";
-import { listConversationEvents } from "../../src/store/chat.ts";
-import { Database, type Statement, type Value } from "../../src/store/database.ts";
-import { pageHistory } from "../../src/store/history.ts";
-import { type ExecutionEnd, finishExecution } from "../../src/store/execution.ts";
-import { endLease, findRemoteRun } from "../../src/store/remote_run.ts";
-import { listLastHeard } from "../../src/store/platform_message.ts";
-import { migrate } from "../../src/store/migrate.ts";
-import { listOldExecutions, pruneInbound, pruneSent } from "../../src/store/retention.ts";
-import { findAskedSession } from "../../src/store/session.ts";
-import { listOldestHeads } from "../../src/store/task_queue.ts";
-import { usageByExecution } from "../../src/store/usage.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { type App, openApp } from "../harness/app.ts";
-import { startRun } from "../harness/run.ts";
+import { listConversationEvents } from "../../src/store/chat/chat.ts";
+import { Database, type Statement, type Value } from "../../src/store/db/database.ts";
+import { pageHistory } from "../../src/store/chat/history.ts";
+import { type ExecutionEnd, finishExecution } from "../../src/store/work/execution.ts";
+import { endLease, findRemoteRun } from "../../src/store/workers/remote_run.ts";
+import { listLastHeard } from "../../src/store/chat/platform_message.ts";
+import { migrate } from "../../src/store/db/migrate.ts";
+import { listOldExecutions, pruneInbound, pruneSent } from "../../src/store/db/retention.ts";
+import { findAskedSession } from "../../src/store/chat/conversation_context.ts";
+import { listOldestHeads } from "../../src/store/work/task_queue.ts";
+import { usageByExecution } from "../../src/store/workers/usage.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { type App, openApp } from "../harness/service/app.ts";
+import { startRun } from "../harness/service/run.ts";
 
 // Tables that grow for months. Workers, departments and sessions may be read completely.
 const GROWING = [

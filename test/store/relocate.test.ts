@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { Database } from "../../src/store/database.ts";
-import { migrate } from "../../src/store/migrate.ts";
-import { relocate } from "../../src/store/relocate.ts";
-import { insertRows } from "../harness/counters.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { migrate } from "../../src/store/db/migrate.ts";
+import { relocate } from "../../src/store/db/relocate.ts";
+import { insertRows } from "../harness/model/counters.ts";
 
 it("what lies outside of the data directory stays where it is [BAK-4]", async () => {
   const db = await Database.open(":memory:");

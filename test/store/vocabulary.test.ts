@@ -22,9 +22,9 @@ import {
   TASK_TYPES,
   USER_ORIGINS,
   WEBHOOK_ORIGINS,
-} from "../../src/domain/vocabulary.ts";
-import { Database } from "../../src/store/database.ts";
-import { migrate } from "../../src/store/migrate.ts";
+} from "../../src/domain/call/vocabulary.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { migrate } from "../../src/store/db/migrate.ts";
 
 /** The columns whose CHECK lists words, and where the words are. */
 const WORDS: Record<string, readonly string[]> = {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { Connection } from "../../src/store/connection.ts";
-import type { Driver, Row, Statement } from "../../src/store/driver.ts";
-import { Writer } from "../../src/store/writer.ts";
+import { Connection } from "../../src/store/db/connection.ts";
+import type { Driver, Row, Statement } from "../../src/store/db/driver.ts";
+import { Writer } from "../../src/store/db/writer.ts";
 
 /** A database that remembers its batches; a batch waits until the test lets it go. */
 class FakeDriver implements Driver {

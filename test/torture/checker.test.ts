@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openApp } from "../harness/app.ts";
-import { tempDir } from "../harness/process.ts";
-import { Database } from "../../src/store/database.ts";
+import { openApp } from "../harness/service/app.ts";
+import { tempDir } from "../harness/service/process.ts";
+import { Database } from "../../src/store/db/database.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence } from "./checker.ts";
 
 /** A data directory after a message, its task, its run and its reply, and an upload. */

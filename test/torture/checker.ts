@@ -3,8 +3,8 @@ import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { findMarked } from "../../src/engine/process/isolation.ts";
 import { RUNNER_STOPPED, STOPPED } from "../../src/run/ending.ts";
-import { Database, inspect, type Value } from "../../src/store/database.ts";
-import { brokenCounters } from "../harness/counters.ts";
+import { Database, inspect, type Value } from "../../src/store/db/database.ts";
+import { brokenCounters } from "../harness/model/counters.ts";
 
 /** What clients know for certain, and what agents were given. */
 export interface Evidence {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { Database } from "../../src/store/database.ts";
+import { Database } from "../../src/store/db/database.ts";
 import { StreamClient } from "../harness/stream.ts";
 import type { Victim } from "./victim.ts";
 

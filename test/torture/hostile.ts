@@ -1,4 +1,4 @@
-import { quiet } from "../harness/client.ts";
+import { quiet } from "../harness/service/client.ts";
 import type { Victim } from "./victim.ts";
 
 const CONNECTIONS = 1_000;

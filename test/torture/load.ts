@@ -1,5 +1,5 @@
-import { ServiceError } from "../../src/domain/error.ts";
-import type { Client } from "../harness/client.ts";
+import { ServiceError } from "../../src/domain/call/error.ts";
+import type { Client } from "../harness/service/client.ts";
 import type { ClientLedger, Entry } from "./ledger.ts";
 import type { Victim } from "./victim.ts";
 

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { dataPaths } from "../../src/base/paths.ts";
 import { signal } from "../../src/engine/process/isolation.ts";
-import { processesWith } from "../harness/marked.ts";
-import { random } from "../harness/schedule.ts";
+import { processesWith } from "../harness/model/marked.ts";
+import { random } from "../harness/model/schedule.ts";
 import { HERE, type Plan } from "./load.ts";
 import { checkTurns, readNotes } from "./open_checker.ts";
 

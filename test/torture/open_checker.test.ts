@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { Database } from "../../src/store/database.ts";
-import { openApp } from "../harness/app.ts";
-import { tempDir } from "../harness/process.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { openApp } from "../harness/service/app.ts";
+import { tempDir } from "../harness/service/process.ts";
 import { OpenAgents } from "./open_agents.ts";
 import { checkTurns, type Note, readNotes } from "./open_checker.ts";
 

@@ -1,6 +1,6 @@
 // What agents that stay open have written down of each turn, against what is stored of its run (reliability CHD-15).
 import { join } from "node:path";
-import { Database } from "../../src/store/database.ts";
+import { Database } from "../../src/store/db/database.ts";
 
 /** What an agent has written down: that a turn began, and what it saw then; that it ended; that another had its session; or that there was no token. */
 export interface Note {

@@ -1,10 +1,10 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
-import { Database } from "../../src/store/database.ts";
-import { fakeEngines } from "../harness/agents.ts";
-import { openApp } from "../harness/app.ts";
-import { tempDir } from "../harness/process.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { fakeEngines } from "../harness/fakes/agents.ts";
+import { openApp } from "../harness/service/app.ts";
+import { tempDir } from "../harness/service/process.ts";
 import { checkRuns, checkWorkRoot } from "./run_checker.ts";
 
 const OTHER = "01a1fd23-4a4c-746f-99ac-8860e2641168";
@@ -100,7 +100,7 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
   it("a program notes a second one in its lane", async () => {
     await using folder = await tempDir();
     const ledger = join(folder.path, "ledger");
-    const agent = new URL("../harness/fake_agent.sh", import.meta.url).pathname;
+    const agent = new URL("../harness/fakes/fake_agent.sh", import.meta.url).pathname;
     const start = (task: string) =>
       new Deno.Command(agent, {
         args: ["sleep", "1"],

@@ -1,8 +1,8 @@
 // What programs have written down themselves, against what is stored of their runs (reliability DSP-1, DSP-2).
 import { join } from "node:path";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
-import { Database } from "../../src/store/database.ts";
-import { readLedger } from "../harness/agents.ts";
+import { Database } from "../../src/store/db/database.ts";
+import { readLedger } from "../harness/fakes/agents.ts";
 import { walk } from "./checker.ts";
 
 const LOG_MAX_BYTES = 1_000_000;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { Proxy } from "../harness/proxy.ts";
-import { type RunnerProcess, startRunner } from "../harness/runner.ts";
+import { Proxy } from "../harness/fakes/proxy.ts";
+import { type RunnerProcess, startRunner } from "../harness/service/runner.ts";
 import { SHORT_LEASES } from "./leases.ts";
 
 /** What is done to a runner, and how often of all. "For long" is longer than a lease. */

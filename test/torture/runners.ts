@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { FAKE_AGENT } from "../harness/agents.ts";
-import { online } from "../harness/runner.ts";
-import { random } from "../harness/schedule.ts";
+import { FAKE_AGENT } from "../harness/fakes/agents.ts";
+import { online } from "../harness/service/runner.ts";
+import { random } from "../harness/model/schedule.ts";
 import { RUNNER_LOST } from "../../src/run/ending.ts";
-import { Database } from "../../src/store/database.ts";
+import { Database } from "../../src/store/db/database.ts";
 import { walk } from "./checker.ts";
 import { SHORT_LEASES } from "./leases.ts";
 import { DEEDS, lostAnswer, type Plan } from "./load.ts";

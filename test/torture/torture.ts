@@ -1,10 +1,10 @@
 // `make torture`: a service under load is killed at random, again and again. Then it is left alone, and everything that
 // was acknowledged must exist, be done once, and leave nothing behind. Services are killed at random under load [DUR-1].
 import { join } from "node:path";
-import { CHOSEN_COST, hashPassword } from "../../src/api/password.ts";
-import { PASSWORD } from "../harness/app.ts";
-import { type Client, quiet } from "../harness/client.ts";
-import { random } from "../harness/schedule.ts";
+import { CHOSEN_COST, hashPassword } from "../../src/api/account/password.ts";
+import { PASSWORD } from "../harness/service/app.ts";
+import { type Client, quiet } from "../harness/service/client.ts";
+import { random } from "../harness/model/schedule.ts";
 import { checkAtRest, type Evidence } from "./checker.ts";
 import { Follower } from "./follower.ts";
 import { ClientLedger } from "./ledger.ts";

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { FAULT_POINTS } from "../../src/base/fault_point.ts";
-import { FAKE_AGENT } from "../harness/agents.ts";
-import { PASSWORD, PASSWORD_HASH } from "../harness/app.ts";
-import { type Client, client } from "../harness/client.ts";
-import { type ServerProcess, startServer, SVC } from "../harness/process.ts";
-import { ROOT } from "../harness/tree.ts";
+import { FAKE_AGENT } from "../harness/fakes/agents.ts";
+import { PASSWORD, PASSWORD_HASH } from "../harness/service/app.ts";
+import { type Client, client } from "../harness/service/client.ts";
+import { type ServerProcess, startServer, SVC } from "../harness/service/process.ts";
+import { ROOT } from "../harness/house/tree.ts";
 
 /** What happened to a server that is killed again and again. */
 export interface Deaths {

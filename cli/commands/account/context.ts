@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../src/domain/error.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
 import { readLogins, updateLogins } from "../../client/login_file.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, command } from "../command.ts";

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../src/domain/error.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
 import { findLoginPath, readLogins, updateLogins } from "../../client/login_file.ts";
 import { parseUrl } from "../../client/server_address.ts";
 import { usageError } from "../../terminal/exit.ts";

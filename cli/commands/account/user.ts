@@ -1,4 +1,4 @@
-import { ROLES } from "../../../src/domain/vocabulary.ts";
+import { ROLES } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { readLines, readNewPassword, SecretPrompt } from "../../terminal/prompt.ts";
 import { type AnyCommand, type BaseContext, command, option } from "../command.ts";

@@ -1,6 +1,6 @@
-import { load } from "../../../src/base/load.ts";
-import { conflict, notFound, ServiceError } from "../../../src/domain/error.ts";
-import { nameKey } from "../../../src/domain/name.ts";
+import { load } from "../../../src/base/lazy_import.ts";
+import { conflict, notFound, ServiceError } from "../../../src/domain/call/error.ts";
+import { nameKey } from "../../../src/domain/call/name.ts";
 import type { Client } from "../../client/client.ts";
 import { resolveRef } from "../../client/resource_ref.ts";
 import { usageError } from "../../terminal/exit.ts";

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../src/domain/error.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
 import { ChatPrompt } from "../../terminal/chat_prompt.ts";
 import type { BaseContext } from "../command.ts";
 import { ChatTurn } from "./chat_turn.ts";

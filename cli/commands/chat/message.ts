@@ -1,5 +1,5 @@
 import { basename, resolve } from "node:path";
-import { INBOUND_STATUSES, OUTBOUND_STATUSES, SOURCE_TYPES } from "../../../src/domain/vocabulary.ts";
+import { INBOUND_STATUSES, OUTBOUND_STATUSES, SOURCE_TYPES } from "../../../src/domain/call/vocabulary.ts";
 import { buildForm } from "../../client/upload_form.ts";
 import { clockField, type Column, type Row, toColumns } from "../../terminal/column.ts";
 import { usageError } from "../../terminal/exit.ts";

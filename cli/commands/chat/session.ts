@@ -1,5 +1,5 @@
-import { ACTIVE_TASK_STATUSES } from "../../../src/domain/vocabulary.ts";
-import { ServiceError } from "../../../src/domain/error.ts";
+import { ACTIVE_TASK_STATUSES } from "../../../src/domain/call/vocabulary.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
 import type { Client } from "../../client/client.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { field, toColumns } from "../../terminal/column.ts";

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { load } from "../../../src/base/load.ts";
+import { load } from "../../../src/base/lazy_import.ts";
 import { CONFIG_DEFAULT } from "../../../src/config/file.ts";
 import { usageError } from "../../terminal/exit.ts";
 import { type AnyCommand, command } from "../command.ts";

@@ -1,5 +1,5 @@
 import { createParser } from "eventsource-parser";
-import { ServiceError } from "../../../src/domain/error.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
 import { clockField, type Column, field, idField, type Row } from "../../terminal/column.ts";
 import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
 import { SESSION_KEY } from "../resource.ts";

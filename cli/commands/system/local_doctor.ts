@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { load } from "../../../src/base/load.ts";
+import { load } from "../../../src/base/lazy_import.ts";
 import { dataPaths } from "../../../src/base/paths.ts";
 import { findExposure } from "../../../src/config/exposure.ts";
 import { type ClientConfig, readClientConfig, readConfigSource } from "../../../src/config/file.ts";

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { load } from "../../../src/base/load.ts";
+import { load } from "../../../src/base/lazy_import.ts";
 import { exists, refuseExisting, saveBackup } from "../../client/backup_file.ts";
 import { Problem } from "../../client/transport.ts";
 import { formatRelativeTime, paintStatus, type Row, toColumns } from "../../terminal/column.ts";

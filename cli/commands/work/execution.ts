@@ -1,5 +1,5 @@
-import { ServiceError } from "../../../src/domain/error.ts";
-import { EXECUTION_STATUSES, isEndedExecution } from "../../../src/domain/vocabulary.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
+import { EXECUTION_STATUSES, isEndedExecution } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { wantsColors } from "../../terminal/style.ts";
 import { escapeLine } from "../../terminal/visible.ts";

@@ -1,4 +1,4 @@
-import { QUESTION_STATUSES } from "../../../src/domain/vocabulary.ts";
+import { QUESTION_STATUSES } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
 import { type AnyCommand, option } from "../command.ts";

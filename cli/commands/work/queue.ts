@@ -1,4 +1,4 @@
-import { ACTIVE_TASK_STATUSES, TASK_TYPES } from "../../../src/domain/vocabulary.ts";
+import { ACTIVE_TASK_STATUSES, TASK_TYPES } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, command, option, toFields } from "../command.ts";
 import { pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";

@@ -1,5 +1,5 @@
-import { ServiceError } from "../../../src/domain/error.ts";
-import { isEndedTask } from "../../../src/domain/vocabulary.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
+import { isEndedTask } from "../../../src/domain/call/vocabulary.ts";
 import { usageError } from "../../terminal/exit.ts";
 import { type AnyCommand, type BaseContext, command, option } from "../command.ts";
 import { parseTimeout, TIMEOUT } from "../duration.ts";

@@ -1,4 +1,4 @@
-import { TASK_STATUSES } from "../../../src/domain/vocabulary.ts";
+import { TASK_STATUSES } from "../../../src/domain/call/vocabulary.ts";
 import { field, timeField, toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { type AnyCommand, option, toFields } from "../command.ts";

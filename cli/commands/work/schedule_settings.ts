@@ -1,4 +1,4 @@
-import { OVERLAPS } from "../../../src/domain/vocabulary.ts";
+import { OVERLAPS } from "../../../src/domain/call/vocabulary.ts";
 import { usageError } from "../../terminal/exit.ts";
 import { option, toFields, type Values } from "../command.ts";
 import { parseCommand } from "../program.ts";

@@ -1,4 +1,4 @@
-import { TASK_STATUSES, TASK_TYPES } from "../../../src/domain/vocabulary.ts";
+import { TASK_STATUSES, TASK_TYPES } from "../../../src/domain/call/vocabulary.ts";
 import { statusField, toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../../src/domain/error.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
 import type { Api } from "../../../src/http/app.ts";
 import { resolveRef } from "../../client/resource_ref.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";

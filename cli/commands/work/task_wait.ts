@@ -1,6 +1,6 @@
 import type { Api } from "../../../src/http/app.ts";
-import { ServiceError } from "../../../src/domain/error.ts";
-import { isEndedTask } from "../../../src/domain/vocabulary.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
+import { isEndedTask } from "../../../src/domain/call/vocabulary.ts";
 import type { BaseContext } from "../command.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { retryRead } from "../../client/retry.ts";

@@ -1,4 +1,4 @@
-import { BUDGET_ACTIONS, BUDGET_PERIODS, BUDGET_UNITS } from "../../../src/domain/vocabulary.ts";
+import { BUDGET_ACTIONS, BUDGET_PERIODS, BUDGET_UNITS } from "../../../src/domain/call/vocabulary.ts";
 import { type Row, statusField, timeField, toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, option, toFields } from "../command.ts";
 import { parseDuration } from "../duration.ts";

@@ -1,4 +1,4 @@
-import { load } from "../../../src/base/load.ts";
+import { load } from "../../../src/base/lazy_import.ts";
 import type { Api } from "../../../src/http/app.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { readInputFile } from "../../terminal/input_text.ts";

@@ -1,4 +1,4 @@
-import { USAGE_GROUPS } from "../../../src/domain/vocabulary.ts";
+import { USAGE_GROUPS } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { option } from "../command.ts";
 import { requestCommand } from "../resource.ts";

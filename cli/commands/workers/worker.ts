@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { ServiceError } from "../../../src/domain/error.ts";
-import { nameKey } from "../../../src/domain/name.ts";
+import { ServiceError } from "../../../src/domain/call/error.ts";
+import { nameKey } from "../../../src/domain/call/name.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { confirm } from "../../terminal/prompt.ts";

@@ -1,6 +1,6 @@
 import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
-import { RESOURCES } from "../../../src/domain/vocabulary.ts";
+import { RESOURCES } from "../../../src/domain/call/vocabulary.ts";
 import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
 import { secondNow } from "../../live/clock.ts";
 import { useList } from "../../live/resource.ts";

@@ -1,4 +1,4 @@
-import { EVENT_KINDS } from "../../../src/domain/vocabulary.ts";
+import { EVENT_KINDS } from "../../../src/domain/call/vocabulary.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
 import { splitWords } from "../../parts/field.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";

@@ -1,5 +1,5 @@
 import { logger } from "../../base/log.ts";
-import { turn } from "../../base/turn.ts";
+import { turn } from "../../base/yield_to_loop.ts";
 
 const log = logger("engine");
 const PIDS_PER_TURN = 200;

@@ -1,6 +1,6 @@
 // Asks a person about the permission requests and forms of an agent. The default is to refuse (contract 12, contract 17).
 import { setTimeout as pause } from "node:timers/promises";
-import { RUN_QUESTIONS_MAX } from "../../domain/question.ts";
+import { RUN_QUESTIONS_MAX } from "../../domain/work/question.ts";
 import type { Line, Order } from "./adapter.ts";
 import { formatInput, getList, getObject, getText, isObject } from "./json_fields.ts";
 

@@ -1,4 +1,4 @@
-import type { Usage } from "../../domain/execution.ts";
+import type { Usage } from "../../domain/work/execution.ts";
 import type { Reset } from "./reset.ts";
 
 /** Why an agent failed, by what can be done about it. */

@@ -1,5 +1,5 @@
-import type { Usage } from "../../domain/execution.ts";
-import { isSessionId } from "../../domain/session.ts";
+import type { Usage } from "../../domain/work/execution.ts";
+import { isSessionId } from "../../domain/chat/session.ts";
 import type { Adapter, AgentEvent, EngineFailure, Line } from "./adapter.ts";
 import { isObject } from "./json_fields.ts";
 import { LineSplitter } from "../process/line_splitter.ts";

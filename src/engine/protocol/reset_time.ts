@@ -1,4 +1,4 @@
-import { nextOccurrence } from "../../domain/cron.ts";
+import { nextOccurrence } from "../../domain/work/cron.ts";
 import type { Reset } from "./reset.ts";
 
 const MINUTE_MS = 60_000;

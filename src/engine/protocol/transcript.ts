@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { byteLength } from "../../base/bytes.ts";
-import type { Usage } from "../../domain/execution.ts";
+import type { Usage } from "../../domain/work/execution.ts";
 import type { AgentEvent } from "./adapter.ts";
 import type { RunLog } from "../process/run_log.ts";
 

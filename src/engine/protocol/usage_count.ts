@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { sane, type Usage, USAGE_UNKNOWN } from "../../domain/execution.ts";
+import { sane, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import type { UsageSpan } from "./adapter.ts";
 
 const FIELDS = ["input_tokens", "output_tokens", "cost_usd"] as const;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { auditQuery, auditSchema } from "../../domain/audit.ts";
+import { auditQuery, auditSchema } from "../../domain/system/audit.ts";
 import { route } from "../route.ts";
 
 export const auditRoutes = [

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { FLOW_LIFE_S } from "../../api/oidc.ts";
-import { CALLBACK_PATH } from "../../api/oidc_login.ts";
-import { answer } from "../../api/answer.ts";
-import { whole } from "../../api/login.ts";
+import { FLOW_LIFE_S } from "../../api/account/oidc.ts";
+import { CALLBACK_PATH } from "../../api/account/oidc_login.ts";
+import { answer } from "../../api/call/answer.ts";
+import { whole } from "../../api/account/login.ts";
 import {
   accessSchema,
   codeSchema,
@@ -12,8 +12,8 @@ import {
   refreshSchema,
   returnPath,
   whoamiSchema,
-} from "../../domain/login.ts";
-import { invalid } from "../../domain/error.ts";
+} from "../../domain/account/login.ts";
+import { invalid } from "../../domain/call/error.ts";
 import { browserAnswer, BrowserCookies, checkOrigin, SESSION_HEADER } from "../browser.ts";
 import { route } from "../route.ts";
 

@@ -5,9 +5,9 @@ import {
   budgetListQuery,
   budgetSchema,
   budgetUpdateSchema,
-} from "../../domain/budget.ts";
-import { deletedSchema } from "../../domain/deleted.ts";
-import { id } from "../../domain/field.ts";
+} from "../../domain/workers/budget.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
+import { id } from "../../domain/call/field.ts";
 import { route } from "../route.ts";
 
 export const budgetRoutes = [

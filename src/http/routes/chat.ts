@@ -9,19 +9,19 @@ import {
   chatUpdateSchema,
   historyQuery,
   queuedSchema,
-} from "../../domain/chat.ts";
-import { invalid } from "../../domain/error.ts";
-import { id, whole } from "../../domain/field.ts";
-import { mediaSchema } from "../../domain/message.ts";
-import { CONVERSATION_EVENTS } from "../../domain/stream.ts";
-import { conversationStream } from "../conversation.ts";
+} from "../../domain/chat/chat.ts";
+import { invalid } from "../../domain/call/error.ts";
+import { id, whole } from "../../domain/call/field.ts";
+import { mediaSchema } from "../../domain/chat/message.ts";
+import { CONVERSATION_EVENTS } from "../../domain/chat/stream.ts";
+import { conversationStream } from "../stream/conversation_stream.ts";
 import { parse } from "../input.ts";
 import { withForm } from "../form_call.ts";
-import { download } from "../download.ts";
+import { download } from "../stream/download.ts";
 import { route } from "../route.ts";
-import { clientOf } from "../stream.ts";
+import { clientOf } from "../stream/event_source.ts";
 import { readForm } from "../upload.ts";
-import { deletedSchema } from "../../domain/deleted.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const ROOT = "/api/local/sessions";
 const NOTHING_MORE = z.strictObject({});

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { conversationListQuery, conversationSchema } from "../../domain/conversation.ts";
+import { conversationListQuery, conversationSchema } from "../../domain/chat/conversation.ts";
 import { route } from "../route.ts";
 
 export const conversationRoutes = [

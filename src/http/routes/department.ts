@@ -5,9 +5,9 @@ import {
   departmentSchema,
   departmentTreeSchema,
   departmentUpdateSchema,
-} from "../../domain/department.ts";
+} from "../../domain/workers/department.ts";
 import { route } from "../route.ts";
-import { deletedSchema } from "../../domain/deleted.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const params = { id_or_name: departmentKey };
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { engineSchema } from "../../domain/engine.ts";
+import { engineSchema } from "../../domain/workers/engine.ts";
 import { route } from "../route.ts";
 
 export const engineRoutes = [

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { eventListQuery, eventSchema } from "../../domain/journal.ts";
-import { STREAM_EVENTS } from "../../domain/stream.ts";
-import { journalStream } from "../event_stream.ts";
+import { eventListQuery, eventSchema } from "../../domain/system/journal.ts";
+import { STREAM_EVENTS } from "../../domain/chat/stream.ts";
+import { journalStream } from "../stream/event_stream.ts";
 import { route } from "../route.ts";
-import { clientOf } from "../stream.ts";
+import { clientOf } from "../stream/event_source.ts";
 
 export const eventRoutes = [
   route({

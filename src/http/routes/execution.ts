@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { executionListQuery, executionSchema, logQuery } from "../../domain/execution.ts";
-import { id, KEY_MAX_BYTES } from "../../domain/field.ts";
-import { taskSchema } from "../../domain/task.ts";
-import { logResponse } from "../log_file.ts";
+import { executionListQuery, executionSchema, logQuery } from "../../domain/work/execution.ts";
+import { id, KEY_MAX_BYTES } from "../../domain/call/field.ts";
+import { taskSchema } from "../../domain/work/task.ts";
+import { logResponse } from "../stream/log_stream.ts";
 import { route } from "../route.ts";
 
 const { worker_id: _worker, ...workerExecutionQuery } = executionListQuery;

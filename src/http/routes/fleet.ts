@@ -4,7 +4,7 @@ import {
   fleetApplyInput,
   fleetPlanInput,
   fleetPlanSchema,
-} from "../../domain/fleet.ts";
+} from "../../domain/workers/fleet.ts";
 import { route } from "../route.ts";
 
 export const fleetRoutes = [

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import type { Authority } from "../../api/authority.ts";
-import type { Rule } from "../../domain/access.ts";
-import { hookBodySchema, hookReceivedSchema } from "../../domain/hook.ts";
-import { ServiceError } from "../../domain/error.ts";
-import type { Caller } from "../../domain/scope.ts";
+import type { Authority } from "../../api/call/authority.ts";
+import type { Rule } from "../../domain/call/access.ts";
+import { hookBodySchema, hookReceivedSchema } from "../../domain/chat/hook.ts";
+import { ServiceError } from "../../domain/call/error.ts";
+import type { Caller } from "../../domain/call/scope.ts";
 import { authenticate } from "../authenticate.ts";
 import { authorize } from "../authorize.ts";
 import { BODY_MAX_BYTES, readBody } from "../input.ts";

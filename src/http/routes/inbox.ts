@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { inboxItemSchema, inboxQuery } from "../../domain/inbox.ts";
+import { inboxItemSchema, inboxQuery } from "../../domain/system/inbox.ts";
 import { route } from "../route.ts";
 
 export const inboxRoutes = [

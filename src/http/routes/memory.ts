@@ -1,7 +1,12 @@
 import { z } from "zod";
-import { memoryEntryQuery, memoryListQuery, memorySaveSchema, memorySchema } from "../../domain/memory.ts";
+import {
+  memoryEntryQuery,
+  memoryListQuery,
+  memorySaveSchema,
+  memorySchema,
+} from "../../domain/workers/memory.ts";
 import { route } from "../route.ts";
-import { deletedSchema } from "../../domain/deleted.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
 
 export const memoryRoutes = [
   route({

@@ -1,17 +1,17 @@
-import { explainSchema, explanationSchema } from "../../domain/explanation.ts";
+import { explainSchema, explanationSchema } from "../../domain/chat/explanation.ts";
 import { z } from "zod";
 import {
   inboundListQuery,
   inboundSchema,
   messageFormSchema,
-  messageId,
   messageSendSchema,
   outboundListQuery,
   outboundSchema,
   resendSchema,
   resentSchema,
-} from "../../domain/message.ts";
-import { traceSchema } from "../../domain/trace.ts";
+} from "../../domain/chat/message.ts";
+import { messageId } from "../../domain/call/message_id.ts";
+import { traceSchema } from "../../domain/chat/trace.ts";
 import { withForm } from "../form_call.ts";
 import { parse } from "../input.ts";
 import { route } from "../route.ts";

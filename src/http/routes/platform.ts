@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { deletedSchema } from "../../domain/deleted.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
 import {
   pairingSchema,
   pairSchema,
   platformSchema,
   platformTestSchema,
   senderSchema,
-} from "../../domain/platform.ts";
+} from "../../domain/chat/platform.ts";
 import { route } from "../route.ts";
 
 const name = z.string().max(40);

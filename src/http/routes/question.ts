@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { id } from "../../domain/field.ts";
+import { id } from "../../domain/call/field.ts";
 import {
   questionAnswerSchema,
   questionCreateSchema,
   questionListQuery,
   questionSchema,
   questionWaitQuery,
-} from "../../domain/question.ts";
-import { lateJson } from "../late_json.ts";
+} from "../../domain/work/question.ts";
+import { lateJson } from "../stream/streamed_json.ts";
 import { route } from "../route.ts";
 
 export const questionRoutes = [

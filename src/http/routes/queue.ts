@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { queueCancelledSchema, queueCancelSchema, queueQuery, taskSchema } from "../../domain/task.ts";
+import { queueCancelledSchema, queueCancelSchema, queueQuery, taskSchema } from "../../domain/work/task.ts";
 import { route } from "../route.ts";
 
 export const queueRoutes = [

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { deletedSchema } from "../../domain/deleted.ts";
-import { id, line, NAME_MAX_BYTES } from "../../domain/field.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
+import { id, line, NAME_MAX_BYTES } from "../../domain/call/field.ts";
 import {
   LOG_CHUNK_MAX_BYTES,
   RUN_END_MAX_BYTES,
@@ -18,10 +18,10 @@ import {
   runnerListQuery,
   runnerSchema,
   runStoredSchema,
-} from "../../domain/runner.ts";
-import { download } from "../download.ts";
+} from "../../domain/workers/runner.ts";
+import { download } from "../stream/download.ts";
 import { readBody } from "../input.ts";
-import { lateJson } from "../late_json.ts";
+import { lateJson } from "../stream/streamed_json.ts";
 import { route } from "../route.ts";
 
 const who = line(NAME_MAX_BYTES).meta({ description: "id or name" });

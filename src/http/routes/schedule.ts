@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { previewQuery, previewSchema, scheduleListQuery } from "../../domain/schedule.ts";
-import { taskSchema } from "../../domain/task.ts";
+import { previewQuery, previewSchema, scheduleListQuery } from "../../domain/work/schedule.ts";
+import { taskSchema } from "../../domain/work/task.ts";
 import { route } from "../route.ts";
 
 export const scheduleRoutes = [

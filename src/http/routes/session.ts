@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { id } from "../../domain/field.ts";
-import { clearedSchema, contextListQuery, contextQuery, contextSchema } from "../../domain/session.ts";
+import { id } from "../../domain/call/field.ts";
+import { clearedSchema, contextListQuery, contextQuery, contextSchema } from "../../domain/chat/session.ts";
 import { route } from "../route.ts";
 
 export const sessionRoutes = [

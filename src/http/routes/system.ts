@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { backupName } from "../../domain/backup.ts";
-import { beeRunSchema } from "../../domain/bee_run.ts";
+import { backupName } from "../../domain/system/backup.ts";
+import { beeRunSchema } from "../../domain/chat/bee_run.ts";
 import {
   backupRequestSchema,
   beeRunQuery,
@@ -10,7 +10,7 @@ import {
   passwordChangedSchema,
   passwordChangeSchema,
   resumedSchema,
-} from "../../domain/system.ts";
+} from "../../domain/system/system.ts";
 import { route } from "../route.ts";
 
 export const systemRoutes = [

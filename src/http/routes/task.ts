@@ -1,14 +1,18 @@
 import { z } from "zod";
-import { id } from "../../domain/field.ts";
-import { TASK_BATCH_MAX_BYTES, taskBatchCreateSchema, taskBatchSchema } from "../../domain/task_batch.ts";
+import { id } from "../../domain/call/field.ts";
+import {
+  TASK_BATCH_MAX_BYTES,
+  taskBatchCreateSchema,
+  taskBatchSchema,
+} from "../../domain/work/task_batch.ts";
 import {
   taskCreateSchema,
   taskListQuery,
   taskSchema,
   taskUpdateSchema,
   taskWaitQuery,
-} from "../../domain/task.ts";
-import { lateJson } from "../late_json.ts";
+} from "../../domain/work/task.ts";
+import { lateJson } from "../stream/streamed_json.ts";
 import { route } from "../route.ts";
 
 export const taskRoutes = [

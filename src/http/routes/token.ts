@@ -1,8 +1,13 @@
 import { z } from "zod";
-import { id } from "../../domain/field.ts";
-import { tokenCreatedSchema, tokenCreateSchema, tokenListQuery, tokenSchema } from "../../domain/token.ts";
+import { id } from "../../domain/call/field.ts";
+import {
+  tokenCreatedSchema,
+  tokenCreateSchema,
+  tokenListQuery,
+  tokenSchema,
+} from "../../domain/account/token.ts";
 import { route } from "../route.ts";
-import { deletedSchema } from "../../domain/deleted.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const OWN = "Everybody who logged in has their own; a token needs write:tokens, and so do those of others.";
 

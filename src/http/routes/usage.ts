@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { seriesPointSchema, seriesQuery, usageQuery, usageRowSchema } from "../../domain/usage.ts";
+import { seriesPointSchema, seriesQuery, usageQuery, usageRowSchema } from "../../domain/workers/usage.ts";
 import { route } from "../route.ts";
 
 export const usageRoutes = [

@@ -7,9 +7,9 @@ import {
   userPasswordSchema,
   userSchema,
   userUpdateSchema,
-} from "../../domain/user.ts";
+} from "../../domain/account/user.ts";
 import { route } from "../route.ts";
-import { deletedSchema } from "../../domain/deleted.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const params = { id_or_name: userKey };
 

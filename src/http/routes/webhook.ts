@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { deletedSchema } from "../../domain/deleted.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
 import {
   deliveryListQuery,
   deliverySchema,
@@ -9,7 +9,7 @@ import {
   webhookListQuery,
   webhookSchema,
   webhookUpdateSchema,
-} from "../../domain/webhook.ts";
+} from "../../domain/system/webhook.ts";
 import { route } from "../route.ts";
 
 const params = { id_or_name: z.string().min(1).max(200) };

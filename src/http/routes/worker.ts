@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { flag, id } from "../../domain/field.ts";
-import { deletedSchema } from "../../domain/deleted.ts";
+import { flag, id } from "../../domain/call/field.ts";
+import { deletedSchema } from "../../domain/call/deleted.ts";
 import {
   workerCreateSchema,
   workerListQuery,
@@ -8,7 +8,7 @@ import {
   workerSchema,
   workerStatusSchema,
   workerUpdateSchema,
-} from "../../domain/worker.ts";
+} from "../../domain/workers/worker.ts";
 import { route } from "../route.ts";
 
 export const workerRoutes = [

@@ -1,6 +1,6 @@
 import { newId } from "../../base/id.ts";
-import type { Choice } from "../../domain/choice.ts";
-import { beginningOf } from "../cut.ts";
+import type { Choice } from "../../domain/call/choice.ts";
+import { beginningOf } from "../message_parts.ts";
 import { type DingTalkClient, DingTalkError } from "./client.ts";
 import { markdownOf } from "./format.ts";
 import type { Pressed } from "./message.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { callOutside, RefusedAddress } from "../../base/outside.ts";
+import { callOutside, RefusedAddress } from "../../base/guarded_fetch.ts";
 import { AccessToken } from "../access_token.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";

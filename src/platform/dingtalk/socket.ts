@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Connection } from "../connection.ts";
-import { listen } from "../listening.ts";
+import { listen } from "../monitored_socket.ts";
 
 /** How often we ask; DingTalk answers the pings of WebSockets. */
 const PING_MS = 10_000;

@@ -1,5 +1,5 @@
 import { logger } from "../../base/log.ts";
-import { CHAT_COMMANDS } from "../../domain/chat_command.ts";
+import { CHAT_COMMANDS } from "../../domain/chat/chat_command.ts";
 import type { DiscordClient } from "./client.ts";
 
 const log = logger("discord");

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from "../../base/clock.ts";
 import type { Connection } from "../connection.ts";
-import { openWire, type Wire } from "../wire.ts";
+import { openWire, type Wire } from "../websocket.ts";
 
 // Servers and their channels, messages there and in direct chats, and what they say.
 const INTENTS = 1 | 512 | 4_096 | 32_768;

@@ -2,7 +2,7 @@ import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Gap, Heard, Incoming } from "../platform.ts";
-import { readOrLeave } from "../receiving.ts";
+import { readOrLeave } from "../receive_guard.ts";
 import type { Channels, Server } from "./channels.ts";
 import { type DiscordClient, DiscordError } from "./client.ts";
 import { type Message, messageOf } from "./message.ts";

@@ -1,5 +1,5 @@
 import type { Incoming } from "../platform.ts";
-import { sizeOf } from "../receiving.ts";
+import { sizeOf } from "../receive_guard.ts";
 import { plainText } from "./format.ts";
 
 interface Author {

@@ -1,5 +1,5 @@
-import { digest } from "../../base/digest.ts";
-import { beginningOf } from "../cut.ts";
+import { digest } from "../../base/bytes.ts";
+import { beginningOf } from "../message_parts.ts";
 import { inDialect } from "../markdown.ts";
 import { fileOf } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";

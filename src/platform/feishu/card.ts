@@ -1,5 +1,5 @@
-import type { Choice } from "../../domain/choice.ts";
-import { beginningOf } from "../cut.ts";
+import type { Choice } from "../../domain/call/choice.ts";
+import { beginningOf } from "../message_parts.ts";
 import { inDialect } from "../markdown.ts";
 import { FEISHU_MARKDOWN } from "./format.ts";
 import type { Pressed } from "./message.ts";

@@ -1,10 +1,10 @@
 import type { Backoff } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Connection } from "../connection.ts";
-import { partsOf } from "../cut.ts";
+import { partsOf } from "../message_parts.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Platform, Receive, Received } from "../platform.ts";
-import { readOrLeave, storeOrLeave } from "../receiving.ts";
+import { readOrLeave, storeOrLeave } from "../receive_guard.ts";
 import { cardOf } from "./card.ts";
 import { deliveryError, FeishuClient, FeishuError, type FeishuSettings } from "./client.ts";
 import { type FeishuEvent, incomingOf, isPress, type Pressed } from "./message.ts";

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Clock } from "../../base/clock.ts";
 import type { Connection } from "../connection.ts";
-import { listen, type Socket } from "../listening.ts";
+import { listen, type Socket } from "../monitored_socket.ts";
 import { objectOf } from "../request.ts";
 import { Frame } from "./frame.ts";
 import type { FeishuEvent } from "./message.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { LOCAL_PLATFORM } from "../../domain/message.ts";
+import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
 import { Connection } from "../connection.ts";
 import type { Platform } from "../platform.ts";
 

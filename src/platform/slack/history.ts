@@ -1,7 +1,7 @@
 import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Heard, Incoming } from "../platform.ts";
-import { readOrLeave } from "../receiving.ts";
+import { readOrLeave } from "../receive_guard.ts";
 import { type SlackClient, SlackError } from "./client.ts";
 import { type Event, messageOf } from "./message.ts";
 

@@ -1,4 +1,4 @@
-import { beginningOf, cutText } from "../cut.ts";
+import { beginningOf, cutText } from "../message_parts.ts";
 import { inDialect } from "../markdown.ts";
 import { fileOf } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";

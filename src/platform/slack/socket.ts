@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Connection } from "../connection.ts";
-import { listen } from "../listening.ts";
+import { listen } from "../monitored_socket.ts";
 import { SlackError } from "./client.ts";
 import type { Envelope } from "./message.ts";
 

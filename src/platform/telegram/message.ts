@@ -1,5 +1,5 @@
 import type { Incoming, RemoteFile } from "../platform.ts";
-import { sizeOf } from "../receiving.ts";
+import { sizeOf } from "../receive_guard.ts";
 
 export interface User {
   id: number;

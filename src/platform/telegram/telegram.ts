@@ -1,12 +1,12 @@
 import type { Backoff } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
-import { turn } from "../../base/turn.ts";
+import { turn } from "../../base/yield_to_loop.ts";
 import { Connection } from "../connection.ts";
-import { partsOf } from "../cut.ts";
+import { partsOf } from "../message_parts.ts";
 import { keepConnected, type Trouble } from "../keep_connected.ts";
 import type { Platform, Receive, Received } from "../platform.ts";
-import { readOrLeave, storeOrLeave } from "../receiving.ts";
+import { readOrLeave, storeOrLeave } from "../receive_guard.ts";
 import { deliveryError, TelegramClient, TelegramError } from "./client.ts";
 import { type Click, incomingOf, type Update, type User } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";

@@ -1,5 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
-import { callOutside, NoAnswer, NotReached, type OutsideAnswer, RefusedAddress } from "../../base/outside.ts";
+import {
+  callOutside,
+  NoAnswer,
+  NotReached,
+  type OutsideAnswer,
+  RefusedAddress,
+} from "../../base/guarded_fetch.ts";
 import { Connection } from "../connection.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
 import { retryAfter } from "../retry_after.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
 import { DeliveryError } from "../platform.ts";
-import type { Socket } from "../listening.ts";
+import type { Socket } from "../monitored_socket.ts";
 
 const ANSWER_MS = 15_000;
 /** Too many messages, of a chat or in all. */

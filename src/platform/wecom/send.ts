@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { beginningOf } from "../cut.ts";
+import { beginningOf } from "../message_parts.ts";
 import { inDialect } from "../markdown.ts";
 import { fileOf } from "../part_file.ts";
 import type { Delivery, Progress, Received } from "../platform.ts";

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
-import { fakeEngines } from "../../harness/agents.ts";
-import { type App, openApp } from "../../harness/app.ts";
+import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { type App, openApp } from "../../harness/service/app.ts";
 import type { World } from "./world.ts";
 
 /** A service with one platform, on which everybody may speak unless `more` says otherwise, and its worker Ada. */

@@ -1,0 +1,191 @@
+import type { SignInDeps } from "./sign_in.ts";
+import { randomBytes } from "node:crypto";
+import { digest } from "../../base/bytes.ts";
+import { newId } from "../../base/id.ts";
+import { nameOrigin } from "../../base/origin.ts";
+import { signToken } from "../../base/token.ts";
+import { ServiceError } from "../../domain/call/error.ts";
+import type { AccessToken, Login, LoginInput } from "../../domain/account/login.ts";
+import {
+  deleteRefreshToken,
+  findRefreshToken,
+  insertRefreshToken,
+  type RefreshToken,
+} from "../../store/account/credential.ts";
+import { record } from "../../store/events/journal.ts";
+import { findUserById, noteLogin } from "../../store/account/user.ts";
+import { type Answer, answer, NOTHING } from "../call/answer.ts";
+import { checkPassword } from "./password_check.ts";
+import { takeCode } from "./code.ts";
+import { type LoggedIn, loggedIn, operatorLoggedIn } from "./session_identity.ts";
+import type { Needs } from "../call/services.ts";
+import type { LoginKind } from "../../domain/call/vocabulary.ts";
+
+/** What a login needs. */
+type LoginNeeds = Needs<"db" | "clock" | "auth" | "authority">;
+
+/** The same for a browser: the secret in two halves, one of them for a cookie (contract 9). */
+export interface BrowserLogin extends AccessToken {
+  session: string;
+  cookie: string;
+  /** How long the halves are good, in seconds. */
+  lasts_s: number;
+}
+
+/** How a login is opened. */
+interface LoginOptions {
+  address: string;
+  /** How long it can be renewed, in ms. */
+  lastsMs: number;
+  /** How the caller showed who they are, for the journal. */
+  by: "password" | "oidc" | "code";
+}
+
+const SECRET_BYTES = 32;
+
+/** Opens a login that a program keeps (contract 2). */
+async function openLogin(needs: LoginNeeds, who: LoggedIn, options: LoginOptions): Promise<Login> {
+  const refreshToken = randomBytes(SECRET_BYTES).toString("base64url");
+  await store(needs, who, { ...options, secret: refreshToken, kind: "login" });
+  return { ...await accessOf(needs, who), refresh_token: refreshToken };
+}
+
+/** Opens a login in a browser: neither half is worth anything alone (contract 9, reliability USR-3). */
+async function openBrowserLogin(
+  needs: LoginNeeds,
+  who: LoggedIn,
+  options: LoginOptions,
+): Promise<BrowserLogin> {
+  const [cookie, session] = [randomBytes(SECRET_BYTES), randomBytes(SECRET_BYTES)].map((half) =>
+    half.toString("base64url")
+  );
+  if (cookie === undefined || session === undefined) throw new Error("there are two halves");
+  await store(needs, who, { ...options, secret: whole(cookie, session), kind: "browser" });
+  const lasts_s = Math.floor(options.lastsMs / 1000);
+  return { ...await accessOf(needs, who), cookie, session, lasts_s };
+}
+
+async function store(
+  { db, clock, authority }: LoginNeeds,
+  who: LoggedIn,
+  options: LoginOptions & { secret: string; kind: LoginKind },
+): Promise<void> {
+  const now = clock.now();
+  nameOrigin(`user:${who.name}`);
+  await db.write([
+    insertRefreshToken({
+      id: newId(),
+      token_hash: digest(options.secret),
+      username: who.name,
+      user_id: who.userId,
+      version: who.version,
+      kind: options.kind,
+      expires_at: now + options.lastsMs,
+    }, now),
+    noteLogin(who.userId || authority.operatorId, now),
+    record(now, {
+      kind: "auth.login",
+      actor: `user:${who.name}`,
+      data: { address: options.address, by: options.by },
+    }),
+  ]);
+}
+
+/** The whole secret of a browser's login. */
+export function whole(cookie: string, session: string): string {
+  return `${cookie}.${session}`;
+}
+
+/** POST /api/auth/refresh: a new access token and no new refresh token (interface 5.4). Throws `unauthenticated`. */
+export async function refresh(
+  needs: LoginNeeds,
+  secret: string,
+  kind: LoginKind,
+): Promise<Answer<AccessToken>> {
+  const stored = await findRefreshToken(needs.db, digest(secret), needs.clock.now());
+  const who = stored === null || stored.kind !== kind ? null : await holderOf(needs, stored);
+  if (who !== null) return answer(await accessOf(needs, who));
+  throw new ServiceError(
+    "unauthenticated",
+    "Cannot refresh: the refresh token is unknown, expired or revoked; log in",
+  );
+}
+
+// Whose the login is, if it still counts: another password, or a user who is disabled or gone, has ended it.
+async function holderOf({ db, authority }: LoginNeeds, stored: RefreshToken): Promise<LoggedIn | null> {
+  if (stored.user_id === "") {
+    const current = await authority.operatorVersion();
+    return stored.version === current ? operatorLoggedIn(authority.username, stored.version) : null;
+  }
+  const user = await findUserById(db, stored.user_id);
+  if (user === null || user.disabled === 1 || user.origin === "operator") return null;
+  return user.version === stored.version ? loggedIn(user) : null;
+}
+
+/** POST /api/auth/logout: the login is worth nothing any more. An unknown one is no error, and leaves no trace. */
+export async function logout(
+  { db, clock }: Needs<"db" | "clock">,
+  secret: string,
+  kind: LoginKind,
+): Promise<Answer<undefined>> {
+  const hash = digest(secret);
+  const stored = await findRefreshToken(db, hash, clock.now());
+  if (stored === null || stored.kind !== kind) return NOTHING;
+  nameOrigin(`user:${stored.username}`);
+  await db.write([
+    deleteRefreshToken(hash),
+    record(clock.now(), { kind: "auth.logout", actor: `user:${stored.username}` }),
+  ]);
+  return NOTHING;
+}
+
+// Of the password's version that was checked: one that is changed meanwhile must not make this a token of the new one.
+async function accessOf({ authority, clock, auth }: LoginNeeds, who: LoggedIn): Promise<AccessToken> {
+  const ttl = Math.floor(auth.access_ttl / 1000);
+  const claims = {
+    typ: "access" as const,
+    sub: `user:${who.userId || authority.operatorId}`,
+    scope: who.scopes.join(" "),
+    name: who.name,
+    ver: who.version,
+  };
+  const token = await signToken(authority.key, claims, ttl, clock.now());
+  return { access_token: token, expires_in: ttl, token_type: "Bearer" };
+}
+
+/** Where somebody logs in from. */
+interface LoginFrom {
+  address: string;
+  /** The cookie of a sign-in with a provider that this browser began. */
+  flow: string | null;
+}
+
+/**
+ * POST /api/auth/login with a name and a password, or in a browser with a code (contract 2.3, contract 9). Throws
+ * `invalid_credentials`, `rate_limited`.
+ */
+export async function logIn(
+  needs: Needs<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
+  input: LoginInput,
+  { address, flow }: LoginFrom,
+): Promise<Login | BrowserLogin> {
+  if ("code" in input) {
+    const binding = await needs.signIn.oidc?.idOf(flow) ?? "";
+    const { who, grant: { by, lastsMs } } = await takeCode(needs, input.code, binding);
+    return await openBrowserLogin(needs, who, { address, by, lastsMs });
+  }
+  const who = await checkPassword(needs, input, address);
+  const options = { address, by: "password" as const, lastsMs: needs.auth.refresh_ttl };
+  return input.browser ? await openBrowserLogin(needs, who, options) : await openLogin(needs, who, options);
+}
+
+/** What cookies and checks of origins go by (contract 9). */
+export function place({ signIn }: SignInDeps): Place {
+  return { publicUrl: signIn.publicUrl(), cookieSuffix: signIn.cookieSuffix };
+}
+
+/** Where people reach the service, and what its cookies end with. */
+export interface Place {
+  publicUrl: string;
+  cookieSuffix: string;
+}

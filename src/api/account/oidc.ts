@@ -1,0 +1,237 @@
+import { LRUCache } from "lru-cache";
+import { jwtVerify } from "jose/jwt/verify";
+import { SignJWT } from "jose/jwt/sign";
+import type * as OpenId from "openid-client";
+import type { Clock } from "../../base/clock.ts";
+import { logger } from "../../base/log.ts";
+import { ISSUER } from "../../base/token.ts";
+import { ServiceError } from "../../domain/call/error.ts";
+import { type Role, ROLES } from "../../domain/call/vocabulary.ts";
+
+/** How to reach an OpenID provider, and what its roles mean here (contract 9, `auth.oidc`). */
+export interface OidcConfig {
+  issuer: string;
+  client_id: string;
+  client_secret: string;
+  scopes: string[];
+  role_claim: string;
+  roles: Record<string, Role>;
+}
+
+/** A sign-in on its way: what the answer has to fit to. It travels in a signed cookie of the browser that began it. */
+interface Flow {
+  id: string;
+  state: string;
+  nonce: string;
+  verifier: string;
+  /** Where to go when it is done: a path of ours. */
+  returnTo: string;
+}
+
+/** Whom the provider means. */
+export interface Identity {
+  issuer: string;
+  subject: string;
+  name: string;
+  role: Role;
+}
+
+/** How long somebody may take at the provider, in seconds. */
+export const FLOW_LIFE_S = 600;
+/** How long such a login can be renewed, in ms (contract 9). */
+export const OIDC_LOGIN_MS = 12 * 60 * 60 * 1000;
+
+// A provider that is slow must not hold the browser for ever.
+const ANSWER_MAX_S = 5;
+const USED_FLOWS_MAX = 10_000;
+// What keeps the cookie of a sign-in from being taken for a token: those are for nobody in particular.
+const FLOW_AUDIENCE = "oidc";
+
+const log = logger("oidc");
+
+/** Sign-in with an OpenID provider: authorization code with PKCE, state and nonce, by openid-client (contract 9, reliability USR-4). */
+export class OidcSignIn {
+  readonly #config: OidcConfig;
+  readonly #key: () => Uint8Array;
+  readonly #clock: Clock;
+  readonly #used: LRUCache<string, true>;
+  #library: Promise<typeof OpenId> | null = null;
+  #provider: Promise<OpenId.Configuration> | null = null;
+
+  constructor(config: OidcConfig, key: () => Uint8Array, clock: Clock) {
+    this.#config = config;
+    this.#key = key;
+    this.#clock = clock;
+    this.#used = new LRUCache({ max: USED_FLOWS_MAX, ttl: FLOW_LIFE_S * 1000 });
+  }
+
+  /** Where to send the browser, and the cookie that it has to bring back. Throws `unavailable` when the provider does not answer. */
+  async begin(redirectUri: string, returnTo: string): Promise<{ url: URL; cookie: string }> {
+    const openId = await this.#load();
+    const provider = await this.#discovered();
+    const flow: Flow = {
+      id: crypto.randomUUID(),
+      state: openId.randomState(),
+      nonce: openId.randomNonce(),
+      verifier: openId.randomPKCECodeVerifier(),
+      returnTo,
+    };
+    const url = openId.buildAuthorizationUrl(provider, {
+      redirect_uri: redirectUri,
+      scope: this.#config.scopes.join(" "),
+      code_challenge: await openId.calculatePKCECodeChallenge(flow.verifier),
+      code_challenge_method: "S256",
+      state: flow.state,
+      nonce: flow.nonce,
+    });
+    return { url, cookie: await this.#seal(flow) };
+  }
+
+  /**
+   * Whom the answer of the provider means. Each sign-in is taken once, whatever comes of it. Throws `forbidden` in words
+   * for the person, `unavailable` when the provider does not answer.
+   */
+  async finish(answer: URL, cookie: string | null): Promise<{ identity: Identity; flow: Flow }> {
+    const flow = cookie === null ? null : await this.#open(cookie);
+    if (flow === null) throw refused("this browser did not begin it, or took longer than ten minutes");
+    if (this.#used.has(flow.id)) throw refused("its answer was used before");
+    this.#used.set(flow.id, true);
+    const openId = await this.#load();
+    const provider = await this.#discovered();
+    try {
+      const tokens = await openId.authorizationCodeGrant(provider, answer, {
+        pkceCodeVerifier: flow.verifier,
+        expectedState: flow.state,
+        expectedNonce: flow.nonce,
+        idTokenExpected: true,
+      });
+      const claims = tokens.claims();
+      if (claims === undefined) throw refused("the provider sent no identity");
+      return { identity: await this.#identity(openId, provider, claims, tokens.access_token), flow };
+    } catch (error) {
+      throw this.#inWords(error);
+    }
+  }
+
+  async #identity(
+    openId: typeof OpenId,
+    provider: OpenId.Configuration,
+    claims: OpenId.IDToken,
+    accessToken: string,
+  ): Promise<Identity> {
+    let known: Record<string, unknown> = claims;
+    const { role_claim: name } = this.#config;
+    const incomplete = claims[name] === undefined || claims.preferred_username === undefined;
+    if (incomplete && provider.serverMetadata().userinfo_endpoint !== undefined) {
+      known = { ...await openId.fetchUserInfo(provider, accessToken, claims.sub), ...claims };
+    }
+    const role = this.#roleOf(known[name]);
+    if (role === null) {
+      throw refused(
+        `no role here belongs to your ${name} at the provider; ask whoever runs this service (auth.oidc.roles)`,
+      );
+    }
+    const names = [known.preferred_username, known.email, claims.sub];
+    return {
+      issuer: claims.iss,
+      subject: claims.sub,
+      name: String(names.find((one) => typeof one === "string" && one !== "")),
+      role,
+    };
+  }
+
+  // Of several roles the one that may most.
+  #roleOf(claim: unknown): Role | null {
+    const values = (Array.isArray(claim) ? claim : [claim]).filter((one) => typeof one === "string");
+    const { roles } = this.#config;
+    const held = values.filter((one) => Object.hasOwn(roles, one)).map((one) => roles[one]);
+    return ROLES.toReversed().find((role) => held.includes(role)) ?? null;
+  }
+
+  /** Which sign-in a cookie belongs to; "" when it is none of ours, or too old. */
+  async idOf(cookie: string | null): Promise<string> {
+    return cookie === null ? "" : (await this.#open(cookie))?.id ?? "";
+  }
+
+  #load(): Promise<typeof OpenId> {
+    return this.#library ??= import("openid-client");
+  }
+
+  // Asked for once; a provider that is away is asked again by the next who signs in.
+  async #discovered(): Promise<OpenId.Configuration> {
+    const openId = await this.#load();
+    this.#provider ??= this.#discover(openId);
+    try {
+      return await this.#provider;
+    } catch (error) {
+      this.#provider = null;
+      throw this.#inWords(error);
+    }
+  }
+
+  async #discover(openId: typeof OpenId): Promise<OpenId.Configuration> {
+    const { issuer, client_id, client_secret } = this.#config;
+    const url = new URL(issuer);
+    const insecure = url.protocol === "http:" ? [openId.allowInsecureRequests] : [];
+    const options = { execute: insecure, timeout: ANSWER_MAX_S };
+    const found = await openId.discovery(url, client_id, undefined, openId.None(), options);
+    if (client_secret === "") return checkingSignatures(openId, found);
+    const ways = found.serverMetadata().token_endpoint_auth_methods_supported;
+    // What every provider takes that does not say so is Basic; many say that they take both.
+    const way = ways?.includes("client_secret_post") && !ways.includes("client_secret_basic")
+      ? openId.ClientSecretPost(client_secret)
+      : openId.ClientSecretBasic(client_secret);
+    const configured = new openId.Configuration(found.serverMetadata(), client_id, undefined, way);
+    configured.timeout = ANSWER_MAX_S;
+    for (const allow of insecure) allow(configured);
+    return checkingSignatures(openId, configured);
+  }
+
+  #inWords(error: unknown): ServiceError {
+    if (error instanceof ServiceError) return error;
+    const { code, message } = error as { code?: string; message: string };
+    log.warning("A sign-in with {issuer} failed: {error}", { issuer: this.#config.issuer, error });
+    const refusal = /^OAUTH_(?!TIMEOUT)/.test(code ?? "") && code !== "OAUTH_RESPONSE_IS_NOT_CONFORM" ||
+      (error as Error).name === "AuthorizationResponseError" || (error as Error).name === "ResponseBodyError";
+    if (refusal) return refused(`the answer of the provider does not fit: ${message}`);
+    return new ServiceError(
+      "unavailable",
+      "Cannot sign in: the OpenID provider does not answer as it should; try again, or log in with a name and a password",
+      { cause: undefined, retry_after_s: ANSWER_MAX_S },
+    );
+  }
+
+  #seal({ id, ...flow }: Flow): Promise<string> {
+    const now = Math.floor(this.#clock.now() / 1000);
+    return new SignJWT(flow)
+      .setProtectedHeader({ alg: "HS256", typ: "JWT" })
+      .setIssuer(ISSUER)
+      .setAudience(FLOW_AUDIENCE)
+      .setJti(id)
+      .setIssuedAt(now)
+      .setExpirationTime(now + FLOW_LIFE_S)
+      .sign(this.#key());
+  }
+
+  async #open(cookie: string): Promise<Flow | null> {
+    const rules = { algorithms: ["HS256"], issuer: ISSUER, audience: FLOW_AUDIENCE };
+    try {
+      const currentDate = new Date(this.#clock.now());
+      const { payload } = await jwtVerify<Flow>(cookie, this.#key(), { ...rules, currentDate });
+      const { jti = "", state, nonce, verifier, returnTo } = payload;
+      return { id: jti, state, nonce, verifier, returnTo };
+    } catch {
+      return null;
+    }
+  }
+}
+
+// By itself the library trusts the connection to the provider alone.
+function checkingSignatures(openId: typeof OpenId, provider: OpenId.Configuration): OpenId.Configuration {
+  openId.enableNonRepudiationChecks(provider);
+  return provider;
+}
+
+function refused(why: string): ServiceError {
+  return new ServiceError("forbidden", `Cannot sign in: ${why}. Begin again`);
+}

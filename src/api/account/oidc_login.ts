@@ -1,0 +1,144 @@
+import type { SignInDeps } from "./sign_in.ts";
+import { newId } from "../../base/id.ts";
+import { conflict, ServiceError } from "../../domain/call/error.ts";
+import { personName, USERS_MAX } from "../../domain/account/user.ts";
+import { isDuplicate } from "../../store/db/database.ts";
+import { record } from "../../store/events/journal.ts";
+import { findUserBySubject, insertUser, noteLogin, type UserRow } from "../../store/account/user.ts";
+import { networkOf } from "./password_check.ts";
+import { byNetwork } from "../call/login_limit.ts";
+import { type Identity, OIDC_LOGIN_MS, type OidcSignIn } from "./oidc.ts";
+import type { Needs } from "../call/services.ts";
+
+/** Where the provider sends the browser back to. */
+export const CALLBACK_PATH = "/api/auth/oidc/callback";
+
+/** The sign-in with the OpenID provider. Throws `not_found` while none is configured. */
+function oidcOf({ signIn }: SignInDeps): OidcSignIn {
+  if (signIn.oidc !== null) return signIn.oidc;
+  throw new ServiceError(
+    "not_found",
+    "Cannot sign in with an OpenID provider: none is configured; set auth.oidc, or log in with a name and a password",
+  );
+}
+
+/** Where the browser goes to sign in, and what it has to bring back. Throws `not_found`, `unavailable`. */
+export async function beginOidc(
+  needs: SignInDeps,
+  returnTo: string,
+): Promise<{ location: string; cookie: string }> {
+  const redirectUri = needs.signIn.publicUrl() + CALLBACK_PATH;
+  const { url, cookie } = await oidcOf(needs).begin(redirectUri, returnTo);
+  return { location: url.href, cookie };
+}
+
+/**
+ * Takes the provider's answer: finds or makes the user, and answers where the browser goes on, with a code in the fragment
+ * that this browser alone may use, once. Failures are limited like those of passwords. Throws `forbidden`, `conflict` when the
+ * name is another user's, `rate_limited`, `unavailable`.
+ */
+export async function finishOidc(
+  needs: Needs<"db" | "clock" | "authority" | "auth" | "loginLimits"> & SignInDeps,
+  search: string,
+  cookie: string | null,
+  address: string,
+): Promise<string> {
+  const { signIn, db, clock, authority } = needs;
+  const { identity, flow } = await answered(needs, search, cookie, address);
+  const user = await userOf(needs, identity);
+  if (user.disabled === 1) throw new ServiceError("forbidden", "Cannot sign in: this user is disabled");
+  if (user.role !== identity.role) {
+    const now = clock.now();
+    await db.write([
+      noteLogin(user.id, now, identity.role),
+      record(now, {
+        kind: "user.updated",
+        data: { user_id: user.id, name: user.name, role: identity.role, by: "oidc" },
+      }),
+    ]);
+    authority.forget();
+  }
+  const grant = {
+    userId: user.id,
+    version: user.version,
+    by: "oidc" as const,
+    lastsMs: OIDC_LOGIN_MS,
+    binding: flow.id,
+  };
+  const to = new URL(flow.returnTo, signIn.publicUrl());
+  to.hash = `code=${signIn.codes.issue(grant)}`;
+  return to.href;
+}
+
+// Anybody may come here with anything: what is no sign-in of ours writes nothing, and what fails is limited by its network.
+async function answered(
+  needs: Needs<"db" | "clock" | "auth" | "loginLimits"> & SignInDeps,
+  search: string,
+  cookie: string | null,
+  address: string,
+): Promise<Awaited<ReturnType<OidcSignIn["finish"]>>> {
+  const { signIn, db, clock, auth, loginLimits } = needs;
+  const oidc = oidcOf(needs);
+  const attempt = await loginLimits.begin(
+    [byNetwork(`oidc\n${networkOf(address)}`, auth.login_failures_per_minute)],
+    "Cannot sign in: too many failed logins; wait for the next minute",
+  );
+  try {
+    const done = await oidc.finish(new URL(`${signIn.publicUrl()}${CALLBACK_PATH}${search}`), cookie);
+    attempt.takeBack();
+    return done;
+  } catch (error) {
+    await attempt.fail();
+    if (await oidc.idOf(cookie) !== "") {
+      const reason = error instanceof Error ? error.message : String(error);
+      await db.write([record(clock.now(), { kind: "auth.refused", data: { by: "oidc", reason } })]);
+    }
+    throw error;
+  }
+}
+
+// (issuer, subject) is the user, whatever it is called meanwhile. A name that somebody has here is never taken for them.
+async function userOf({ db, clock }: Needs<"db" | "clock">, identity: Identity): Promise<UserRow> {
+  const { issuer, subject, role } = identity;
+  const known = await findUserBySubject(db, issuer, subject);
+  if (known !== null) return known;
+  const parsed = personName.safeParse(identity.name);
+  if (!parsed.success) {
+    throw new ServiceError(
+      "forbidden",
+      "Cannot sign in: the name that the provider gives cannot be a name here",
+    );
+  }
+  const name = parsed.data;
+  const now = clock.now();
+  const user: UserRow = {
+    id: newId(),
+    name,
+    role,
+    disabled: 0,
+    password_hash: "",
+    version: 1,
+    origin: "oidc",
+    issuer,
+    subject,
+    created_at: now,
+    updated_at: now,
+    last_login_at: null,
+  };
+  try {
+    await db.writeOr([
+      ...insertUser(user, USERS_MAX),
+      record(now, { kind: "user.created", data: { user_id: user.id, name, role, by: "oidc" } }),
+    ], () => conflict(`Cannot sign in: there are ${USERS_MAX} users already`));
+    return user;
+  } catch (error) {
+    if (!isDuplicate(error)) throw error;
+    // Two answers for one person at once make one user; a name is another matter.
+    const first = await findUserBySubject(db, issuer, subject);
+    if (first !== null) return first;
+    throw conflict(
+      `Cannot sign in: a user called ${JSON.stringify(name)} is here already and is not taken for you; ` +
+        "ask whoever runs this service to rename one of the two",
+    );
+  }
+}

@@ -1,0 +1,141 @@
+import { newId } from "../../base/id.ts";
+import { signNamedToken } from "../../base/token.ts";
+import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import { type Caller, grants, type Person } from "../../domain/call/scope.ts";
+import {
+  beyond,
+  type Token,
+  TOKEN_LIFE_MS,
+  type TokenCreate,
+  type TokenCreated,
+  type TokenFilter,
+  TOKENS_PER_USER_MAX,
+} from "../../domain/account/token.ts";
+import { record } from "../../store/events/journal.ts";
+import {
+  deleteToken as deleteTokenRow,
+  findTokenGrant,
+  insertToken,
+  listTokens as listTokenRows,
+} from "../../store/account/token.ts";
+import { findUser } from "../../store/account/user.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { type Answer, DELETED, page as pageOf } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+
+/** GET /api/tokens: one's own, and with `write:tokens` everybody's (contract 9). An unknown user as a filter answers none. */
+export async function listTokens(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: TokenFilter,
+): Promise<Answer<Token[]>> {
+  const person = personOf(call.caller);
+  const all = seesAll(call.caller);
+  if (filter.user === undefined) return pageOf(await listTokenRows(db, all ? null : [person.userId], filter));
+  const owners = await Promise.all([...new Set(filter.user)].map((user) => findUser(db, user)));
+  const ids = owners.filter((owner) => owner !== null && (owner.id === person.userId || all))
+    .map((owner) => owner?.id ?? "");
+  return pageOf(await listTokenRows(db, ids.length === 0 ? [""] : ids, filter));
+}
+
+/**
+ * POST /api/tokens: a token of the caller's own, within what the caller may. It is shown in the answer and stored nowhere; the
+ * same request again gets the same. Throws `invalid_request`, `conflict` for a name that is taken.
+ */
+export async function createToken(
+  { db, clock, authority }: Needs<"db" | "clock" | "authority">,
+  call: Call,
+  input: TokenCreate,
+): Promise<Answer<TokenCreated>> {
+  const { userId, name: userName } = personOf(call.caller);
+  const now = clock.now();
+  const expiresAt = input.expires_at === undefined ? now + TOKEN_LIFE_MS : input.expires_at;
+  if (expiresAt !== null && expiresAt <= now) {
+    throw invalid("expires_at", "must be in the future; null means that it never expires");
+  }
+  const more = beyond(input.scopes, call.caller.scopes);
+  if (more !== undefined) {
+    throw new ServiceError(
+      "forbidden",
+      `Cannot give a token the scope ${more}: you do not hold it yourself`,
+      {
+        required_scope: more,
+      },
+    );
+  }
+  const token: Token = {
+    id: newId(),
+    name: input.name,
+    user_id: userId,
+    user_name: userName,
+    scopes: input.scopes,
+    expires_at: expiresAt,
+    created_at: now,
+    last_used_at: null,
+  };
+  const creation: Creation<Token> = {
+    statements: [
+      ...insertToken(token, TOKENS_PER_USER_MAX),
+      record(now, {
+        kind: "token.created",
+        actor: call.caller.subject,
+        data: {
+          token_id: token.id,
+          name: token.name,
+          user_id: userId,
+          scopes: token.scopes,
+          expires_at: expiresAt,
+        },
+      }),
+    ],
+    response: token,
+    lost: () =>
+      conflict(
+        `Cannot create the token: there are ${TOKENS_PER_USER_MAX} of this user already; revoke some`,
+      ),
+    duplicate: () =>
+      conflict(
+        `Cannot name a token ${JSON.stringify(input.name)}: another one is called that, in whatever case`,
+      ),
+  };
+  const created = await findEarlier<Token>({ db, clock }, call) ??
+    await storeCreation({ db, clock }, call, creation);
+  const stored = valueOf(created.json);
+  return {
+    ...created,
+    json: jsonOf({ ...stored, token: await signNamedToken(authority.key, stored) }),
+  };
+}
+
+/** DELETE /api/tokens/:id: it counts no longer, at once. Throws `not_found`, also for another's without `write:tokens`. */
+export async function deleteToken(
+  { db, clock, authority }: Needs<"db" | "clock" | "authority">,
+  call: Call,
+  id: string,
+): Promise<Answer<Deleted>> {
+  const person = personOf(call.caller);
+  const token = await findTokenGrant(db, id);
+  if (token === null || !seesAll(call.caller) && token.user_id !== person.userId) throw notFound("token", id);
+  await db.writeOr([
+    ...deleteTokenRow(id, seesAll(call.caller) ? null : person.userId),
+    record(clock.now(), {
+      kind: "token.deleted",
+      actor: call.caller.subject,
+      data: { token_id: id, name: token.name, user_id: token.user_id },
+    }),
+  ], () => notFound("token", id));
+  authority.forget();
+  return DELETED;
+}
+
+function seesAll(caller: Caller): boolean {
+  return grants(caller.scopes, "write:tokens");
+}
+
+function personOf({ person }: Caller): Person {
+  if (person === null) throw new ServiceError("forbidden", "Cannot have tokens: they are for people");
+  return person;
+}

@@ -1,0 +1,255 @@
+import { newId } from "../../base/id.ts";
+import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
+import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import {
+  mayGovern,
+  type User,
+  type UserCreate,
+  type UserCreated,
+  type UserFilter,
+  type UserPassword,
+  USERS_MAX,
+  type UserUpdate,
+} from "../../domain/account/user.ts";
+import type { Role } from "../../domain/call/vocabulary.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+import { type Database, isDuplicate } from "../../store/db/database.ts";
+import { record } from "../../store/events/journal.ts";
+import {
+  changeUserPassword,
+  deleteUser as deleteUserRow,
+  findUser,
+  insertUser,
+  listUsers as listUserRows,
+  toUser,
+  updateUser as updateUserRow,
+  type UserRow,
+} from "../../store/account/user.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
+import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+import { checkCurrent } from "./confirmation.ts";
+
+/** What changes of users need: they count at once. */
+type Changing = Needs<"db" | "clock" | "authority">;
+
+/** GET /api/users, newest first (contract 9). */
+export async function listUsers({ db }: Needs<"db">, filter: UserFilter): Promise<Answer<User[]>> {
+  return pageOf(await listUserRows(db, filter, filter));
+}
+
+/** GET /api/users/:id_or_name, ids first. Throws `not_found`. */
+export async function getUser({ db }: Needs<"db">, idOrName: string): Promise<Answer<User>> {
+  return answer(toUser(await rowOf(db, idOrName)));
+}
+
+/**
+ * POST /api/users. Without a password one is made, and shown in this answer only: a repeated request does not get it
+ * again. Throws `forbidden` for a role above the caller, `conflict` for a name that is taken.
+ */
+export async function createUser(
+  needs: Needs<"db" | "clock">,
+  call: Call,
+  input: UserCreate,
+): Promise<Answer<UserCreated>> {
+  checkReach(call, input.role, "make");
+  const made = input.password === undefined ? generatePassword() : null;
+  const password = input.password ?? made ?? "";
+  const created = await findEarlier<UserCreated>(needs, call) ??
+    await storeCreation(needs, call, await planUser(needs, call, input, password));
+  if (made === null || created.replayed) return created;
+  return { ...created, json: jsonOf({ ...valueOf(created.json), password: made }) };
+}
+
+async function planUser(
+  { clock }: Needs<"clock">,
+  call: Call,
+  { name, role }: UserCreate,
+  password: string,
+): Promise<Creation<UserCreated>> {
+  const now = clock.now();
+  const row: UserRow = {
+    id: newId(),
+    name,
+    role,
+    disabled: 0,
+    // All at one price, so that no time tells one from another (reliability AUT-3).
+    password_hash: await hashPassword(password, CHOSEN_COST),
+    version: 1,
+    origin: "local",
+    issuer: "",
+    subject: "",
+    created_at: now,
+    updated_at: now,
+    last_login_at: null,
+  };
+  return {
+    statements: [
+      ...insertUser(row, USERS_MAX),
+      record(now, {
+        kind: "user.created",
+        actor: call.caller.subject,
+        data: { user_id: row.id, name, role },
+      }),
+    ],
+    response: toUser(row),
+    lost: () => conflict(`Cannot create the user: there are ${USERS_MAX} already`),
+    duplicate: () => nameTaken(name),
+  };
+}
+
+/**
+ * PUT /api/users/:id_or_name: absent is unchanged. What it changes counts within a second, for what is open, too. Throws
+ * `not_found`, `forbidden` above the caller, `conflict` for a taken name, the operator and the last admin.
+ */
+export async function updateUser(
+  { db, clock, authority }: Changing,
+  call: Call,
+  idOrName: string,
+  input: UserUpdate,
+): Promise<Answer<User>> {
+  const user = await rowOf(db, idOrName);
+  checkReach(call, user.role, "change");
+  if (input.role !== undefined) checkReach(call, input.role, "make");
+  const changes = input.name !== undefined && input.name !== user.name ||
+    input.role !== undefined && input.role !== user.role || input.disabled === true;
+  if (user.origin === "operator" && changes) throw operatorStays(user.name, "change");
+  const now = clock.now();
+  const { name, role, disabled } = input;
+  try {
+    await db.writeOr([
+      ...updateUserRow(user.id, { name, role, disabled }, now),
+      record(now, {
+        kind: "user.updated",
+        actor: call.caller.subject,
+        data: {
+          user_id: user.id,
+          name: name ?? user.name,
+          role: role ?? user.role,
+          disabled: disabled ?? user.disabled === 1,
+        },
+      }),
+    ], () => lostTo(db, user, "change"));
+  } catch (error) {
+    throw isDuplicate(error) ? nameTaken(name ?? user.name) : error;
+  }
+  authority.forget();
+  return await getUser({ db }, user.id);
+}
+
+/** DELETE /api/users/:id_or_name, with its tokens and logins. Throws `not_found`, `forbidden`, `conflict` for the operator and the last admin. */
+export async function deleteUser(
+  { db, clock, authority }: Changing,
+  call: Call,
+  idOrName: string,
+): Promise<Answer<Deleted>> {
+  const user = await rowOf(db, idOrName);
+  checkReach(call, user.role, "delete");
+  if (user.origin === "operator") throw operatorStays(user.name, "delete");
+  await db.writeOr([
+    ...deleteUserRow(user.id),
+    record(clock.now(), {
+      kind: "user.deleted",
+      actor: call.caller.subject,
+      data: { user_id: user.id, name: user.name },
+    }),
+  ], () => lostTo(db, user, "delete"));
+  authority.forget();
+  return DELETED;
+}
+
+/**
+ * PUT /api/users/:id_or_name/password: ends that user's logins and nobody else's (contract 9). One's own needs the current
+ * one; another's needs `write:users`. Throws `not_found`, `forbidden`, `conflict`, `invalid_request`, `rate_limited`.
+ */
+export async function setPassword(
+  needs: Needs<"db" | "clock" | "authority" | "auth" | "loginLimits">,
+  call: Call,
+  idOrName: string,
+  input: UserPassword & { address: string },
+): Promise<Answer<User>> {
+  const { db, clock, authority } = needs;
+  const { person, scopes } = call.caller;
+  const found = await findUser(db, idOrName);
+  const own = person !== null && person.by !== "token" && found?.id === person.userId;
+  // Whoever may not see users learns nothing of others.
+  if (!own && !mayGovern(scopes, "admin") && !scopes.some((one) => /^(write|\*):(users|\*)$/.test(one))) {
+    throw new ServiceError(
+      "forbidden",
+      "Cannot change another user's password: the token lacks the scope write:users",
+      {
+        required_scope: "write:users",
+      },
+    );
+  }
+  if (found === null) throw notFound("user", idOrName);
+  if (!own) checkReach(call, found.role, "change the password of");
+  if (found.origin === "operator") {
+    throw conflict(
+      "Cannot change the operator's password here: PUT /api/system/password does it, as does svc ctl system password",
+    );
+  }
+  if (found.origin === "oidc") {
+    throw conflict(
+      `Cannot change the password of ${
+        JSON.stringify(found.name)
+      }: it signs in with the OpenID provider and has none here`,
+    );
+  }
+  if (own) {
+    const given = { name: found.id, password: input.current_password, address: input.address };
+    await checkCurrent(needs, found.password_hash, given);
+  }
+  const hash = await hashPassword(input.password, CHOSEN_COST);
+  const now = clock.now();
+  await db.writeOr([
+    ...changeUserPassword(found, hash, now),
+    record(now, {
+      kind: "user.password_changed",
+      actor: call.caller.subject,
+      data: { user_id: found.id, name: found.name },
+    }),
+  ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
+  authority.forget();
+  return await getUser(needs, found.id);
+}
+
+async function rowOf(db: Database, idOrName: string): Promise<UserRow> {
+  const row = await findUser(db, idOrName);
+  if (row === null) throw notFound("user", idOrName);
+  return row;
+}
+
+// A token with write:users alone must not make an admin of anybody, nor take one over.
+function checkReach(call: Call, role: Role, action: string): void {
+  if (mayGovern(call.caller.scopes, role)) return;
+  throw new ServiceError(
+    "forbidden",
+    `Cannot ${action} a user with the role ${role}: it may more than this token`,
+  );
+}
+
+function operatorStays(name: string, action: string): ServiceError {
+  return conflict(
+    `Cannot ${action} the user ${
+      JSON.stringify(name)
+    }: it is the operator of the configuration and stays an admin; ` +
+      "its name is auth.username there",
+  );
+}
+
+async function lostTo(db: Database, user: UserRow, action: string): Promise<ServiceError> {
+  const row = await findUser(db, user.id);
+  if (row === null) return notFound("user", user.id);
+  return conflict(
+    `Cannot ${action} the user ${
+      JSON.stringify(user.name)
+    }: it is the last admin; make somebody else one first`,
+  );
+}
+
+function nameTaken(name: string): ServiceError {
+  return conflict(`Cannot name a user ${JSON.stringify(name)}: another one is called that, in whatever case`);
+}

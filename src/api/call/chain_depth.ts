@@ -1,0 +1,22 @@
+import { conflict } from "../../domain/call/error.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./services.ts";
+
+/**
+ * How many tasks of agents led to what this caller begins, a task or a message: 0 for people and programs (contract 2.9, reliability
+ * SCP-7). Throws `conflict` for a run when it is more than `limits.max_chain_depth`.
+ */
+export async function chainDepth(
+  { limits, runLimits }: Needs<"limits" | "runLimits">,
+  call: Pick<Call, "caller">,
+  action: string,
+): Promise<number> {
+  const { run } = call.caller;
+  const depth = run === null ? 0 : run.depth + 1;
+  if (depth <= limits.max_chain_depth) return depth;
+  await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
+  throw conflict(
+    `Cannot ${action}: it would stand ${depth} deep in a chain of tasks that agents made ` +
+      `(limits.max_chain_depth is ${limits.max_chain_depth})`,
+  );
+}

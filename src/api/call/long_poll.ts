@@ -1,0 +1,46 @@
+import { BELL } from "../../base/wakeups.ts";
+import { ServiceError } from "../../domain/call/error.ts";
+import type { Call } from "./call.ts";
+import type { Needs } from "./services.ts";
+
+const POLL_MS = 1_000;
+
+/** How long a wait lasts at most, and what ends it early. */
+export interface WaitLimits {
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
+/** Whether somebody still waits: `over` when the time is up, `gone` when the client left or the service stops. */
+export type Waiting = "on" | "over" | "gone";
+
+/**
+ * What `look` answers; it is called at once and then after each event of the journal, and has to answer when the wait is not `on` any more.
+ * The journal is listened to before the first look, so nothing falls between. Throws `unauthenticated` when the caller's token ends.
+ */
+export async function waitFor<T>(
+  { clock, bells, lifecycle }: Needs<"clock" | "bells" | "lifecycle">,
+  call: Call,
+  { timeoutMs, signal }: WaitLimits,
+  look: (waiting: Waiting) => Promise<T | null>,
+): Promise<T> {
+  const bell = bells.listen(BELL.journal);
+  try {
+    const until = clock.monotonic() + timeoutMs;
+    const ended = AbortSignal.any([signal, lifecycle.stopping]);
+    while (true) {
+      const left = until - clock.monotonic();
+      const seen = await look(ended.aborted ? "gone" : left <= 0 ? "over" : "on");
+      if (seen !== null) return seen;
+      await bell.next(clock, Math.min(left, POLL_MS), ended);
+      if (await call.ended() !== null) {
+        throw new ServiceError(
+          "unauthenticated",
+          "Cannot wait any longer: the token is expired or revoked; log in again",
+        );
+      }
+    }
+  } finally {
+    bell.close();
+  }
+}

@@ -1,0 +1,32 @@
+import type {
+  RunEnd,
+  RunEvents,
+  RunLogged,
+  RunLogPart,
+  RunnerBeat,
+  RunnerClaim,
+  RunnerClaimed,
+  RunnerHeard,
+} from "../../domain/workers/runner.ts";
+import type { RunnerBinding } from "../../domain/call/scope.ts";
+
+/** A file on its way to a runner. The caller closes it. */
+export interface RunFile {
+  file: Deno.FsFile;
+  size: number;
+  mime: string;
+  originalName: string;
+}
+
+/** The runs that runners have: what `boot` hands over to the operations (contract 18). */
+export interface RemoteRuns {
+  claim(
+    runner: RunnerBinding,
+    claim: RunnerClaim,
+  ): Promise<(signal: AbortSignal) => Promise<RunnerClaimed>>;
+  beat(runner: RunnerBinding, beat: RunnerBeat): Promise<RunnerHeard>;
+  log(runner: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged>;
+  report(runner: RunnerBinding, id: string, events: RunEvents): Promise<void>;
+  media(runner: RunnerBinding, id: string, name: string): Promise<RunFile>;
+  end(runner: RunnerBinding, id: string, end: RunEnd): Promise<void>;
+}

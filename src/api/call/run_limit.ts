@@ -1,0 +1,89 @@
+import { LRUCache } from "lru-cache";
+import { conflict } from "../../domain/call/error.ts";
+import { RUN_QUESTIONS_MAX } from "../../domain/work/question.ts";
+import { keysOf } from "../../domain/call/run_identity.ts";
+import type { RunBinding } from "../../domain/call/scope.ts";
+import { logger } from "../../base/log.ts";
+import { roomFor } from "../../base/memoize.ts";
+import { record } from "../../store/events/journal.ts";
+import type { Call } from "./call.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Database } from "../../store/db/database.ts";
+
+/** What one run may make at most: far more than a task needs, and few enough that a loop ends soon (reliability SCP-7). */
+export const RUN_TASKS_MAX = 100;
+export const RUN_MESSAGES_MAX = 500;
+export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;
+export const RUN_WORKERS_MAX = 100;
+/** Requests that change something, whatever it is: each is a commit, and most are rows of the journal. */
+export const RUN_CHANGES_MAX = 5_000;
+
+type Thing = "tasks" | "messages" | "questions" | "memory_bytes" | "workers" | "changes" | "chain_depth";
+
+const MOST: Record<Exclude<Thing, "chain_depth">, number> = {
+  tasks: RUN_TASKS_MAX,
+  messages: RUN_MESSAGES_MAX,
+  questions: RUN_QUESTIONS_MAX,
+  memory_bytes: RUN_MEMORY_MAX_BYTES,
+  workers: RUN_WORKERS_MAX,
+  changes: RUN_CHANGES_MAX,
+};
+
+const RUNS_REMEMBERED_MAX = 20_000;
+
+const log = logger("limits");
+
+/** Counts what runs make. Memory is enough: no run, and so no token of a run, outlives the server. */
+export class RunLimits {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #made = new LRUCache<string, Map<Thing, number>>(roomFor(RUNS_REMEMBERED_MAX));
+  readonly #told = new LRUCache<string, true>(roomFor(RUNS_REMEMBERED_MAX));
+
+  constructor(db: Database, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  /** Counts `count` more things that this run makes. Throws `conflict` when they are too many; a person has no limit. */
+  async take(call: Pick<Call, "caller">, thing: keyof typeof MOST, count = 1): Promise<void> {
+    const { run } = call.caller;
+    if (run === null) return;
+    const made = this.#of(run);
+    const total = (made.get(thing) ?? 0) + count;
+    if (total <= MOST[thing]) return void made.set(thing, total);
+    await this.tell(call, thing, MOST[thing]);
+    throw conflict(
+      `Cannot do more of this: one run may make ${MOST[thing]} ${
+        thing.replace("_", " ")
+      } at most; leave the rest to a person`,
+    );
+  }
+
+  /** Records that the run has met a limit, once for each limit. */
+  async tell({ caller }: Pick<Call, "caller">, thing: Thing, most: number): Promise<void> {
+    const { run, subject } = caller;
+    const key = `${run?.execution_id} ${thing}`;
+    if (run === null || this.#told.has(key)) return;
+    this.#told.set(key, true);
+    log.warning("The run {execution_id} of {subject} has met its limit of {most} {thing}", {
+      execution_id: run.execution_id,
+      subject,
+      most,
+      thing,
+    });
+    await this.#db.write([record(this.#clock.now(), {
+      kind: "execution.limited",
+      ...keysOf(run),
+      actor: subject,
+      data: { thing, most },
+    })]);
+  }
+
+  #of(run: RunBinding): Map<Thing, number> {
+    const key = `${run.execution_id} ${run.attempt}`;
+    const known = this.#made.get(key) ?? new Map<Thing, number>();
+    this.#made.set(key, known);
+    return known;
+  }
+}

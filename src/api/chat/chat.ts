@@ -1,0 +1,244 @@
+import {
+  type ChatCreate,
+  type ChatFilter,
+  type ChatMessage,
+  type ChatSend,
+  type ChatSession,
+  chatSessionKey,
+  type ChatUpdate,
+  type Queued,
+} from "../../domain/chat/chat.ts";
+import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
+import { type Media } from "../../domain/chat/message.ts";
+import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
+import { boundTo } from "../../domain/call/scope.ts";
+import { newId } from "../../base/id.ts";
+import { fileInside } from "../../files/uploads.ts";
+import {
+  deleteChatSession,
+  findChatSession,
+  findUpload,
+  insertChatSession,
+  listChatSessions,
+  touchChatSession,
+  updateChatSession,
+} from "../../store/chat/chat.ts";
+import { type HistoryPart, pageHistory } from "../../store/chat/history.ts";
+import { listOpenExecutionsOf } from "../../store/work/execution.ts";
+import { record } from "../../store/events/journal.ts";
+import { insertInbound } from "../../store/chat/inbound.ts";
+import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
+import { cancelTasksOf } from "../../store/work/task_transitions.ts";
+import type { Database } from "../../store/db/database.ts";
+import { findWorker } from "../../store/workers/worker.ts";
+import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { chainDepth } from "../call/chain_depth.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+import { uploadFolder } from "./session_files.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+
+/** POST /api/local/sessions (interface 4.1). Throws `invalid_request` for an unknown worker. */
+export async function createSession(
+  needs: Needs<"db" | "clock">,
+  call: Call,
+  input: ChatCreate,
+): Promise<Answer<ChatSession>> {
+  return await findEarlier<ChatSession>(needs, call) ??
+    await storeCreation(needs, call, await planSession(needs, call, input));
+}
+
+async function planSession(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  input: ChatCreate,
+): Promise<Creation<ChatSession>> {
+  await checkWorker(db, input.worker_id);
+  const now = clock.now();
+  const session: ChatSession = { id: newId(), ...input, created_at: now, updated_at: now };
+  return {
+    statements: [
+      insertChatSession(session),
+      record(now, {
+        kind: "chat.created",
+        session_key: chatSessionKey(session.id),
+        actor: call.caller.subject,
+      }),
+    ],
+    response: session,
+  };
+}
+
+/** GET /api/local/sessions, newest first. */
+export async function listSessions(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: ChatFilter,
+): Promise<Answer<ChatSession[]>> {
+  const reader = { sender: call.caller.subject, boundTo: boundTo(call.caller) };
+  return pageOf(await listChatSessions(db, reader, filter, filter));
+}
+
+/** GET /api/local/sessions/:id. Throws `not_found`. */
+export async function getSession({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<ChatSession>> {
+  return answer(await findVisibleSession(db, call, id));
+}
+
+/** The session, when the caller may see it (contract 2.8). Throws `not_found`. */
+export async function findVisibleSession(db: Database, call: Call, id: string): Promise<ChatSession> {
+  const bound = boundTo(call.caller);
+  const visible = bound === null || bound === chatSessionKey(id);
+  const session = visible ? await findChatSession(db, id) : null;
+  if (session === null) throw notFound("session", id);
+  return session;
+}
+
+/** PUT /api/local/sessions/:id: name and default worker (contract 3, Local chat). Throws `invalid_request`, `not_found`. */
+export async function updateSession(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  id: string,
+  input: ChatUpdate,
+): Promise<Answer<ChatSession>> {
+  await findVisibleSession(db, call, id);
+  const worker_id = input.worker_id === undefined ? undefined : input.worker_id || null;
+  await checkWorker(db, worker_id ?? null);
+  const now = clock.now();
+  await db.writeOr([
+    ...updateChatSession(id, { name: input.name, worker_id }, now),
+    record(now, { kind: "chat.updated", session_key: chatSessionKey(id), actor: call.caller.subject }),
+  ], () => notFound("session", id));
+  return answer(await findVisibleSession(db, call, id));
+}
+
+async function checkWorker(db: Database, id: string | null): Promise<void> {
+  if (id === null || await findWorker(db, id) !== null) return;
+  throw invalid("worker_id", `no worker has the id ${JSON.stringify(id)}`);
+}
+
+/**
+ * DELETE /api/local/sessions/:id: deletes its messages, replies, contexts and uploads, and ends its open work, that of the
+ * bee included (interface 3, contract 3, Local chat). Throws `not_found`.
+ */
+export async function deleteSession(
+  { db, clock, paths, interruptRun, interruptRouting }: Needs<
+    "db" | "clock" | "paths" | "interruptRun" | "interruptRouting"
+  >,
+  call: Call,
+  id: string,
+): Promise<Answer<Deleted>> {
+  await findVisibleSession(db, call, id);
+  const key = chatSessionKey(id);
+  const now = clock.now();
+  await db.writeOr([
+    ...deleteChatSession(id, key),
+    cancelOccurrencesOf({ session_key: key }, now),
+    cancelTasksOf({ session_key: key }, "session deleted", now),
+    record(now, { kind: "chat.deleted", session_key: key, actor: call.caller.subject }),
+  ], () => notFound("session", id));
+  await interruptRouting(key);
+  const open = await listOpenExecutionsOf(db, key);
+  await Promise.all(open.map((executionId) => interruptRun(executionId)));
+  await Deno.remove(uploadFolder(paths, id), { recursive: true }).catch(() => {});
+  return DELETED;
+}
+
+/**
+ * POST /api/local/sessions/:id/messages: stored before it is acknowledged (interface 4.1, contract 4.1). Throws
+ * `invalid_request`, `not_found`, and `rate_limited` when too many messages wait.
+ */
+export async function sendMessage(
+  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits">,
+  call: Call,
+  id: string,
+  input: ChatSend,
+): Promise<Answer<Queued>> {
+  return await findEarlier<Queued>(needs, call) ??
+    await storeCreation(needs, call, await planMessage(needs, call, id, input));
+}
+
+async function planMessage(
+  { db, clock, paths, limits, runLimits }: Needs<"db" | "clock" | "paths" | "limits" | "runLimits">,
+  call: Call,
+  id: string,
+  input: ChatSend,
+): Promise<Creation<Queued>> {
+  await findVisibleSession(db, call, id);
+  const media = input.media_path === undefined
+    ? null
+    : await findSessionFile({ db, paths }, id, input.media_path);
+  if (media === null && input.content.trim() === "") {
+    throw invalid("content", "must not be empty without a file");
+  }
+  const depth = await chainDepth({ limits, runLimits }, call, "send the message");
+  await runLimits.take(call, "messages");
+  const now = clock.now();
+  const messageId = newId();
+  const key = chatSessionKey(id);
+  return {
+    statements: [
+      ...touchChatSession(id, now),
+      ...insertInbound({
+        id: messageId,
+        session_key: key,
+        platform: LOCAL_PLATFORM,
+        platform_message_id: messageId,
+        sender: call.caller.subject,
+        content: input.content,
+        media,
+        alone: input.alone,
+        reply_to: input.reply_to ?? "",
+        is_direct: true,
+        depth,
+        received_at: now,
+      }, limits.max_waiting_messages),
+      record(now, {
+        kind: "message.received",
+        session_key: key,
+        message_id: messageId,
+        actor: call.caller.subject,
+      }),
+    ],
+    response: { status: "queued" as const, message_id: messageId },
+    lost: async () =>
+      await findChatSession(db, id) === null
+        ? notFound("session", id)
+        : tooManyWaiting(limits.max_waiting_messages),
+  };
+}
+
+function tooManyWaiting(most: number): ServiceError {
+  return new ServiceError(
+    "rate_limited",
+    `Cannot take the message: ${most} messages of this session wait already; try again`,
+    { retry_after_s: 5 },
+  );
+}
+
+async function findSessionFile(
+  { db, paths }: Needs<"db" | "paths">,
+  id: string,
+  path: string,
+): Promise<Media> {
+  const found = await fileInside(uploadFolder(paths, id), path);
+  if (found === null) {
+    throw invalid(
+      "media_path",
+      "must be a file in this session's upload directory; upload it to …/media first",
+    );
+  }
+  return await findUpload(db, found.path) ?? found;
+}
+
+/** GET /api/local/sessions/:id/messages, ascending by time. Throws `not_found`. */
+export async function listMessages(
+  { db }: Needs<"db">,
+  call: Call,
+  id: string,
+  part: HistoryPart,
+): Promise<Answer<ChatMessage[]>> {
+  await findVisibleSession(db, call, id);
+  const { json, total, next } = await pageHistory(db, chatSessionKey(id), part);
+  return { json, total, next: next === null ? null : { name: "before", value: next } };
+}

@@ -1,0 +1,87 @@
+import { notFound } from "../../domain/call/error.ts";
+import type { Page } from "../../domain/call/page.ts";
+import { boundTo } from "../../domain/call/scope.ts";
+import type { Cleared, SessionContext } from "../../domain/chat/session.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { listOpenExecutionsOf } from "../../store/work/execution.ts";
+import { dropUnrouted } from "../../store/chat/inbound.ts";
+import { record, recordIdle } from "../../store/events/journal.ts";
+import { withdrawQuestions } from "../../store/work/question_transitions.ts";
+import {
+  deleteContexts,
+  forgetContexts,
+  listContexts as listContextRows,
+} from "../../store/chat/conversation_context.ts";
+import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
+import { cancelTasksOf } from "../../store/work/task_transitions.ts";
+import { type Answer, answer, page as pageOf } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+
+/** GET /api/contexts: the workers that remember something of a conversation (interface 4.2, session list). */
+export async function listContexts(
+  { db }: Needs<"db">,
+  call: Call,
+  sessionKey: string,
+  page: Page,
+): Promise<Answer<SessionContext[]>> {
+  checkBound(call, sessionKey);
+  return pageOf(await listContextRows(db, sessionKey, page));
+}
+
+/**
+ * DELETE /api/contexts: cancels every active task of the conversation, running ones with their process trees, drops the
+ * messages that are not routed yet, and deletes all contexts (interface 4.2, session clear). An unknown key answers zeros.
+ */
+export async function clearSession(
+  { db, clock, interruptRun, interruptRouting }: Needs<"db" | "clock" | "interruptRun" | "interruptRouting">,
+  call: Call,
+  sessionKey: string,
+): Promise<Answer<Cleared>> {
+  checkBound(call, sessionKey);
+  const now = clock.now();
+  const by = call.caller.subject;
+  const { rows: [, tasks, contexts] } = await db.write([
+    cancelOccurrencesOf({ session_key: sessionKey }, now),
+    cancelTasksOf({ session_key: sessionKey }, `session cleared by ${by}`, now),
+    deleteContexts(sessionKey),
+    forgetContexts(sessionKey),
+    dropUnrouted(sessionKey, "session cleared", now),
+    ...withdrawQuestions({ session_key: sessionKey }, by, now),
+    record(now, { kind: "session.cleared", session_key: sessionKey, actor: by }),
+    recordIdle(now, sessionKey),
+  ]);
+  faultPoint("cancel.mid");
+  await interruptRouting(sessionKey);
+  const open = await listOpenExecutionsOf(db, sessionKey);
+  await Promise.all(open.map((executionId) => interruptRun(executionId)));
+  return answer({ cancelled_tasks: tasks?.length ?? 0, cleared_contexts: contexts?.length ?? 0 });
+}
+
+/** DELETE /api/contexts/:worker_id: one worker's context of one conversation (interface 4.2, session clear-worker). */
+export async function clearWorkerContext(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  sessionKey: string,
+  workerId: string,
+): Promise<Answer<Cleared>> {
+  checkBound(call, sessionKey);
+  const now = clock.now();
+  const { rows } = await db.write([
+    deleteContexts(sessionKey, workerId),
+    forgetContexts(sessionKey, workerId),
+    record(now, {
+      kind: "context.cleared",
+      session_key: sessionKey,
+      worker_id: workerId,
+      actor: call.caller.subject,
+    }),
+  ]);
+  return answer({ cancelled_tasks: 0, cleared_contexts: rows[0]?.length ?? 0 });
+}
+
+// A run sees its own conversation and no other (contract 2.8).
+function checkBound(call: Call, sessionKey: string): void {
+  const bound = boundTo(call.caller);
+  if (bound !== null && bound !== sessionKey) throw notFound("session", sessionKey);
+}

@@ -1,0 +1,140 @@
+import { nameOrigin } from "../../base/origin.ts";
+import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
+import { hookMessageSchema, type HookReceived } from "../../domain/chat/hook.ts";
+import type { Caller } from "../../domain/call/scope.ts";
+import type { WebhookPlatformConfig } from "../../config/platform.ts";
+import { expand } from "../../domain/call/template.ts";
+import { type Signed, verifyGitHub, verifySlack, verifyStandard } from "../../platform/signature.ts";
+import { type Answer, answer } from "../call/answer.ts";
+import { chainDepth } from "../call/chain_depth.ts";
+import { receiveMessage } from "./inbound.ts";
+import { senderActor } from "../call/platforms.ts";
+import type { Needs } from "../call/services.ts";
+
+/** A webhook as it came. */
+export interface Hook {
+  name: string;
+  /** Names in lower case. */
+  headers: Readonly<Record<string, string>>;
+  body: Uint8Array;
+  /** Who holds the token with `write:hooks` that came with it; null without one. */
+  holder: Caller | null;
+}
+
+/**
+ * POST /hooks/:name: a message of a program, stored before it is acknowledged (contract 10.5). Throws `not_found`,
+ * `unauthenticated` without a good signature or token, `invalid_request`, `rate_limited`.
+ */
+export async function receiveHook(
+  needs: Needs<"db" | "clock" | "limits" | "platforms" | "runLimits">,
+  hook: Hook,
+): Promise<Answer<HookReceived>> {
+  const found = needs.platforms.get(hook.name);
+  if (found?.config?.kind !== "webhook" || !found.rules.enabled) throw notFound("hook", hook.name);
+  const { config, rules } = found;
+  if (hook.holder === null && !isSigned(config, { ...hook, now: needs.clock.now() })) {
+    throw new ServiceError(
+      "unauthenticated",
+      "Cannot take this: it is not signed with the secret of this hook, or too old, and has no token with write:hooks",
+    );
+  }
+  const body = parsed(hook);
+  if (config.hmac === "slack" && isChallenge(body)) return answer({ challenge: body.challenge });
+  const message = messageOf(config, hook, body);
+  const { holder } = hook;
+  const actor = holder?.subject ?? senderActor(hook.name, message.sender.id);
+  const depth = holder === null ? 0 : await chainDepth(needs, { caller: holder }, "send this to a hook");
+  if (holder !== null) await needs.runLimits.take({ caller: holder }, "messages");
+  nameOrigin(actor);
+  const received = await receiveMessage(needs, rules, {
+    ...message,
+    thread: "",
+    files: [],
+    repliesTo: "",
+    choice: "",
+    isDirect: true,
+    isMentioned: true,
+    isData: true,
+  }, { actor, depth });
+  if (received.outcome !== "over") {
+    return {
+      ...answer({ status: "queued", message_id: received.message_id }),
+      replayed: received.outcome === "repeated",
+    };
+  }
+  throw new ServiceError(
+    "rate_limited",
+    `Cannot take the message: ${needs.limits.max_waiting_messages} of this conversation wait already`,
+    { retry_after_s: 5 },
+  );
+}
+
+function isSigned({ hmac, secret }: WebhookPlatformConfig, signed: Signed): boolean {
+  if (secret === "") return false;
+  if (hmac === "github") return verifyGitHub(secret, signed);
+  return hmac === "slack" ? verifySlack(secret, signed) : verifyStandard(secret, signed);
+}
+
+function parsed({ headers, body }: Hook): unknown {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(body);
+  } catch {
+    throw new ServiceError("invalid_request", "Cannot read the body: it is not valid UTF-8");
+  }
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(headers["content-type"] ?? "");
+  try {
+    return JSON.parse(isForm ? new URLSearchParams(text).get("payload") ?? "" : text);
+  } catch {
+    throw new ServiceError("invalid_request", "Cannot read the body: it is not valid JSON");
+  }
+}
+
+function isChallenge(body: unknown): body is { challenge: string } {
+  const { type, challenge } = (body ?? {}) as { type?: unknown; challenge?: unknown };
+  return type === "url_verification" && typeof challenge === "string" && challenge.length <= 1_000;
+}
+
+function messageOf(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
+  const sender = { id: hook.name, name: "" };
+  if (config.template !== "") {
+    return {
+      id: idOf(config, hook, body),
+      chat: expand(config.conversation, body),
+      sender,
+      text: expand(config.template, body),
+    };
+  }
+  const result = hookMessageSchema.safeParse(body);
+  if (!result.success) {
+    const [issue] = result.error.issues;
+    throw invalid(
+      issue?.path.map(String).join(".") ?? "",
+      `${
+        issue?.message ?? "is wrong"
+      }; the body is {conversation, id, sender, text}, or the hook needs a template`,
+    );
+  }
+  const plain = result.data;
+  return {
+    id: plain.id === undefined ? idOf(config, hook, body) : String(plain.id),
+    chat: plain.conversation ?? expand(config.conversation, body),
+    sender: plain.sender === undefined ? sender : { id: plain.sender, name: plain.sender },
+    text: plain.text,
+  };
+}
+
+/** What makes it the same message when it comes again (decision 0024). */
+function idOf({ hmac }: WebhookPlatformConfig, { headers, holder }: Hook, body: unknown): string {
+  const own = (body ?? {}) as { id?: unknown; event_id?: unknown };
+  // GitHub signs the body and no header: with other headers the same body is still the same.
+  const signature = headers["x-hub-signature-256"];
+  if (hmac === "github" && holder === null && signature) return signature.replace("sha256=", "");
+  if (hmac === "slack" && typeof own.event_id === "string") return own.event_id;
+  // Slack signs the time and the body: what comes again under another header is the same, too.
+  const slack = headers["x-slack-signature"];
+  if (hmac === "slack" && holder === null && slack) return slack.replace("v0=", "");
+  const given = headers["webhook-id"] ?? headers["x-github-delivery"] ?? own.id;
+  if (typeof given === "string" && given !== "" || typeof given === "number") return String(given);
+  throw invalid("id", "is missing: in the body, or as the header webhook-id or X-GitHub-Delivery");
+}

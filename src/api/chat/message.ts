@@ -1,0 +1,196 @@
+import { join } from "node:path";
+import { chatSessionId } from "../../domain/chat/chat.ts";
+import { conflict, invalid, notFound } from "../../domain/call/error.ts";
+import {
+  hasConversation,
+  type InboundFilter,
+  type InboundMessage,
+  type Media,
+  type MessageSend,
+  type OutboundFilter,
+  type OutboundMessage,
+  outboundOf,
+  platformOf,
+} from "../../domain/chat/message.ts";
+import { type Json, jsonOf } from "../../domain/call/json.ts";
+import type { MessageTrace } from "../../domain/chat/trace.ts";
+import { placeFolder } from "../../domain/chat/platform.ts";
+import { BEE_SUBJECT, boundTo, type Caller } from "../../domain/call/scope.ts";
+import { newId } from "../../base/id.ts";
+import { IncomingFile } from "../../files/uploads.ts";
+import { findChatSession, insertUpload, touchChatSession } from "../../store/chat/chat.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { findInbound, listInbound as listInboundRows } from "../../store/chat/inbound.ts";
+import {
+  listOutbound as listOutboundRows,
+  sendMessage as sendMessageRows,
+} from "../../store/chat/outbound.ts";
+import { findTrace } from "../../store/chat/trace.ts";
+import { type Answer, page } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { SentFile, UploadTarget } from "./media.ts";
+import type { Needs } from "../call/services.ts";
+import { uploadFolder } from "./session_files.ts";
+import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
+import type { SourceType } from "../../domain/call/vocabulary.ts";
+
+/** GET /api/messages/inbound (interface 4.2, message list). */
+export async function listInbound(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: InboundFilter,
+): Promise<Answer<InboundMessage[]>> {
+  return page(await listInboundRows(db, filter, boundTo(call.caller), filter));
+}
+
+/** GET /api/messages/outbound (interface 4.2, message list-outbound). */
+export async function listOutbound(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: OutboundFilter,
+): Promise<Answer<OutboundMessage[]>> {
+  return page(await listOutboundRows(db, filter, boundTo(call.caller), filter));
+}
+
+/** GET /api/messages/:id/trace: what became of a message; for a merged part, of the whole message. Throws `not_found`. */
+export async function traceMessage(
+  { db }: Needs<"db">,
+  call: Call,
+  id: string,
+): Promise<Answer<MessageTrace>> {
+  const message = await findWhole(db, call.caller, id);
+  if (message === null) throw notFound("message", id);
+  const trace = await findTrace(db, message.id);
+  const lists = Object.entries(trace).map(([name, rows]) => `"${name}":[${rows.join(",")}]`);
+  return { json: `{"message":${jsonOf(message)},${lists.join(",")}}` as Json<MessageTrace> };
+}
+
+// Merged parts are routed with the last one, so tasks and replies belong to that one.
+async function findWhole(db: Database, caller: Caller, id: string): Promise<InboundMessage | null> {
+  const bound = boundTo(caller);
+  const found = await findInbound(db, id, bound);
+  return found?.merged_into ? await findInbound(db, found.merged_into, bound) : found;
+}
+
+/** Where a file goes that comes with a message, before it is known which session it belongs to. Opening throws `storage_full`. */
+export function prepareAttachment({ paths, limits }: Needs<"paths" | "limits">): UploadTarget {
+  return {
+    maxBytes: limits.max_upload_bytes,
+    open: (name, bytes) => IncomingFile.open(join(paths.uploads, INCOMING), newId(), name, bytes),
+  };
+}
+
+const INCOMING = "incoming";
+
+/**
+ * POST /api/messages: sends text, a file, or both into the conversation of a message (interface 4.2, message send). Throws
+ * `invalid_request`, `not_found` for a run when it is not a message of its conversation, `conflict`.
+ */
+export async function sendMessage(
+  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
+  call: Call,
+  input: MessageSend,
+  sent: SentFile | null,
+): Promise<Answer<OutboundMessage>> {
+  const created = await findEarlier<OutboundMessage>(needs, call) ??
+    await storeCreation(needs, call, await planMessage(needs, call, input, sent));
+  if (created.replayed) await sent?.file.discard();
+  return created;
+}
+
+async function planMessage(
+  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
+  call: Call,
+  input: MessageSend,
+  sent: SentFile | null,
+): Promise<Creation<OutboundMessage>> {
+  const { db, clock, runLimits } = needs;
+  if (sent === null && (input.content ?? "").trim() === "") {
+    throw invalid("content", "must not be empty without a file");
+  }
+  const { sessionKey, message } = await findConversation(db, call.caller, input.message_id);
+  await runLimits.take(call, "messages");
+  const now = clock.now();
+  const upload = sent === null ? null : await keepFile(needs, sessionKey, sent, now);
+  const sessionId = chatSessionId(sessionKey);
+  const reply = outboundOf({
+    id: newId(),
+    session_key: sessionKey,
+    platform: message?.platform ?? platformOf(sessionKey),
+    message_id: message?.id ?? input.message_id,
+    content: input.content ?? "",
+    media: upload?.media ?? null,
+    ...sourceOf(call.caller),
+  }, now);
+  return {
+    statements: [
+      ...(sessionId === null ? [] : touchChatSession(sessionId, now)),
+      ...(upload?.statements ?? []),
+      ...sendMessageRows(reply),
+    ],
+    response: shownOutbound(reply),
+    lost: async () =>
+      sessionId !== null && await findChatSession(db, sessionId) === null
+        ? notFound("session", sessionId)
+        : noRoom(needs),
+    ...(upload === null ? {} : { undo: () => Deno.remove(upload.media.path).catch(() => {}) }),
+  };
+}
+
+async function findConversation(
+  db: Database,
+  caller: Caller,
+  id: string,
+): Promise<{ sessionKey: string; message: InboundMessage | null }> {
+  const bound = boundTo(caller);
+  const message = await findInbound(db, id, bound);
+  if (message !== null) return { sessionKey: message.session_key, message };
+  if (caller.run !== null && id === caller.run.message_id && !hasConversation(caller.run.session_key)) {
+    throw conflict(
+      "Cannot send: this task was given by a script and has no conversation; your final answer is kept with the execution",
+    );
+  }
+  if (caller.run !== null) throw notFound("message", id);
+  throw invalid("message_id", `no message has the id ${JSON.stringify(id)}`);
+}
+
+function shownOutbound(reply: ReturnType<typeof outboundOf>): OutboundMessage {
+  const { execution_id: _run, due_at: next_attempt_at, ...row } = reply;
+  const { id, session_key, platform, message_id, content, media, status, source_type, source_id } = row;
+  const { question_id, created_at, sent_at } = row;
+  const said = { id, session_key, platform, message_id, content, media, status, source_type, source_id };
+  return { ...said, question_id, attempt: 0, error: "", next_attempt_at, created_at, sent_at };
+}
+
+// The sender comes from the token and never from the request.
+function sourceOf(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
+  if (caller.subject === BEE_SUBJECT && caller.run !== null) {
+    return { source_type: "bee", source_id: caller.run.execution_id, execution_id: caller.run.execution_id };
+  }
+  if (caller.run !== null) {
+    return { source_type: "worker", source_id: caller.run.worker_id, execution_id: caller.run.execution_id };
+  }
+  return { source_type: "system", source_id: caller.subject, execution_id: "" };
+}
+
+async function keepFile(
+  needs: Needs<"db" | "paths" | "limits" | "platforms">,
+  sessionKey: string,
+  sent: SentFile,
+  now: number,
+): Promise<{ media: Media; statements: Statement[] }> {
+  const sessionId = chatSessionId(sessionKey);
+  const platform = platformOf(sessionKey);
+  if (needs.platforms.get(platform)?.platform?.takesFiles !== true) {
+    throw conflict(`Cannot send a file: the platform ${platform} takes text only`);
+  }
+  if (sessionId !== null && await findChatSession(needs.db, sessionId) === null) {
+    throw notFound("session", sessionId);
+  }
+  const place = placeFolder(sessionKey);
+  await checkUploads(needs, place);
+  const media = await sent.file.finish(uploadFolder(needs.paths, place));
+  const upload = { ...media, session_id: place, original_name: sent.originalName, created_at: now };
+  return { media, statements: insertUpload(upload, quotaOf(needs)) };
+}

@@ -1,0 +1,112 @@
+import { notFound } from "../../domain/call/error.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+import { jsonList } from "../../domain/call/json.ts";
+import type { PlatformShown, PlatformTest, Sender } from "../../domain/chat/platform.ts";
+import type { Health } from "../../platform/platform.ts";
+import { record } from "../../store/events/journal.ts";
+import { countWaiting } from "../../store/chat/outbound_part.ts";
+import { deleteSender, listSenders as listSenderRows } from "../../store/chat/platform.ts";
+import { type Answer, answer, DELETED, whole } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+import type { Connected, Platforms } from "../call/platforms.ts";
+
+/** GET /api/platforms: `local` and those of the configuration, by name (contract 10). */
+export async function listPlatforms(
+  needs: Needs<"db" | "platforms" | "lifecycle">,
+  _call: Call,
+): Promise<Answer<PlatformShown[]>> {
+  return whole(await shownPlatforms(needs));
+}
+
+/** GET /api/platforms/:name. Throws `not_found`. */
+export async function getPlatform(
+  needs: Needs<"db" | "platforms" | "lifecycle">,
+  _call: Call,
+  name: string,
+): Promise<Answer<PlatformShown>> {
+  findConnected(needs.platforms, name);
+  const all = await shownPlatforms(needs);
+  const found = all.find((one) => one.name === name);
+  if (found === undefined) throw notFound("platform", name);
+  return answer(found);
+}
+
+/** Every platform with its health and its queue. */
+export async function shownPlatforms(
+  { db, platforms, lifecycle }: Needs<"db" | "platforms" | "lifecycle">,
+): Promise<PlatformShown[]> {
+  const waiting = new Map((await countWaiting(db)).map((row) => [row.platform, row]));
+  return [...platforms.values()].map(({ rules, platform }) => {
+    const off: Health = { state: "off", since: lifecycle.startedAt, last_event_at: null, error: "" };
+    const { state, since, last_event_at, error } = platform?.health() ?? off;
+    const queue = waiting.get(rules.name);
+    return {
+      name: rules.name,
+      kind: rules.kind,
+      state,
+      since,
+      error,
+      last_event_at,
+      waiting: queue?.waiting ?? 0,
+      waiting_since: queue?.since ?? null,
+    };
+  });
+}
+
+/** GET /api/platforms/:name/senders: who was paired. Throws `not_found`. */
+export async function listSenders(
+  { db, platforms }: Needs<"db" | "platforms">,
+  _call: Call,
+  name: string,
+): Promise<Answer<Sender[]>> {
+  findConnected(platforms, name);
+  const senders = await listSenderRows(db, name);
+  return { json: jsonList(senders), total: senders.length, next: null };
+}
+
+/** DELETE /api/platforms/:name/senders/:sender: they may not speak any more, at once. Throws `not_found`. */
+export async function revokeSender(
+  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  call: Call,
+  name: string,
+  sender: string,
+): Promise<Answer<Deleted>> {
+  findConnected(platforms, name);
+  await db.writeOr([
+    ...deleteSender(name, sender),
+    record(clock.now(), {
+      kind: "platform.revoked",
+      actor: call.caller.subject,
+      data: { platform: name, sender },
+    }),
+  ], () => notFound("sender", sender));
+  return DELETED;
+}
+
+/** POST /api/platforms/:name/test: asks the platform whether the key counts. Throws `not_found`. */
+export async function testPlatform(
+  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  call: Call,
+  name: string,
+): Promise<Answer<PlatformTest>> {
+  const { platform } = findConnected(platforms, name);
+  const result = platform === null
+    ? { ok: false, detail: "it is switched off: platforms.<name>.enabled" }
+    : await platform.test().then(
+      (detail) => ({ ok: true, detail }),
+      (error) => ({ ok: false, detail: error instanceof Error ? error.message : String(error) }),
+    );
+  await db.write([record(clock.now(), {
+    kind: "platform.tested",
+    actor: call.caller.subject,
+    data: { platform: name, ok: result.ok },
+  })]);
+  return answer(result);
+}
+
+function findConnected(platforms: Platforms, name: string): Connected {
+  const found = platforms.get(name);
+  if (found === undefined) throw notFound("platform", name);
+  return found;
+}

@@ -1,0 +1,33 @@
+import type { Check } from "../../domain/system/system.ts";
+import type { Needs } from "../call/services.ts";
+import { shownPlatforms } from "./platform.ts";
+
+// A reply that has waited so long is a fault that somebody has to look at.
+const WAITING_WARN_MS = 10 * 60_000;
+
+/** Whether the platforms of the configuration are connected, and whether replies wait for them (contract 10.4). */
+export async function lookAtPlatforms(
+  needs: Needs<"db" | "platforms" | "lifecycle" | "clock">,
+): Promise<Omit<Check, "name">> {
+  const all = (await shownPlatforms(needs)).filter(({ kind }) => kind !== "local");
+  if (all.length === 0) return { status: "ok", detail: "none is configured", hint: "" };
+  const now = needs.clock.now();
+  const wrong = all.filter(({ state }) => ["down", "refused", "limited"].includes(state));
+  const late = all.filter(({ waiting_since }) =>
+    waiting_since !== null && now - waiting_since > WAITING_WARN_MS
+  );
+  const words = [
+    ...wrong.map(({ name, state, error }) => `${name} is ${state}: ${error}`),
+    ...late.map(({ name, waiting }) => `${waiting} replies wait for ${name}`),
+  ];
+  if (words.length === 0) {
+    return { status: "ok", detail: all.map(({ name, state }) => `${name} is ${state}`).join(", "), hint: "" };
+  }
+  return {
+    status: "warn",
+    detail: words.join("; "),
+    hint: wrong.some(({ state }) => state === "refused")
+      ? "put the key of the platform right in the configuration and start the service again"
+      : "see svc ctl platform list, and svc ctl platform test <name>",
+  };
+}

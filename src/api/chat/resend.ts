@@ -1,0 +1,93 @@
+import { conflict, notFound } from "../../domain/call/error.ts";
+import { valueOf } from "../../domain/call/json.ts";
+import { type OutboundMessage, type Resend, RESEND_MAX, type Resent } from "../../domain/chat/message.ts";
+import type { Statement } from "../../store/db/database.ts";
+import { moved } from "../../store/events/journal.ts";
+import { findOutbound, listGivenUp, resendOutbound } from "../../store/chat/resend.ts";
+import type { Answer } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+import type { Platforms } from "../call/platforms.ts";
+
+/**
+ * POST /api/messages/:id/resend: sends a message again whose delivery was given up, also one that may have arrived (contract
+ * 10.3). One that waits already stays as it is. Throws `not_found`, and `conflict` for one that was sent.
+ */
+export async function resendMessage(
+  needs: Needs<"db" | "clock" | "platforms">,
+  call: Call,
+  id: string,
+): Promise<Answer<OutboundMessage>> {
+  return await findEarlier<OutboundMessage>(needs, call) ??
+    await storeCreation(needs, call, await planResend(needs, call, id));
+}
+
+async function planResend(
+  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  call: Call,
+  id: string,
+): Promise<Creation<OutboundMessage>> {
+  const found = await findOutbound(db, id);
+  if (found === null) throw notFound("outbound message", id);
+  const message = valueOf<OutboundMessage>(found);
+  if (message.status === "sent") {
+    throw conflict(`Cannot send ${id} again: ${message.platform} took it; say it anew with message send`);
+  }
+  if (message.next_attempt_at !== null) return { statements: [], response: message };
+  checkConnected(platforms, message.platform);
+  const now = clock.now();
+  return {
+    statements: again(message, call, now),
+    response: { ...message, error: "", next_attempt_at: now },
+    lost: () => conflict(`Cannot send ${id} again: it is being sent again already`),
+  };
+}
+
+/**
+ * POST /api/messages/resend: the same for every message to a platform that was given up, oldest first, RESEND_MAX at once
+ * (contract 10.3). Throws `conflict` without such a platform.
+ */
+export async function resendMessages(
+  needs: Needs<"db" | "clock" | "platforms">,
+  call: Call,
+  input: Resend,
+): Promise<Answer<Resent>> {
+  return await findEarlier<Resent>(needs, call) ??
+    await storeCreation(needs, call, await planResends(needs, call, input));
+}
+
+async function planResends(
+  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  call: Call,
+  { platform, since = 0 }: Resend,
+): Promise<Creation<Resent>> {
+  checkConnected(platforms, platform);
+  const found = await listGivenUp(db, platform, since, RESEND_MAX + 1);
+  const now = clock.now();
+  const taken = found.slice(0, RESEND_MAX);
+  return {
+    statements: taken.flatMap((message) => again(message, call, now)),
+    response: { resent: taken.length, more: found.length > RESEND_MAX },
+    lost: () => conflict("Cannot send them again: one of them is being sent again already; look again"),
+  };
+}
+
+function again(
+  { id, session_key, message_id }: Pick<OutboundMessage, "id" | "session_key" | "message_id">,
+  { caller }: Call,
+  now: number,
+): Statement[] {
+  return moved(resendOutbound(id, now), now, {
+    kind: "message.resent",
+    session_key,
+    message_id,
+    actor: caller.subject,
+    data: { outbound_id: id },
+  });
+}
+
+function checkConnected(platforms: Platforms, name: string): void {
+  if (platforms.get(name)?.platform) return;
+  throw conflict(`Cannot send again: no platform called ${name} is connected`);
+}

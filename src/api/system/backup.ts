@@ -1,0 +1,163 @@
+import { basename, join } from "node:path";
+import { type ArchiveFile, filesBelow, packArchive } from "../../base/archive.ts";
+import { BACKUP, BACKUP_FORMAT, type Manifest } from "../../domain/system/backup.ts";
+import { conflict } from "../../domain/call/error.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { logger } from "../../base/log.ts";
+import { ctlPath, type DataPaths } from "../../base/paths.ts";
+import { isPartial } from "../../files/uploads.ts";
+import { readCounters, tally } from "../../store/db/counters.ts";
+import { record } from "../../store/events/journal.ts";
+import { SCHEMA_VERSION } from "../../store/db/migrate.ts";
+import { saveSetting } from "../../store/db/setting.ts";
+import { VERSION } from "../../base/version.ts";
+import type { BackupRequest } from "../../domain/system/system.ts";
+import type { Call } from "../call/call.ts";
+import { confirmPassword } from "../account/confirmation.ts";
+import type { Needs } from "../call/services.ts";
+import { refuseRuns } from "./system.ts";
+import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
+import type { Database } from "../../store/db/database.ts";
+
+const log = logger("backup");
+
+// One at a time for each database: each needs room for a copy of it.
+const inProgress = new WeakSet<Database>();
+
+// Of what is said about a damaged copy.
+const FAULT_CHARACTERS = 1_000;
+
+/** A backup while it is made. */
+interface Backup {
+  archive: ReadableStream<Uint8Array>;
+  createdAt: number;
+}
+
+/** What a backup is asked to hold. */
+interface Content {
+  /** Who asked for it; goes into the journal. */
+  actor: string;
+  /** Whether the signing key is in it. */
+  key: boolean;
+}
+
+type BackupNeeds = Needs<"db" | "clock" | "paths" | "lifecycle">;
+
+/**
+ * POST /api/system/backup: as makeBackup(). The signing key is in it only when the caller's password comes with the
+ * request: with the key somebody who stole a token could sign as many as they like (contract 8.16). Throws `forbidden` for
+ * runs, `invalid_request`, `rate_limited`, and what makeBackup() throws.
+ */
+export async function createBackup(
+  needs: BackupNeeds & Needs<"auth" | "authority" | "loginLimits">,
+  call: Call,
+  input: BackupRequest,
+  address: string,
+): Promise<Backup> {
+  refuseRuns(call, "make a backup");
+  if (input.include_key) await confirmPassword(needs, call, { password: input.password, address });
+  return await makeBackup(needs, { actor: call.caller.subject, key: input.include_key });
+}
+
+/**
+ * A tar archive of a consistent and checked copy of the database, then uploads and logs, with the signing key where it is
+ * asked for (reliability BAK-1). Throws `conflict` on a libSQL server and while another one is made, `storage_full`.
+ */
+export async function makeBackup(
+  { db, clock, paths, lifecycle }: BackupNeeds,
+  { actor, key }: Content,
+): Promise<Backup> {
+  if (db.remote) {
+    throw conflict(
+      "Cannot back up: the database is on a libSQL server, and its own backup is the one to make; " +
+        `uploads and logs are files below ${paths.root}`,
+    );
+  }
+  if (inProgress.has(db)) throw conflict("Cannot back up: another backup is being made; wait for it");
+  inProgress.add(db);
+  const end = async () => {
+    inProgress.delete(db);
+    await Deno.remove(paths.backup, { recursive: true }).catch(() => {});
+  };
+  try {
+    await Deno.remove(paths.backup, { recursive: true }).catch(() => {});
+    await Deno.mkdir(paths.backup, { mode: 0o700 });
+    const createdAt = clock.now();
+    const copy = join(paths.backup, BACKUP.database);
+    await db.copyTo(copy, lifecycle.stopping);
+    await checkCopy(paths, copy, lifecycle.stopping);
+    const { size } = await Deno.stat(copy);
+    const data = { database_bytes: size, include_key: key };
+    await db.write([record(createdAt, { kind: "system.backup", actor, data })]);
+    const manifest = await manifestOf({ db, paths }, createdAt);
+    const files = contents(paths, lifecycle.stopping, { manifest, copy, key });
+    const archive = await packArchive(files, async (fault) => {
+      await end();
+      if (fault !== null) {
+        return log.warning("The backup was not read to its end: {fault}", { fault: fault.message });
+      }
+      const noted = db.write([saveSetting("last_backup_at", String(createdAt))]);
+      await noted.catch((error) => log.warning("Cannot note that a backup was made: {error}", { error }));
+    });
+    return { archive, createdAt };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+// In a process of its own: it takes some ms per MB, and here nobody else would be answered meanwhile.
+async function checkCopy(paths: DataPaths, copy: string, signal: AbortSignal): Promise<void> {
+  const words = ["inspect", copy, paths.addon];
+  const run = (program: string, args: string[]) =>
+    new Deno.Command(program, { args, stdin: "null", signal }).output();
+  // Whoever waits for an answer goes first.
+  const { success, stdout, stderr } = await run("nice", ["-n", "19", ctlPath(paths), ...words]).catch(
+    (error) => {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      return run(ctlPath(paths), words);
+    },
+  );
+  if (success) return;
+  const said = new TextDecoder().decode(stdout) || new TextDecoder().decode(stderr);
+  throw new Error(
+    `the copy of the database is damaged, or could not be checked: ${said.trim().slice(0, FAULT_CHARACTERS)}`,
+  );
+}
+
+async function manifestOf({ db, paths }: Needs<"db" | "paths">, createdAt: number): Promise<Manifest> {
+  const counters = await readCounters(db);
+  return {
+    backup: "svc",
+    format: BACKUP_FORMAT,
+    created_at: createdAt,
+    svc_version: VERSION,
+    schema_version: SCHEMA_VERSION,
+    data_dir: paths.root,
+    counts: {
+      workers: counters.worker?.all ?? 0,
+      tasks: tally(counters, "task", TASK_STATUSES).total,
+      executions: tally(counters, "execution", EXECUTION_STATUSES).total,
+    },
+  };
+}
+
+// The files come after the copy: an upload is on the disk before its row is in the database.
+async function* contents(
+  paths: DataPaths,
+  stopping: AbortSignal,
+  { manifest, copy, key }: { manifest: Manifest; copy: string; key: boolean },
+): AsyncGenerator<ArchiveFile> {
+  yield { name: BACKUP.manifest, content: { text: JSON.stringify(manifest, null, 2) + "\n" } };
+  yield { name: BACKUP.database, content: { path: copy } };
+  faultPoint("backup.mid");
+  if (key) yield { name: BACKUP.secretKey, content: { path: paths.secretKey } };
+  for await (const file of filesBelow(paths.uploads, BACKUP.uploads)) {
+    if (stopping.aborted) throw new Error("the service is stopping");
+    if (!isPartial(basename(file.name))) yield file;
+  }
+  for await (const file of filesBelow(paths.logs, BACKUP.logs)) {
+    if (stopping.aborted) throw new Error("the service is stopping");
+    yield file;
+  }
+}

@@ -1,0 +1,100 @@
+import { notFound } from "../../domain/call/error.ts";
+import type { Event, EventFilter } from "../../domain/system/journal.ts";
+import { type Json, jsonList } from "../../domain/call/json.ts";
+import { boundTo } from "../../domain/call/scope.ts";
+import {
+  countEvents,
+  type JournalFilter,
+  type JournalRow,
+  listEvents as listEventRows,
+  listLatestEvents,
+} from "../../store/events/journal.ts";
+import type { Answer } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+import { resume, type StreamStart } from "../call/stream_start.ts";
+
+const EVENTS_PER_STEP = 200;
+// After a reset the client gets so many of the latest events.
+const REPLAY_MAX_EVENTS = 1_000;
+
+/**
+ * GET /api/events as a page, oldest first: the events after `after`, or the latest (contract 4, Journal). The total counts those
+ * behind `after`, or all that are kept. Throws
+ * `not_found` for a conversation that is not the caller's.
+ */
+export async function listEvents(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: EventFilter,
+): Promise<Answer<Event[]>> {
+  const bounded = boundedFilter(call, filter);
+  const { after, page_size: size } = filter;
+  if (after === undefined) {
+    const [latest, total] = await Promise.all([
+      listLatestEvents(db, size, bounded),
+      countEvents(db, 0, bounded),
+    ]);
+    return { json: jsonList(latest.map(eventJson)), total, next: null };
+  }
+  // One row more than is shown says whether there is another page.
+  const [found, total] = await Promise.all([
+    listEventRows(db, after, size + 1, bounded),
+    countEvents(db, after, bounded),
+  ]);
+  const shown = found.slice(0, size);
+  const last = found.length > size ? shown.at(-1) : undefined;
+  return {
+    json: jsonList(shown.map(eventJson)),
+    total,
+    next: last === undefined ? null : { name: "after", value: String(last.seq) },
+  };
+}
+
+/** Where GET /api/events begins as a stream (contract 4, Stream). Throws `not_found` for a conversation that is not the caller's. */
+export function findEventStart(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: EventFilter,
+  wanted: number | null,
+): Promise<StreamStart> {
+  boundedFilter(call, filter);
+  const oldest = (first: number, last: number) => Math.max(0, first - 1, last - REPLAY_MAX_EVENTS);
+  return resume(db, wanted, ({ first, last }) => Promise.resolve(oldest(first, last)));
+}
+
+/** An event with its number, for a stream. */
+interface NumberedEvent {
+  seq: number;
+  json: Json<Event>;
+}
+
+/** The next events of a stream after number `after`, oldest first. */
+export async function readEvents(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: EventFilter,
+  after: number,
+): Promise<NumberedEvent[]> {
+  const rows = await listEventRows(db, after, EVENTS_PER_STEP, boundedFilter(call, filter));
+  return rows.map((row) => ({ seq: row.seq, json: eventJson(row) }));
+}
+
+function boundedFilter(call: Call, filter: EventFilter): JournalFilter {
+  const bound = boundTo(call.caller);
+  const { session_key: wanted, worker_id, task_id, kind, actor } = filter;
+  const other = bound === null ? undefined : wanted?.find((key) => key !== bound);
+  if (other !== undefined) throw notFound("session", other);
+  return { session_key: bound ?? wanted, worker_id, task_id, kinds: kind, actors: actor };
+}
+
+// `data` is JSON text already.
+function eventJson(row: JournalRow): Json<Event> {
+  return shownAs<Event, JournalRow>(row);
+}
+
+/** A row of the journal as JSON text: its data is JSON already. */
+export function shownAs<T, R extends JournalRow>(row: R): Json<T> {
+  const { data, ...fields } = row;
+  return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}` as Json<T>;
+}

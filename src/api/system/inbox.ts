@@ -1,0 +1,48 @@
+import { INBOX_SINCE_DEFAULT_MS, type InboxItem } from "../../domain/system/inbox.ts";
+import {
+  findFailedMessages,
+  findFailedRuns,
+  findHoldingBudgets,
+  findOpenQuestions,
+  findPausedSchedules,
+  findPausedWorkers,
+  findUndelivered,
+} from "../../store/events/inbox.ts";
+import { listLimits } from "../../store/workers/rate_limit.ts";
+import { type Answer, whole } from "../call/answer.ts";
+import type { Needs } from "../call/services.ts";
+
+/** GET /api/inbox: what needs a person, newest first (contract 17). */
+export async function listInbox(
+  { db, clock }: Needs<"db" | "clock">,
+  { since: given }: { since?: number | undefined },
+): Promise<Answer<InboxItem[]>> {
+  const now = clock.now();
+  const since = given ?? now - INBOX_SINCE_DEFAULT_MS;
+  const [limits, ...found] = await Promise.all([
+    listLimits(db, now),
+    findFailedRuns(db, since),
+    findFailedMessages(db, since),
+    findUndelivered(db, since),
+    findPausedWorkers(db),
+    findPausedSchedules(db),
+    findHoldingBudgets(db, now),
+    findOpenQuestions(db),
+  ]);
+  const limited = limits.map(({ engine, until }): InboxItem => ({
+    kind: "engine_limited",
+    at: now,
+    title: engine,
+    detail: `its provider lets nothing through until ${new Date(until).toISOString()}`,
+    worker_id: "",
+    worker_name: "",
+    execution_id: "",
+    message_id: "",
+    session_key: "",
+    engine,
+    question_id: "",
+    task_id: "",
+    budget_id: "",
+  }));
+  return whole([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
+}

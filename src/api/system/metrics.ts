@@ -1,0 +1,190 @@
+import { statfs } from "node:fs/promises";
+import { VERSION } from "../../base/version.ts";
+import type { PlatformShown } from "../../domain/chat/platform.ts";
+import { FAILURES } from "../../domain/call/vocabulary.ts";
+import { readCounters } from "../../store/db/counters.ts";
+import { readBacklog, readDatabaseFacts } from "../../store/events/health.ts";
+import { journalRange, oldestEventAt } from "../../store/events/journal.ts";
+import { countWorkers } from "../../store/events/overview.ts";
+import { findSetting } from "../../store/db/setting.ts";
+import type { Needs } from "../call/services.ts";
+import { shownPlatforms } from "../chat/platform.ts";
+
+/** A value with its labels. */
+export type Sample = [labels: Record<string, string>, value: number];
+
+/** One metric: its samples, or one value without labels. */
+export interface Metric {
+  name: string;
+  type: "gauge" | "counter";
+  help: string;
+  value: number | Sample[];
+}
+
+type ProcessNeeds = Needs<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
+type RowNeeds = Needs<"db" | "clock" | "retention">;
+type DatabaseNeeds = Needs<"db" | "paths" | "watch" | "owner">;
+
+/** Everything that GET /metrics shows (contract 5.2): totals only: no ids, and of names those of the configuration. */
+export async function readMetrics(needs: ProcessNeeds & RowNeeds & DatabaseNeeds): Promise<Metric[]> {
+  return [
+    ...ofProcess(needs),
+    ...await ofRows(needs),
+    ...await ofDatabase(needs),
+    ...await ofPlatforms(needs),
+  ];
+}
+
+/** A value that goes up and down. */
+export function gauge(name: string, help: string, value: number | Sample[]): Metric {
+  return { name, type: "gauge", help, value };
+}
+
+function counter(name: string, help: string, value: number | Sample[]): Metric {
+  return { name, type: "counter", help, value };
+}
+
+function ofProcess({ db, lifecycle, stages, limits }: ProcessNeeds): Metric[] {
+  const { writes, oldestMs } = db.waiting;
+  const build = { version: VERSION, deno: Deno.version.deno };
+  const memory = Deno.memoryUsage();
+  return [
+    gauge("svc_build_info", "Version of the service and of its runtime.", [[build, 1]]),
+    gauge("svc_ready", "1 while the service takes work.", lifecycle.state === "ready" ? 1 : 0),
+    gauge(
+      "svc_writing_stopped",
+      "1 after the database was found damaged or gone: nothing is stored.",
+      db.broken ? 1 : 0,
+    ),
+    gauge(
+      "svc_stage_well",
+      "1 while a background stage is alive.",
+      stages().map(({ name, well }) => [{ stage: name }, well ? 1 : 0]),
+    ),
+    gauge("svc_runs_max", "Runs that may go on at once.", limits.max_concurrent_runs),
+    gauge("svc_write_queue", "Writes that wait for the database.", writes),
+    gauge("svc_write_queue_oldest_seconds", "How long the first of them has waited.", oldestMs / 1000),
+    counter("svc_database_busy_total", "Times that another process held the database.", db.busy),
+    gauge("process_resident_memory_bytes", "Resident memory.", memory.rss),
+    gauge("svc_heap_used_bytes", "Objects on the heap, with what waits to be collected.", memory.heapUsed),
+    gauge("svc_heap_bytes", "Heap that is held.", memory.heapTotal),
+    gauge("svc_external_memory_bytes", "Buffers outside of the heap.", memory.external),
+    gauge("process_start_time_seconds", "Start of the process, Unix time.", lifecycle.startedAt / 1000),
+  ];
+}
+
+async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
+  const now = clock.now();
+  const [counters, workers, backlog, range, oldestEvent] = await Promise.all([
+    readCounters(db),
+    countWorkers(db),
+    readBacklog(db, now),
+    journalRange(db),
+    oldestEventAt(db),
+  ]);
+  const age = (since: number | null) => since === null ? 0 : Math.max(0, now - since) / 1000;
+  const byStatus = (counts: Record<string, number>): Sample[] =>
+    Object.entries(counts).map(([status, count]) => [{ status }, count]);
+  const { total: _all, ...byWorkerStatus } = workers;
+  const ended = counters.ended ?? {};
+  const overdueMs = oldestEvent === null ? 0 : now - oldestEvent - retention.journal;
+  return [
+    gauge("svc_workers", "Workers by status.", byStatus(byWorkerStatus)),
+    gauge("svc_tasks", "Stored tasks by status.", byStatus(counters.task ?? {})),
+    gauge(
+      "svc_executions",
+      "Stored executions by status; pending and running are going on.",
+      byStatus(counters.execution ?? {}),
+    ),
+    counter(
+      "svc_runs_ended_total",
+      "Runs that ended, by outcome: completed, or the kind of failure.",
+      ["completed", ...FAILURES].map((outcome) => [{ outcome }, ended[outcome] ?? 0]),
+    ),
+    gauge(
+      "svc_tasks_waiting",
+      "Tasks that are due, that nothing holds, and that wait for a run.",
+      backlog.pending,
+    ),
+    gauge(
+      "svc_tasks_waiting_oldest_seconds",
+      "How long the first of them has waited.",
+      age(backlog.pendingSince),
+    ),
+    gauge("svc_messages_unrouted", "Messages that the coordinator has not routed.", backlog.unrouted),
+    gauge(
+      "svc_messages_unrouted_oldest_seconds",
+      "How long the first of them has waited.",
+      age(backlog.unroutedSince),
+    ),
+    gauge("svc_schedules_overdue", "Tasks whose time has come and that were not fired.", backlog.overdue),
+    gauge(
+      "svc_schedules_overdue_oldest_seconds",
+      "How late the first of them is.",
+      age(backlog.overdueSince),
+    ),
+    gauge("svc_replies_undelivered", "Replies that wait for their delivery.", backlog.undelivered),
+    gauge("svc_questions_open", "Questions of agents that nobody has answered.", backlog.questions),
+    gauge(
+      "svc_questions_open_oldest_seconds",
+      "How long the first of them has waited.",
+      age(backlog.questionsSince),
+    ),
+    counter("svc_journal_events_total", "Events that were ever recorded.", range.last),
+    gauge(
+      "svc_journal_lag_seconds",
+      "How much longer than retention.journal the oldest event has been kept.",
+      Math.max(0, overdueMs) / 1000,
+    ),
+  ];
+}
+
+// By the names of the configuration, which are no secret and few.
+async function ofPlatforms(needs: Needs<"db" | "platforms" | "lifecycle" | "clock">): Promise<Metric[]> {
+  const all = await shownPlatforms(needs);
+  const now = needs.clock.now();
+  const of = (value: (one: PlatformShown) => number): Sample[] =>
+    all.map((one) => [{ platform: one.name, kind: one.kind }, value(one)]);
+  return [
+    gauge(
+      "svc_platform_up",
+      "1 while the connection to a platform is good.",
+      of(({ state }) => state === "connected" ? 1 : 0),
+    ),
+    gauge("svc_platform_replies_waiting", "Replies that wait for a platform.", of(({ waiting }) => waiting)),
+    gauge(
+      "svc_platform_replies_waiting_oldest_seconds",
+      "How long the first of them has waited.",
+      of(({ waiting_since: since }) => since === null ? 0 : Math.max(0, now - since) / 1000),
+    ),
+  ];
+}
+
+async function ofDatabase({ db, paths, watch, owner }: DatabaseNeeds): Promise<Metric[]> {
+  const disk = await statfs(paths.root).catch(() => null);
+  const backupAt = Number(await findSetting(db, "last_backup_at") ?? 0);
+  const facts = db.remote ? null : await readDatabaseFacts(db);
+  return [
+    ...(disk === null ? [] : [
+      gauge("svc_disk_free_bytes", "Room that is left for the data directory.", disk.bavail * disk.bsize),
+    ]),
+    ...(facts === null ? [] : [
+      gauge("svc_database_bytes", "Size of the database.", facts.bytes),
+      gauge("svc_database_free_bytes", "Of it, what is free and used again.", facts.freeBytes),
+      gauge("svc_database_wal_bytes", "Size of the log beside the database file.", watch?.walBytes ?? 0),
+    ]),
+    ...(owner === null ? [] : [
+      gauge(
+        "svc_database_server_well",
+        "1 while the database's server takes writes.",
+        owner.fault === null ? 1 : 0,
+      ),
+      gauge("svc_standbys", "Services that wait to take over.", owner.standbys.length),
+    ]),
+    gauge(
+      "svc_last_backup_timestamp_seconds",
+      "When the last backup was made, Unix time; 0 for never.",
+      backupAt / 1000,
+    ),
+  ];
+}

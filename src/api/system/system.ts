@@ -1,0 +1,143 @@
+import { conflict, ServiceError } from "../../domain/call/error.ts";
+import { boundTo } from "../../domain/call/scope.ts";
+import {
+  type Overview,
+  OVERVIEW_EXECUTIONS_MAX,
+  OVERVIEW_WORKERS_MAX,
+  type PasswordChange,
+  type PasswordChanged,
+  type Resumed,
+  startOfDay,
+} from "../../domain/system/system.ts";
+import { listBeeRuns as listBeeRunRows } from "../../store/chat/bee_run.ts";
+import { readCounters, tally } from "../../store/db/counters.ts";
+import { changePassword as changePasswordRow, deleteRefreshTokens } from "../../store/account/credential.ts";
+import type { Database } from "../../store/db/database.ts";
+import { record } from "../../store/events/journal.ts";
+import {
+  countWorkers,
+  findRecentExecutions,
+  findWorkerNames,
+  listUsage,
+} from "../../store/events/overview.ts";
+import { findSetting, resumeSchedules } from "../../store/db/setting.ts";
+import { listLimits } from "../../store/workers/rate_limit.ts";
+import { VERSION } from "../../base/version.ts";
+import { checkCurrent } from "../account/confirmation.ts";
+import { CHOSEN_COST, hashPassword } from "../account/password.ts";
+import type { BeeRun } from "../../domain/chat/bee_run.ts";
+import { valueOf } from "../../domain/call/json.ts";
+import { type Answer, answer, page } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { operatorCredential } from "../account/operator_credential.ts";
+import type { Needs } from "../call/services.ts";
+import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
+
+/**
+ * GET /api/system/overview: counts by status, use of today, latest executions (interface 4.2, system overview). Every
+ * number comes from counters or from an index over open work, so it stays fast with any number of rows.
+ */
+export async function getOverview(
+  { db, clock, timeZone, lifecycle }: Needs<"db" | "clock" | "timeZone" | "lifecycle">,
+  call: Call,
+): Promise<Answer<Overview>> {
+  const now = clock.now();
+  const since = startOfDay(now, timeZone);
+  const [counters, workers, used, limited, recent] = await Promise.all([
+    readCounters(db),
+    countWorkers(db),
+    usageSince(db, since),
+    listLimits(db, now),
+    findRecentExecutions(db, boundTo(call.caller), OVERVIEW_EXECUTIONS_MAX),
+  ]);
+  return answer({
+    version: VERSION,
+    state: lifecycle.state,
+    started_at: lifecycle.startedAt,
+    workers,
+    tasks: tally(counters, "task", TASK_STATUSES),
+    executions: tally(counters, "execution", EXECUTION_STATUSES),
+    usage_today: { since, ...used },
+    limited_engines: limited.map(({ engine, until }) => ({ engine, until })),
+    recent_executions: valueOf(recent),
+  });
+}
+
+async function usageSince(db: Database, since: number): Promise<Omit<Overview["usage_today"], "since">> {
+  const used = await listUsage(db, since);
+  const known = (values: (number | null)[]) => values.filter((value) => value !== null);
+  const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
+  // What no run has reported stays unknown.
+  const sumKnown = (values: (number | null)[]) => known(values).length === 0 ? null : sum(known(values));
+  const shown = used.slice(0, OVERVIEW_WORKERS_MAX);
+  const names = await findWorkerNames(db, shown.map((one) => one.worker_id));
+  return {
+    executions: sum(used.map((one) => one.executions)),
+    failed: sum(used.map((one) => one.failed)),
+    input_tokens: sumKnown(used.map((one) => one.input_tokens)),
+    output_tokens: sumKnown(used.map((one) => one.output_tokens)),
+    cost_usd: sumKnown(used.map((one) => one.cost_usd)),
+    workers: shown.map((one) => ({ ...one, worker_name: names.get(one.worker_id) ?? "" })),
+  };
+}
+
+/** GET /api/system/executions: the latest runs of the bee, newest first (interface 4.2, system executions). */
+export async function listBeeRuns(
+  { db }: Needs<"db">,
+  call: Call,
+  part: { limit: number; cursor?: string | undefined },
+): Promise<Answer<BeeRun[]>> {
+  return page(await listBeeRunRows(db, boundTo(call.caller), part));
+}
+
+/** Throws `forbidden` for an agent's run, whatever its scopes: what it would get outlives the run (contract 2.8). */
+export function refuseRuns(call: Call, action: string): void {
+  if (call.caller.run === null) return;
+  throw new ServiceError("forbidden", `Cannot ${action} from an agent's run: only an operator may`);
+}
+/**
+ * PUT /api/system/password: another password for the operator; every older token ends (contract 2.2, contract 5.1). With a
+ * token from a login it takes the current password, so that a stolen token is not enough. Throws `forbidden` for runs,
+ * `conflict` while configuration or environment sets the password, `invalid_request`, `rate_limited`.
+ */
+export async function changePassword(
+  needs: Needs<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
+  call: Call,
+  input: PasswordChange,
+  address: string,
+): Promise<Answer<PasswordChanged>> {
+  const { db, clock, authority, passwordSource } = needs;
+  refuseRuns(call, "change the password");
+  if (passwordSource === "config" || passwordSource === "environment") {
+    const place = passwordSource === "config" ? "auth.password_hash" : "SVC_AUTH_PASSWORD";
+    throw conflict(
+      `Cannot change the password: ${place} sets it at every start; change it there, or take it away`,
+    );
+  }
+  const credential = await operatorCredential(needs);
+  if (credential === null) throw conflict("Cannot change the password: there is none yet");
+  if (call.caller.person?.by !== "key") {
+    const given = { name: "operator", password: input.current_password, address };
+    await checkCurrent(needs, credential.password_hash, given);
+  }
+  const hash = await hashPassword(input.new_password, CHOSEN_COST);
+  const now = clock.now();
+  await db.writeOr([
+    ...changePasswordRow({ hash, source: "operator" }, credential.version, now),
+    deleteRefreshTokens(),
+    record(now, { kind: "auth.password_changed", actor: call.caller.subject }),
+  ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
+  authority.raiseVersion(credential.version + 1);
+  return answer({ username: credential.username, updated_at: now });
+}
+
+/** POST /api/system/resume: ends the pause that a restore began, for every schedule (contract 8.16). Throws `forbidden` for runs. */
+export async function resume({ db, clock }: Needs<"db" | "clock">, call: Call): Promise<Answer<Resumed>> {
+  refuseRuns(call, "resume schedules");
+  if (await findSetting(db, "schedules_paused") === null) return answer({ resumed: false });
+  await db.write([
+    resumeSchedules(),
+    record(clock.now(), { kind: "system.resumed", actor: call.caller.subject }),
+  ]);
+  return answer({ resumed: true });
+}

@@ -1,0 +1,228 @@
+import { randomBytes } from "node:crypto";
+import { newId } from "../../base/id.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+import { conflict, notFound } from "../../domain/call/error.ts";
+import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import type { Page } from "../../domain/call/page.ts";
+import { mayCall } from "../../domain/call/scope.ts";
+import {
+  type Replay,
+  type Webhook,
+  type WebhookCreate,
+  type WebhookCreated,
+  type WebhookDelivery,
+  WEBHOOKS_MAX,
+  type WebhookUpdate,
+} from "../../domain/system/webhook.ts";
+import { sendEvent } from "../../platform/event.ts";
+import { journalRange, record } from "../../store/events/journal.ts";
+import {
+  deleteWebhook as deleteWebhookRow,
+  findDueWebhook,
+  findWebhook,
+  insertDelivery,
+  insertWebhook,
+  listDeliveries as listDeliveryRows,
+  listWebhooks as listWebhookRows,
+  replayWebhook as replayWebhookRow,
+  updateWebhook as updateWebhookRow,
+} from "../../store/events/webhook.ts";
+import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+
+const SECRET_BYTES = 32;
+
+/** GET /api/webhooks, newest first (contract 11). */
+export async function listWebhooks({ db }: Needs<"db">, call: Call, page: Page): Promise<Answer<Webhook[]>> {
+  const found = pageOf(await listWebhookRows(db, page));
+  if (seesAddresses(call)) return found;
+  return { ...found, json: jsonOf(valueOf(found.json).map(withoutPath)) };
+}
+
+// Paths and queries of such addresses are often secrets: they are for those who may set them (contract 11).
+function seesAddresses({ caller }: Call): boolean {
+  return mayCall(caller, "write:webhooks");
+}
+
+function withoutPath(webhook: Webhook): Webhook {
+  return { ...webhook, url: originOf(webhook.url) };
+}
+
+/** GET /api/webhooks/:id_or_name. Throws `not_found`. */
+export async function getWebhook({ db }: Needs<"db">, call: Call, ref: string): Promise<Answer<Webhook>> {
+  const webhook = await find({ db }, ref);
+  return answer(seesAddresses(call) ? webhook : withoutPath(webhook));
+}
+
+async function find({ db }: Needs<"db">, ref: string): Promise<Webhook> {
+  const webhook = await findWebhook(db, ref);
+  if (webhook === null) throw notFound("webhook", ref);
+  return webhook;
+}
+
+/**
+ * POST /api/webhooks: gets what happens from now on. The secret is in this answer only. Throws `conflict` for a name that is taken,
+ * and for too many.
+ */
+export async function createWebhook(
+  needs: Needs<"db" | "clock">,
+  call: Call,
+  input: WebhookCreate,
+): Promise<Answer<WebhookCreated>> {
+  return await findEarlier<WebhookCreated>(needs, call) ??
+    await storeCreation(needs, call, await planWebhook(needs, call, input));
+}
+
+async function planWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  input: WebhookCreate,
+): Promise<Creation<WebhookCreated>> {
+  const secret = input.secret ?? newSecret();
+  const now = clock.now();
+  const { name, url, events, enabled } = input;
+  const webhook = { id: newId(), name, url, events, enabled, origin: "api" as const };
+  const { last } = await journalRange(db);
+  return {
+    statements: [
+      ...insertWebhook({ ...webhook, secret, allow_private: false }, WEBHOOKS_MAX, now),
+      record(now, {
+        kind: "webhook.created",
+        actor: call.caller.subject,
+        data: { webhook_id: webhook.id, name, url: originOf(url), events },
+      }),
+    ],
+    response: {
+      ...webhook,
+      disabled_reason: "",
+      cursor: last,
+      attempt: 0,
+      next_attempt_at: now,
+      created_at: now,
+      updated_at: now,
+      secret,
+    },
+    lost: () => conflict(`Cannot create the webhook: there are ${WEBHOOKS_MAX} already; delete some`),
+    duplicate: () => conflict(`Cannot name a webhook ${JSON.stringify(input.name)}: another is called that`),
+  };
+}
+
+/** A new secret of Standard Webhooks. */
+export function newSecret(): string {
+  return `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
+}
+
+/** Where an address leads, for the journal: paths of such addresses are often secrets. */
+export function originOf(url: string): string {
+  return new URL(url).origin;
+}
+
+/**
+ * PUT /api/webhooks/:id_or_name. Of one of the configuration only `enabled` can be changed, to switch it on again. Throws
+ * `not_found`, `conflict`.
+ */
+export async function updateWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  ref: string,
+  input: WebhookUpdate,
+): Promise<Answer<Webhook>> {
+  const { id, name, origin } = await find({ db }, ref);
+  if (origin === "config" && Object.keys(input).some((key) => key !== "enabled")) {
+    throw conflict(
+      "Cannot change this webhook: it stands in the configuration; change it there and start again",
+    );
+  }
+  const now = clock.now();
+  await db.writeOr([
+    ...updateWebhookRow(id, input, now),
+    record(now, {
+      kind: "webhook.updated",
+      actor: call.caller.subject,
+      data: { webhook_id: id, name, changed: Object.keys(input) },
+    }),
+  ], () => notFound("webhook", ref));
+  return answer(await find({ db }, id));
+}
+
+/** DELETE /api/webhooks/:id_or_name. Throws `not_found`, `conflict` for one of the configuration. */
+export async function deleteWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  ref: string,
+): Promise<Answer<Deleted>> {
+  const { id, name, origin } = await find({ db }, ref);
+  if (origin === "config") {
+    throw conflict(
+      "Cannot delete this webhook: it stands in the configuration; take it out there and start again",
+    );
+  }
+  await db.writeOr([
+    ...deleteWebhookRow(id),
+    record(clock.now(), {
+      kind: "webhook.deleted",
+      actor: call.caller.subject,
+      data: { webhook_id: id, name },
+    }),
+  ], () => notFound("webhook", ref));
+  return DELETED;
+}
+
+/** POST /api/webhooks/:id_or_name/test: sends an event `webhook.tested` at once and says how it went. Throws `not_found`. */
+export async function testWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  ref: string,
+): Promise<Answer<WebhookDelivery>> {
+  const { id, name } = await find({ db }, ref);
+  const webhook = await findDueWebhook(db, id);
+  if (webhook === null) throw notFound("webhook", ref);
+  const now = clock.now();
+  const kind = "webhook.tested";
+  const { url, secret, allow_private } = webhook;
+  const event = { id: `${id}-test-${newId()}`, kind, at: now, data: { name } };
+  const { status, error, duration_ms } = await sendEvent(
+    { url, secret, allow_private: allow_private === 1 },
+    event,
+    now,
+  );
+  const delivery = { id: newId(), seq: 0, kind, attempt: 1, status, error, duration_ms, created_at: now };
+  await db.write([
+    ...insertDelivery(id, delivery),
+    record(now, { kind, actor: call.caller.subject, data: { webhook_id: id, name, status } }),
+  ]);
+  return answer(delivery);
+}
+
+/** GET /api/webhooks/:id_or_name/deliveries: every try, newest first. Throws `not_found`. */
+export async function listDeliveries(
+  { db }: Needs<"db">,
+  _call: Call,
+  ref: string,
+  page: Page,
+): Promise<Answer<WebhookDelivery[]>> {
+  const { id } = await find({ db }, ref);
+  return pageOf(await listDeliveryRows(db, id, page));
+}
+
+/** POST /api/webhooks/:id_or_name/replay: everything behind an event is delivered again, with the same ids. Throws `not_found`. */
+export async function replayWebhook(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  ref: string,
+  { after }: Replay,
+): Promise<Answer<Webhook>> {
+  const { id, name } = await find({ db }, ref);
+  const now = clock.now();
+  await db.writeOr([
+    ...replayWebhookRow(id, after, now),
+    record(now, {
+      kind: "webhook.replayed",
+      actor: call.caller.subject,
+      data: { webhook_id: id, name, after },
+    }),
+  ], () => notFound("webhook", ref));
+  return answer(await find({ db }, id));
+}

@@ -1,0 +1,129 @@
+import { chatSessionId } from "../../domain/chat/chat.ts";
+import { conflict, notFound } from "../../domain/call/error.ts";
+import type { Execution, ExecutionFilter } from "../../domain/work/execution.ts";
+import { type Json, valueOf } from "../../domain/call/json.ts";
+import type { Database } from "../../store/db/database.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { keysOf } from "../../domain/call/run_identity.ts";
+import { boundTo } from "../../domain/call/scope.ts";
+import { eventsPath, logPath } from "../../base/paths.ts";
+import { findChatSession, touchChatSession } from "../../store/chat/chat.ts";
+import { findExecution, findExecutionJson, markCancelled } from "../../store/work/execution.ts";
+import { findBeeRunStatus } from "../../store/chat/bee_run.ts";
+import { listExecutions as listExecutionRows } from "../../store/work/execution_list.ts";
+import { record } from "../../store/events/journal.ts";
+import { cancelRunOf } from "../../store/work/task_transitions.ts";
+import { findWorker } from "../../store/workers/worker.ts";
+import { type Answer, page } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+import { isEndedExecution } from "../../domain/call/vocabulary.ts";
+import { creationOf } from "./task_create.ts";
+import type { Task } from "../../domain/work/task.ts";
+
+/** GET /api/executions (interface 4.2, execution list). */
+export async function listExecutions(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: ExecutionFilter,
+): Promise<Answer<Execution[]>> {
+  return page(await listExecutionRows(db, filter, boundTo(call.caller), filter));
+}
+
+/** GET /api/workers/:id/executions. Throws `not_found` for an unknown worker. */
+export async function listWorkerExecutions(
+  { db }: Needs<"db">,
+  call: Call,
+  workerId: string,
+  filter: Omit<ExecutionFilter, "worker_id">,
+): Promise<Answer<Execution[]>> {
+  if (await findWorker(db, workerId) === null) throw notFound("worker", workerId);
+  return await listExecutions({ db }, call, { ...filter, worker_id: [workerId] });
+}
+
+/** GET /api/executions/:id. Throws `not_found`. */
+export async function getExecution({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<Execution>> {
+  return { json: await findVisible(db, call, id) };
+}
+
+async function findVisible(db: Database, call: Call, id: string): Promise<Json<Execution>> {
+  const json = await findExecutionJson(db, id, boundTo(call.caller));
+  if (json === null) throw notFound("execution", id);
+  return json;
+}
+
+/**
+ * POST /api/executions/:id/cancel: ends the run with its process tree and answers when it has ended (contract 3,
+ * Execution). Throws `not_found`, `conflict`.
+ */
+export async function cancelExecution(
+  { db, clock, interruptRun }: Needs<"db" | "clock" | "interruptRun">,
+  call: Call,
+  id: string,
+): Promise<Answer<Execution>> {
+  const execution = valueOf(await findVisible(db, call, id));
+  const keys = keysOf({ ...execution, execution_id: id });
+  const now = clock.now();
+  const reason = `cancelled by ${call.caller.subject}`;
+  await db.writeOr([
+    ...markCancelled(id, call.caller.subject),
+    cancelRunOf(keys, reason, now),
+    record(now, { kind: "execution.cancelling", ...keys, actor: call.caller.subject }),
+  ], async () => {
+    const status = (await findExecution(db, id))?.status;
+    return status === undefined
+      ? notFound("execution", id)
+      : conflict(`Cannot cancel execution ${id}: it is ${status}`);
+  });
+  faultPoint("cancel.mid");
+  await interruptRun(id);
+  return { json: await findVisible(db, call, id) };
+}
+
+type RetryNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+
+/**
+ * POST /api/executions/:id/retry: a new task for the same worker, with the same instruction and in the same conversation, also
+ * when its message is gone (contract 17). Throws `not_found`, and `conflict` while it runs or when its worker or its local session
+ * was deleted.
+ */
+export async function retryExecution(needs: RetryNeeds, call: Call, id: string): Promise<Answer<Task>> {
+  const { db, clock } = needs;
+  const execution = valueOf(await findVisible(db, call, id));
+  const { status, worker_id, worker_name, message_id, session_key, instruction } = execution;
+  const cannot = (why: string) => conflict(`Cannot retry execution ${id}: ${why}`);
+  if (!isEndedExecution(status)) throw cannot(`it is ${status}`);
+  const workerGone = () => cannot(`its worker ${worker_name} was deleted`);
+  if (await findWorker(db, worker_id) === null) throw workerGone();
+  const chatId = chatSessionId(session_key);
+  const earlier = await findEarlier<Task>({ db, clock }, call);
+  if (earlier !== null) return earlier;
+  const input = { message_id, worker_id, instruction, type: "immediate" as const };
+  const { statements, response } = await creationOf(needs, call, input, { message_id, session_key });
+  return await storeCreation({ db, clock }, call, {
+    // As a message into a session does: the write itself finds out whether the session exists.
+    statements: [...(chatId === null ? [] : touchChatSession(chatId, clock.now())), ...statements],
+    response,
+    lost: async () =>
+      chatId !== null && await findChatSession(db, chatId) === null
+        ? cannot("its session was deleted, and nobody would get the answer")
+        : workerGone(),
+  });
+}
+
+/** Where the log of an execution, or of a run of the bee, is, and whether more can come. Throws `not_found`. */
+export async function findLog(
+  { db, paths }: Needs<"db" | "paths">,
+  call: Call,
+  id: string,
+  raw: boolean,
+): Promise<{ path: string; ended: boolean }> {
+  const json = await findExecutionJson(db, id, boundTo(call.caller));
+  const status = json === null ? await findBeeRunStatus(db, id, boundTo(call.caller)) : valueOf(json).status;
+  if (status === null) throw notFound("execution", id);
+  return {
+    path: raw ? eventsPath(paths, id) : logPath(paths, id),
+    ended: isEndedExecution(status),
+  };
+}

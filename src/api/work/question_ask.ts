@@ -1,0 +1,188 @@
+import { newId } from "../../base/id.ts";
+import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
+import { hasConversation, outboundOf, platformOf, scriptSessionKey } from "../../domain/chat/message.ts";
+import {
+  OPEN_QUESTIONS_MAX,
+  optionOf,
+  type Question,
+  type QuestionCreate,
+  questionMessage,
+} from "../../domain/work/question.ts";
+import type { RunBinding } from "../../domain/call/scope.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { findInbound } from "../../store/chat/inbound.ts";
+import { record } from "../../store/events/journal.ts";
+import { sendMessage } from "../../store/chat/outbound.ts";
+import {
+  adoptQuestion,
+  findEqual,
+  hasOwnSession,
+  insertQuestion,
+  type NewQuestion,
+} from "../../store/work/question.ts";
+import { findTask } from "../../store/work/task.ts";
+import { findWorker } from "../../store/workers/worker.ts";
+import type { Answer } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+
+type AskNeeds = Needs<"db" | "clock" | "limits" | "runLimits">;
+
+/** An equal question was asked, or answered, between the check and the write. */
+class AskedMeanwhile extends ServiceError {}
+
+const ASK_ATTEMPTS_MAX = 3;
+
+/**
+ * POST /api/questions: asks the people of a conversation. An equal open question of the same task is the same question, and now that
+ * of this run (contract 12). Throws `invalid_request`, `not_found`, `conflict`, and `rate_limited` when too many are open.
+ */
+export async function askQuestion(
+  needs: AskNeeds,
+  call: Call,
+  input: QuestionCreate,
+): Promise<Answer<Question>> {
+  for (let attempt = 1;; attempt++) {
+    try {
+      return await findEarlier<Question>(needs, call) ??
+        await storeCreation(needs, call, await planQuestion(needs, call, input));
+    } catch (error) {
+      if (!(error instanceof AskedMeanwhile) || attempt === ASK_ATTEMPTS_MAX) throw error;
+    }
+  }
+}
+
+async function planQuestion(
+  needs: AskNeeds,
+  call: Call,
+  input: QuestionCreate,
+): Promise<Creation<Question>> {
+  const { db, clock, runLimits } = needs;
+  const { run, subject } = call.caller;
+  const origin = await findOrigin(db, run, input.message_id);
+  await runLimits.take(call, "questions");
+  await checkDepth(needs, call, input.default);
+  const now = clock.now();
+  const question: NewQuestion = {
+    id: newId(),
+    session_key: origin.session_key,
+    message_id: origin.message_id,
+    task_id: run?.task_id ?? "",
+    execution_id: run?.execution_id ?? "",
+    worker_id: run?.worker_id ?? "",
+    text: input.text,
+    options: input.options,
+    default: defaultOf(input),
+    status: "open",
+    answer: "",
+    answered_by: "",
+    created_at: now,
+    expires_at: now + input.timeout_ms,
+    answered_at: null,
+    seen_at: null,
+    asked_by: subject,
+    ...await sessionOf(db, run),
+  };
+  const meanwhile = () => new AskedMeanwhile("conflict", "Cannot ask: it was asked or answered meanwhile");
+  const equal = await findEqual(db, question);
+  if (equal !== null) {
+    const { execution_id } = question;
+    return {
+      statements: adoptQuestion(equal.id, execution_id),
+      response: { ...equal, execution_id },
+      lost: meanwhile,
+    };
+  }
+  const { asked_by: _by, own_session: _own, work_dir: _dir, ...response } = question;
+  return {
+    statements: [...insertQuestion(question), opened(question, now), ...send(question, now)],
+    response,
+    lost: async () => await findEqual(db, question) === null ? tooManyOpen() : meanwhile(),
+  };
+}
+
+// The conversation that is asked. A run asks in its own only, whatever its scopes are (contract 9).
+async function findOrigin(
+  db: Database,
+  run: RunBinding | null,
+  messageId: string,
+): Promise<{ message_id: string; session_key: string }> {
+  if (run !== null && run.message_id === messageId) {
+    return { message_id: messageId, session_key: run.session_key };
+  }
+  const message = await findInbound(db, messageId, run?.session_key ?? null);
+  if (message !== null) return { message_id: message.id, session_key: message.session_key };
+  if (run !== null) throw notFound("message", messageId);
+  return { message_id: messageId, session_key: scriptSessionKey(messageId) };
+}
+
+// Without a person a default leads to the next task: a loop of them has to end like any chain of agents (contract 2.9).
+async function checkDepth(
+  { limits, runLimits }: Needs<"limits" | "runLimits">,
+  call: Call,
+  fallback: string | undefined,
+): Promise<void> {
+  const { run } = call.caller;
+  if (run === null || fallback === undefined || run.depth < limits.max_chain_depth) return;
+  await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
+  throw conflict(
+    `Cannot ask with a default: ${run.depth} tasks were made without a person before this one ` +
+      `(limits.max_chain_depth is ${limits.max_chain_depth}); ask without one`,
+  );
+}
+
+function defaultOf(input: QuestionCreate): string {
+  if (input.default === undefined) return "";
+  if (input.options.length === 0) return input.default.trim();
+  const option = optionOf(input, input.default);
+  if (option === null) throw invalid("default", "must be one of the options");
+  return option;
+}
+
+// Runs of a schedule go on with no session of their conversation: the answer has to come to their own.
+async function sessionOf(
+  db: Database,
+  run: RunBinding | null,
+): Promise<{ own_session: boolean; work_dir: string }> {
+  if (run === null) return { own_session: false, work_dir: "" };
+  const [task, worker, own] = await Promise.all([
+    findTask(db, run.task_id),
+    findWorker(db, run.worker_id),
+    hasOwnSession(db, run.task_id),
+  ]);
+  return { own_session: own || task?.type !== "immediate", work_dir: worker?.work_dir ?? "" };
+}
+
+function opened(question: NewQuestion, now: number): Statement {
+  const { id, session_key, worker_id, task_id, execution_id, message_id, asked_by: actor } = question;
+  const keys = { session_key, worker_id, task_id, execution_id, message_id };
+  return record(now, { kind: "question.opened", ...keys, actor, data: { question_id: id } });
+}
+
+// Without a conversation it is only in the inbox.
+function send(question: NewQuestion, now: number): Statement[] {
+  const { session_key, message_id, execution_id, worker_id, asked_by } = question;
+  if (!hasConversation(session_key)) return [];
+  const said = {
+    id: newId(),
+    session_key,
+    platform: platformOf(session_key),
+    message_id,
+    execution_id,
+    content: questionMessage(question),
+    question_id: question.id,
+  };
+  const by = worker_id === ""
+    ? { source_type: "system" as const, source_id: asked_by }
+    : { source_type: "worker" as const, source_id: worker_id };
+  return sendMessage(outboundOf({ ...said, ...by }, now));
+}
+
+function tooManyOpen(): ServiceError {
+  return new ServiceError(
+    "rate_limited",
+    `Cannot ask: ${OPEN_QUESTIONS_MAX} questions of this conversation are open already`,
+    { retry_after_s: 60 },
+  );
+}

@@ -1,0 +1,220 @@
+import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
+import { type Json, valueOf } from "../../domain/call/json.ts";
+import type { Database } from "../../store/db/database.ts";
+import { boundTo } from "../../domain/call/scope.ts";
+import type { Task, TaskFilter } from "../../domain/work/task.ts";
+import { isRecurring, isTimed } from "../../domain/work/task_type.ts";
+import type { JournalEntry } from "../../domain/system/journal.ts";
+import { journalRange, listEvents, moved } from "../../store/events/journal.ts";
+import { cancelTask as cancelTaskRow, runTaskNow } from "../../store/work/task_transitions.ts";
+import { findRunOf } from "../../store/work/execution.ts";
+import { findTask, findTaskJson, listTasks as listTaskRows } from "../../store/work/task.ts";
+import { cancelOccurrence, findOccurrence, insertOccurrence } from "../../store/work/occurrence.ts";
+import { type Answer, answer, page } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { chainDepth } from "../call/chain_depth.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+import { waitFor, type WaitLimits } from "../call/long_poll.ts";
+import { isEndedTask } from "../../domain/call/vocabulary.ts";
+
+/** GET /api/tasks (interface 4.2, task list). Throws `invalid_request` without a key, and for keys that exclude each other. */
+export async function listTasks(
+  { db }: Needs<"db">,
+  call: Call,
+  filter: TaskFilter,
+): Promise<Answer<Task[]>> {
+  const { ref, session_key, message_id, worker_id } = filter;
+  if ([ref, session_key, message_id, worker_id].every((one) => one === undefined)) {
+    throw invalid("", "one of session_key, message_id and worker_id is needed");
+  }
+  if (session_key !== undefined && message_id !== undefined) {
+    throw invalid("message_id", "does not go with session_key; use one of them");
+  }
+  return page(await listTaskRows(db, filter, boundTo(call.caller), filter));
+}
+
+/** GET /api/tasks/:id. Throws `not_found`. */
+export async function getTask({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<Task>> {
+  return { json: await findVisible(db, call, id) };
+}
+
+async function findVisible(db: Database, call: Call, id: string): Promise<Json<Task>> {
+  const json = await findTaskJson(db, id, boundTo(call.caller));
+  if (json === null) throw notFound("task", id);
+  return json;
+}
+
+/**
+ * POST /api/tasks/:id/cancel: a pending or scheduled task, or the schedule of a running one (contract 3, Task). Throws
+ * `not_found`, `conflict`.
+ */
+export async function cancelTask(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  id: string,
+): Promise<Answer<Task>> {
+  const task = valueOf(await findVisible(db, call, id));
+  const now = clock.now();
+  const cancelled: JournalEntry = { kind: "task.cancelled", ...taskKeysOf(task), actor: call.caller.subject };
+  await db.writeOr(
+    [
+      ...moved(cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now), now, cancelled),
+      cancelOccurrence(id, now),
+    ],
+    () =>
+      refusal(
+        db,
+        id,
+        "cancel",
+        "only pending and scheduled tasks can be; end a run with execution cancel",
+      ),
+  );
+  return { json: await findVisible(db, call, id) };
+}
+
+/**
+ * POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone; `run_no` of the answer is the run that
+ * was asked for. A run that is asked for and has not begun is that of everybody who asks (contract 3, Task; contract 8.9). Throws
+ * `not_found`, `conflict` for a task that is running or has ended.
+ */
+export async function runTask(
+  needs: Needs<"db" | "clock" | "limits" | "runLimits">,
+  call: Call,
+  id: string,
+): Promise<Answer<Task>> {
+  try {
+    return await runOnce(needs, call, id);
+  } catch (error) {
+    // Of two that asked at once the other was first: its run is ours, too.
+    if (!(error instanceof Overtaken)) throw error;
+    return await runOnce(needs, call, id);
+  }
+}
+
+/** A move was lost to somebody who did the same. */
+class Overtaken extends ServiceError {}
+
+async function runOnce(
+  needs: Needs<"db" | "clock" | "limits" | "runLimits">,
+  call: Call,
+  id: string,
+): Promise<Answer<Task>> {
+  return await findEarlier<Task>(needs, call) ??
+    await storeCreation(needs, call, await planRun(needs, call, id));
+}
+
+async function planRun(
+  needs: Needs<"db" | "clock" | "limits" | "runLimits">,
+  call: Call,
+  id: string,
+): Promise<Creation<Task>> {
+  const { db, clock, runLimits } = needs;
+  const task = valueOf(await findVisible(db, call, id));
+  if (isToRun(task)) return { statements: [], response: task };
+  const depth = await chainDepth(needs, call, "run the task");
+  await runLimits.take(call, "tasks");
+  const now = clock.now();
+  const due: JournalEntry = {
+    kind: "task.due",
+    ...taskKeysOf(task),
+    actor: call.caller.subject,
+    data: { at: now, manual: true },
+  };
+  return {
+    statements: [...moved(runTaskNow(task, depth, now), now, due), insertOccurrence(id, now, "hand", now)],
+    response: {
+      ...task,
+      status: "pending",
+      attempt: 0,
+      run_no: task.run_no + 1,
+      next_run_at: isRecurring(task.type) ? task.next_run_at : null,
+      updated_at: now,
+    },
+    lost: async () => {
+      const found = await findTask(db, id);
+      if (found !== null && isToRun(found)) return new Overtaken("conflict", "asked for already");
+      return await refusal(db, id, "run", "only scheduled tasks can be");
+    },
+  };
+}
+
+// Its run was asked for or fell due, and has not begun: whoever asks now gets that one.
+function isToRun({ type, status }: Task): boolean {
+  return status === "pending" && isTimed(type);
+}
+
+function taskKeysOf(
+  task: Task,
+): { session_key: string; worker_id: string; task_id: string; message_id: string } {
+  const { session_key, worker_id, message_id } = task;
+  return { session_key, worker_id, task_id: task.id, message_id };
+}
+
+async function refusal(db: Database, id: string, verb: string, rule: string): Promise<ServiceError> {
+  const task = await findTask(db, id);
+  return task === null
+    ? notFound("task", id)
+    : conflict(`Cannot ${verb} task ${id}: it is ${task.status}; ${rule}`);
+}
+
+/**
+ * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or with the run of
+ * that number, or after `timeoutMs` with the task as it is. Where a later run has begun, `execution_id` and `last_…` are those of
+ * the run that was waited for (contract 3, Task; contract 8.9). Throws `not_found`.
+ */
+export async function waitForTask(
+  needs: Needs<"db" | "clock" | "bells" | "lifecycle">,
+  call: Call,
+  id: string,
+  { runNo, ...limits }: WaitLimits & { runNo: number | undefined },
+): Promise<Answer<Task>> {
+  const { db } = needs;
+  let last: number | undefined;
+  return await waitFor(needs, call, limits, async (waiting) => {
+    last ??= (await journalRange(db)).last;
+    const json = await findVisible(db, call, id);
+    const task = valueOf(json);
+    const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
+    if (over && task.type !== "immediate") return await asOfRun(db, json, runNo ?? task.run_no);
+    return over || waiting !== "on" ? { json } : null;
+  });
+}
+
+// Another run may have begun since: the task as it is, but with what is known of the run that was waited for.
+async function asOfRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
+  const task = valueOf(json);
+  const run = await findRunOf(db, task.id, runNo);
+  if (run === null) return await withoutRun(db, json, runNo);
+  if (runNo === task.run_no || run.status === "pending" || run.status === "running") return { json };
+  const { id: execution_id, status, failure, error, started_at, created_at } = run;
+  return answer({
+    ...task,
+    execution_id,
+    last_status: failure === "cancelled" ? "cancelled" : status,
+    last_run_at: started_at ?? created_at,
+    last_error: error,
+  });
+}
+
+// Its gate skipped it or failed, or it was cancelled before it began.
+async function withoutRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
+  const task = valueOf(json);
+  const { status = "", due_at = null, error = "" } = await findOccurrence(db, task.id, runNo) ?? {};
+  if (status !== "gated" && status !== "failed" && status !== "cancelled") return { json };
+  const last_status = status === "gated" ? "" : status;
+  return answer({ ...task, execution_id: null, last_status, last_run_at: due_at, last_error: error });
+}
+
+// A later run begins only after the one before it has ended.
+function hasRun(task: Task, runNo: number): boolean {
+  if (isEndedTask(task.status) || task.run_no > runNo) return true;
+  return task.run_no === runNo && task.status === "scheduled";
+}
+
+async function hasEnded(db: Database, task: Task, since: number): Promise<boolean> {
+  if (isEndedTask(task.status)) return true;
+  if (task.type !== "scheduled") return false;
+  const kinds = ["execution.completed", "execution.failed", "task.gated", "task.gate_failed"];
+  return (await listEvents(db, since, 1, { task_id: task.id, kinds })).length > 0;
+}

@@ -1,0 +1,192 @@
+import { type FieldError, invalid, ServiceError } from "../../domain/call/error.ts";
+import { isId } from "../../domain/call/field.ts";
+import { scriptSessionKey } from "../../domain/chat/message.ts";
+import type { JournalEntry } from "../../domain/system/journal.ts";
+import { boundTo } from "../../domain/call/scope.ts";
+import { newTask, type Task, type TaskCreate } from "../../domain/work/task.ts";
+import type { TaskBatch, TaskBatchCreate } from "../../domain/work/task_batch.ts";
+import { planTask } from "../../domain/work/task_plan.ts";
+import { newId } from "../../base/id.ts";
+import { turn } from "../../base/yield_to_loop.ts";
+import { findInbound } from "../../store/chat/inbound.ts";
+import { record, recordAll } from "../../store/events/journal.ts";
+import { insertTask, type NewTask } from "../../store/work/task.ts";
+import { insertTasks, listEnginesOf, listOrigins, type Origin } from "../../store/work/task_batch.ts";
+import { findWorker } from "../../store/workers/worker.ts";
+import type { Answer } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { chainDepth } from "../call/chain_depth.ts";
+import { checkCommands, checkDelivery } from "./task_commands.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+
+type CreateNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+
+/** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
+export async function createTask(needs: CreateNeeds, call: Call, input: TaskCreate): Promise<Answer<Task>> {
+  const { db, clock } = needs;
+  const earlier = await findEarlier<Task>({ db, clock }, call);
+  if (earlier !== null) return earlier;
+  const message = await findInbound(db, input.message_id, boundTo(call.caller));
+  const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
+  return await storeCreation({ db, clock }, call, await creationOf(needs, call, input, origin));
+}
+
+/**
+ * What creates a task in the conversation of `origin`; null: no message of the caller has the id that the input names. Throws
+ * `invalid_request`, `not_found`, `conflict`.
+ */
+export async function creationOf(
+  needs: CreateNeeds,
+  call: Call,
+  input: TaskCreate,
+  origin: Origin | null,
+): Promise<Creation<Task>> {
+  const { db, clock, runLimits } = needs;
+  const now = clock.now();
+  const worker = input.gate || input.verify ? await findWorker(db, input.worker_id) : null;
+  const { task, due_at } = planned(needs, call, input, { now, origin, engine: worker?.engine ?? "" });
+  const depth = await chainDepth(needs, call, "create the task");
+  await runLimits.take(call, "tasks");
+  return {
+    // The insert itself finds out whether the worker exists, so it cannot be deleted in between.
+    statements: [...insertTask(rowOf(call, { task, due_at }, depth)), record(now, created(task, call))],
+    response: task,
+    lost: () => unknownWorker(input.worker_id),
+  };
+}
+
+// So many tasks are checked in one turn of the loop: the next time of a cron may take a millisecond.
+const CHECKED_AT_ONCE = 20;
+
+/**
+ * POST /api/tasks/batch: all of the tasks or none (contract 3, Task). Throws what createTask() throws, with the index of the
+ * task in the path of each field.
+ */
+export async function createTasks(
+  needs: CreateNeeds,
+  call: Call,
+  input: TaskBatchCreate,
+): Promise<Answer<TaskBatch>> {
+  return await findEarlier<TaskBatch>(needs, call) ??
+    await storeCreation(needs, call, await planTasks(needs, call, input));
+}
+
+async function planTasks(
+  needs: CreateNeeds,
+  call: Call,
+  { tasks: inputs }: TaskBatchCreate,
+): Promise<Creation<TaskBatch>> {
+  const { db, clock, runLimits } = needs;
+  const now = clock.now();
+  const workerIds = unique(inputs.map(({ worker_id }) => worker_id).filter(isId));
+  const [origins, engines] = await Promise.all([
+    listOrigins(db, unique(inputs.map(({ message_id }) => message_id)), boundTo(call.caller)),
+    listEnginesOf(db, workerIds),
+  ]);
+  const plans: Planned[] = [];
+  for (const [index, input] of inputs.entries()) {
+    if (index > 0 && index % CHECKED_AT_ONCE === 0) await turn();
+    const origin = origins.get(input.message_id) ?? null;
+    const engine = engines.get(input.worker_id);
+    try {
+      plans.push(planned(needs, call, input, { now, origin, engine: engine ?? "" }));
+      if (engine === undefined) throw unknownWorker(input.worker_id);
+    } catch (error) {
+      throw error instanceof ServiceError ? ofTask(index, error) : error;
+    }
+  }
+  const depth = await chainDepth(needs, call, "create the task");
+  await runLimits.take(call, "tasks", plans.length);
+  return {
+    statements: [
+      ...insertTasks(plans.map((plan) => rowOf(call, plan, depth))),
+      recordAll(plans.map(({ task }) => [now, created(task, call)])),
+    ],
+    response: { tasks: plans.map(({ task: { id, status, reason } }) => ({ id, status, reason })) },
+    lost: async () => {
+      const left = await listEnginesOf(db, workerIds);
+      const index = inputs.findIndex(({ worker_id }) => !left.has(worker_id));
+      return ofTask(index, unknownWorker(inputs[index]?.worker_id ?? ""));
+    },
+  };
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+/** What is wrong with one task of a batch. */
+function ofTask(index: number, error: ServiceError): ServiceError {
+  const { errors = [{ path: "", message: error.message }], ...extras } = error.extras;
+  const named = errors.map(({ path, message }): FieldError => ({
+    path: path === "" ? `tasks.${index}` : `tasks.${index}.${path}`,
+    message,
+  }));
+  const [first] = errors;
+  const isNamed = first !== undefined && first.path !== "" && error.message.startsWith(`${first.path}: `);
+  const detail = `tasks.${index}${isNamed ? "." : ": "}${error.message}`;
+  return new ServiceError(error.code, detail, { ...extras, errors: named });
+}
+
+/** A task that may be created, and when it is due. */
+interface Planned {
+  task: Task;
+  due_at: number | null;
+}
+
+/** What a new task names, as it was found. */
+interface Found {
+  now: number;
+  /** null: no message of the caller has this id. */
+  origin: Origin | null;
+  /** Of its worker; it matters where the task has commands. */
+  engine: string;
+}
+
+// Everything that can be said of a new task without its worker.
+function planned(
+  { engines, timeZone }: CreateNeeds,
+  call: Call,
+  input: TaskCreate,
+  { now, origin, engine }: Found,
+): Planned {
+  const plan = planTask(input, now, timeZone);
+  const joined = origin ?? originOf(call, input.message_id);
+  if (!isId(input.worker_id)) throw unknownWorker(input.worker_id);
+  checkDelivery(call, input.deliver_to);
+  checkCommands({ call, engines, engine }, {
+    gate: input.gate ?? undefined,
+    verify: input.verify ?? undefined,
+  });
+  const seed = { ...input, ...joined, id: newId(), created_by: call.caller.subject };
+  return { task: newTask(seed, plan, now), due_at: plan.due_at };
+}
+
+// A script may name anything, a run only messages of its own conversation.
+function originOf(call: Call, messageId: string): Origin {
+  if (call.caller.run === null) return { message_id: messageId, session_key: scriptSessionKey(messageId) };
+  throw new ServiceError(
+    "not_found",
+    `Cannot find message ${JSON.stringify(messageId)}: no such message`,
+    { errors: [{ path: "message_id", message: "no such message" }] },
+  );
+}
+
+function rowOf(call: Call, { task, due_at }: Planned, depth: number): NewTask {
+  return { ...task, due_at, parent_task_id: call.caller.run?.task_id || null, depth };
+}
+
+function created(task: Task, call: Call): JournalEntry {
+  const { id: task_id, session_key, worker_id, message_id, type, status, reason } = task;
+  return {
+    kind: "task.created",
+    ...{ session_key, worker_id, task_id, message_id },
+    actor: call.caller.subject,
+    data: { type, status, reason },
+  };
+}
+
+function unknownWorker(id: string): ServiceError {
+  return invalid("worker_id", `no worker has the id ${JSON.stringify(id)}`);
+}

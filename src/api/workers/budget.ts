@@ -1,0 +1,241 @@
+import {
+  type Budget,
+  type BudgetCreate,
+  type BudgetFilter,
+  type BudgetLift,
+  BUDGETS_MAX,
+  type BudgetUpdate,
+  countedLimit,
+  inUnit,
+  type OpenUse,
+  standingOf,
+  stateOf,
+  type StoredBudget,
+} from "../../domain/workers/budget.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+import { conflict, invalid, notFound, type ServiceError } from "../../domain/call/error.ts";
+import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import { Months } from "../../domain/workers/month.ts";
+import type { EventKind } from "../../domain/call/vocabulary.ts";
+import { newId } from "../../base/id.ts";
+import {
+  deleteBudget as deleteBudgetRow,
+  findBudget,
+  insertBudget,
+  liftBudget as liftBudgetRow,
+  listBudgets as listBudgetRows,
+  updateBudget as updateBudgetRow,
+} from "../../store/workers/budget.ts";
+import { isDuplicate, type Statement } from "../../store/db/database.ts";
+import { findDepartmentRef } from "../../store/workers/department.ts";
+import { record } from "../../store/events/journal.ts";
+import {
+  findSettled,
+  listOpenRuns,
+  measureBudgets,
+  type MeasuredBudget,
+  roomAt,
+} from "../../store/workers/budget_ledger.ts";
+import { listWorkerIds } from "../../store/workers/worker.ts";
+import { type Answer, answer, DELETED, page } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+
+type BudgetNeeds = Needs<"db" | "clock" | "engines" | "timeZone">;
+
+/** GET /api/budgets: with what is used of each, newest first (contract 14). */
+export async function listBudgets(needs: BudgetNeeds, filter: BudgetFilter): Promise<Answer<Budget[]>> {
+  const listing = await listBudgetRows(needs.db, filter);
+  const ids = valueOf(listing.json).map(({ id }) => id);
+  const budgets = await measured(needs, ids);
+  // The order of the list, which goes by id.
+  budgets.sort((a, b) => a.id < b.id ? 1 : -1);
+  return page({ ...listing, json: jsonOf(budgets) });
+}
+
+/** GET /api/budgets/:id. Throws `not_found`. */
+export async function getBudget(needs: BudgetNeeds, id: string): Promise<Answer<Budget>> {
+  return answer(await find(needs, id));
+}
+
+async function find(needs: BudgetNeeds, id: string): Promise<Budget> {
+  const [budget] = await measured(needs, [id]);
+  if (budget === undefined) throw notFound("budget", id);
+  return budget;
+}
+
+/** POST /api/budgets. Throws `invalid_request` for a target that is not there, `conflict` for a name that is taken. */
+export async function createBudget(
+  needs: BudgetNeeds,
+  call: Call,
+  input: BudgetCreate,
+): Promise<Answer<Budget>> {
+  return await findEarlier<Budget>(needs, call) ??
+    await storeCreation(needs, call, await planBudget(needs, call, input));
+}
+
+async function planBudget(needs: BudgetNeeds, call: Call, input: BudgetCreate): Promise<Creation<Budget>> {
+  const { db, clock, engines } = needs;
+  const now = clock.now();
+  checkLimit(input);
+  const target = await resolveTarget(needs, input.target);
+  const stored: StoredBudget = {
+    id: newId(),
+    ...input,
+    target,
+    lifted_until: null,
+    created_at: now,
+    updated_at: now,
+  };
+  const month = new Months(needs.timeZone).of(now);
+  const settled = await findSettled(db, stored, now, month);
+  const use = { ...stored, settled, soft_notified_at: null, hard_notified_at: null };
+  return {
+    statements: [...insertBudget(stored, BUDGETS_MAX), changed("budget.created", stored, call, now)],
+    response: await shownOf(needs, use, await listOpenRuns(db, now), engines.tells(stored)),
+    lost: () => conflict(`Cannot create the budget: there are ${BUDGETS_MAX} already`),
+    duplicate: () => nameTaken(input.name),
+  };
+}
+
+/** PUT /api/budgets/:id: an absent field stays unchanged; it counts at once. Throws `not_found`, `invalid_request`, `conflict`. */
+export async function updateBudget(
+  needs: BudgetNeeds,
+  call: Call,
+  id: string,
+  input: BudgetUpdate,
+): Promise<Answer<Budget>> {
+  const { db, clock } = needs;
+  const before = await findBudget(db, id);
+  if (before === null) throw notFound("budget", id);
+  const { name, unit, limit, period, soft, action } = input;
+  const target = input.target === undefined ? undefined : await resolveTarget(needs, input.target);
+  checkLimit({ unit: unit ?? before.unit, limit: limit ?? before.limit });
+  const now = clock.now();
+  const change = { name, target, unit, limit, period, soft, action };
+  try {
+    await db.writeOr(
+      [
+        ...updateBudgetRow(id, change, now),
+        changed("budget.updated", { ...before, name: name ?? before.name }, call, now),
+      ],
+      () => notFound("budget", id),
+    );
+  } catch (error) {
+    throw isDuplicate(error) ? nameTaken(name ?? before.name) : error;
+  }
+  return answer(await find(needs, id));
+}
+
+/** DELETE /api/budgets/:id: it holds nothing any more; what was used stays in the ledger. Throws `not_found`. */
+export async function deleteBudget(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  id: string,
+): Promise<Answer<Deleted>> {
+  const budget = await findBudget(db, id);
+  if (budget === null) throw notFound("budget", id);
+  await db.writeOr(
+    [...deleteBudgetRow(id), changed("budget.deleted", budget, call, clock.now())],
+    () => notFound("budget", id),
+  );
+  return DELETED;
+}
+
+/** POST /api/budgets/:id/lift: out of force for a while, or in force again with 0. Throws `not_found`. */
+export async function liftBudget(
+  needs: BudgetNeeds,
+  call: Call,
+  id: string,
+  { for_ms }: BudgetLift,
+): Promise<Answer<Budget>> {
+  const { db, clock } = needs;
+  const budget = await findBudget(db, id);
+  if (budget === null) throw notFound("budget", id);
+  const now = clock.now();
+  const until = for_ms === 0 ? null : now + for_ms;
+  await db.writeOr(
+    [...liftBudgetRow(id, until, now), changed("budget.lifted", budget, call, now, { until })],
+    () => notFound("budget", id),
+  );
+  return answer(await find(needs, id));
+}
+
+function changed(
+  kind: EventKind,
+  { id, name }: StoredBudget,
+  { caller }: Call,
+  now: number,
+  data: Record<string, unknown> = {},
+): Statement {
+  return record(now, { kind, actor: caller.subject, data: { budget_id: id, name, ...data } });
+}
+
+// Half a run cannot be started.
+function checkLimit({ unit, limit }: Pick<StoredBudget, "unit" | "limit">): void {
+  if ((unit === "runs" || unit === "tokens") && !Number.isInteger(limit)) {
+    throw invalid("limit", `must be a whole number of ${unit}`);
+  }
+}
+
+// What runs count for is named by ids; people may write names.
+async function resolveTarget({ db, engines }: BudgetNeeds, target: string): Promise<string> {
+  const [, kind = "", ref = ""] = /^([a-z]+):?(.*)$/s.exec(target) ?? [];
+  if (kind === "engine" && engines.find(ref)?.name !== ref) {
+    throw invalid("target", `no engine is called ${JSON.stringify(ref)}`);
+  }
+  if (kind !== "department" && kind !== "worker") return target;
+  const ids = kind === "worker" ? await listWorkerIds(db, ref) : [(await findDepartmentRef(db, ref))?.id];
+  if (ids.length > 1) throw invalid("target", `several workers are called ${JSON.stringify(ref)}; use an id`);
+  if (ids[0] === undefined) {
+    throw invalid("target", `no ${kind} has the id or the name ${JSON.stringify(ref)}`);
+  }
+  return `${kind}:${ids[0]}`;
+}
+
+async function measured(needs: BudgetNeeds, ids: string[]): Promise<Budget[]> {
+  const { db, clock, engines, timeZone } = needs;
+  const now = clock.now();
+  const month = new Months(timeZone).of(now);
+  const [budgets, open] = await Promise.all([
+    measureBudgets(db, { ids }, now, month),
+    listOpenRuns(db, now),
+  ]);
+  return await Promise.all(
+    budgets.map((budget) => shownOf(needs, budget, open, engines.tells(budget))),
+  );
+}
+
+async function shownOf(
+  { db, clock, timeZone }: BudgetNeeds,
+  budget: MeasuredBudget,
+  open: readonly OpenUse[],
+  tells: boolean,
+): Promise<Budget> {
+  const now = clock.now();
+  const month = new Months(timeZone).of(now);
+  const standing = standingOf(budget, open, tells);
+  const state = stateOf(budget, standing);
+  const { settled, soft_notified_at: _soft, hard_notified_at: _hard, ...stored } = budget;
+  const beyond = standing.used + standing.reserved - settled;
+  const most = countedLimit(budget) - 1 - beyond;
+  const resets = budget.period === "month"
+    ? month.end
+    : state === "hard" && most >= 0
+    ? await roomAt(db, budget, most, { now, month })
+    : null;
+  return {
+    ...stored,
+    used: inUnit(standing.used, budget.unit),
+    reserved: inUnit(standing.reserved, budget.unit),
+    state,
+    resets_at: resets,
+  };
+}
+
+function nameTaken(name: string): ServiceError {
+  return conflict(
+    `Cannot name a budget ${JSON.stringify(name)}: another one is called that, in whatever case`,
+  );
+}

@@ -1,0 +1,150 @@
+import {
+  type Department,
+  type DepartmentCreate,
+  DEPARTMENTS_MAX,
+  type DepartmentTree,
+  type DepartmentUpdate,
+  toForest,
+} from "../../domain/workers/department.ts";
+import { conflict, invalid, notFound, type ServiceError } from "../../domain/call/error.ts";
+import { newId } from "../../base/id.ts";
+import { isDuplicate } from "../../store/db/database.ts";
+import {
+  deleteDepartment as deleteDepartmentRow,
+  findDepartment,
+  findDepartmentRef,
+  insertDepartment,
+  listDepartments as listDepartmentRows,
+  updateDepartment as updateDepartmentRow,
+} from "../../store/workers/department.ts";
+import { record } from "../../store/events/journal.ts";
+import type { Database } from "../../store/db/database.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+import { jsonOf } from "../../domain/call/json.ts";
+import { type Answer, answer, DELETED } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+
+/** GET /api/departments: the whole forest by (sort_order, name) (contract 1.5, contract 3, Department). */
+export async function listDepartments({ db }: Needs<"db">): Promise<Answer<DepartmentTree[]>> {
+  const departments = await listDepartmentRows(db);
+  return { json: jsonOf(toForest(departments)), total: departments.length };
+}
+
+/** GET /api/departments/:id_or_name: an id wins over a name. Throws `not_found`. */
+export async function getDepartment({ db }: Needs<"db">, idOrName: string): Promise<Answer<Department>> {
+  return answer(await find(db, idOrName));
+}
+
+async function find(db: Database, idOrName: string): Promise<Department> {
+  const department = await findDepartment(db, idOrName);
+  if (department === null) throw notFound("department", idOrName);
+  return department;
+}
+
+/** POST /api/departments. Throws `invalid_request` for an unknown parent, `conflict` for a name that is taken. */
+export async function createDepartment(
+  needs: Needs<"db" | "clock">,
+  call: Call,
+  input: DepartmentCreate,
+): Promise<Answer<Department>> {
+  return await findEarlier<Department>(needs, call) ??
+    await storeCreation(needs, call, await planDepartment(needs, call, input));
+}
+
+async function planDepartment(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  input: DepartmentCreate,
+): Promise<Creation<Department>> {
+  const now = clock.now();
+  const department = {
+    id: newId(),
+    name: input.name,
+    parent_id: await resolveParent(db, input.parent_id),
+    sort_order: input.sort_order,
+    worker_count: 0,
+    created_at: now,
+    updated_at: now,
+  };
+  return {
+    statements: [
+      ...insertDepartment(department, DEPARTMENTS_MAX),
+      record(now, {
+        kind: "department.created",
+        actor: call.caller.subject,
+        data: { department_id: department.id, name: department.name },
+      }),
+    ],
+    response: department,
+    lost: () => conflict(`Cannot create the department: there are ${DEPARTMENTS_MAX} already`),
+    duplicate: () => nameTaken(input.name),
+  };
+}
+
+/** PUT /api/departments/:id_or_name: an absent field stays unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
+export async function updateDepartment(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  idOrName: string,
+  input: DepartmentUpdate,
+): Promise<Answer<Department>> {
+  const { id, name } = await find(db, idOrName);
+  const parentId = input.parent_id === undefined ? undefined : await resolveParent(db, input.parent_id);
+  const now = clock.now();
+  const change = { name: input.name, parent_id: parentId, sort_order: input.sort_order };
+  try {
+    await db.writeOr(
+      [
+        ...updateDepartmentRow(id, change, now),
+        record(now, {
+          kind: "department.updated",
+          actor: call.caller.subject,
+          data: { department_id: id, name: input.name ?? name },
+        }),
+      ],
+      async () =>
+        await findDepartmentRef(db, id) === null
+          ? notFound("department", idOrName)
+          : conflict(`Cannot move the department ${JSON.stringify(name)} there: that is itself or below it`),
+    );
+  } catch (error) {
+    throw isDuplicate(error) ? nameTaken(input.name ?? name) : error;
+  }
+  return answer(await find(db, id));
+}
+
+/** DELETE /api/departments/:id_or_name: removes its memberships. Throws `not_found`, `conflict` while it has children. */
+export async function deleteDepartment(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  idOrName: string,
+): Promise<Answer<Deleted>> {
+  const { id, name } = await find(db, idOrName);
+  await db.writeOr([
+    ...deleteDepartmentRow(id),
+    record(clock.now(), {
+      kind: "department.deleted",
+      actor: call.caller.subject,
+      data: { department_id: id, name },
+    }),
+  ], async () =>
+    await findDepartmentRef(db, id) === null ? notFound("department", idOrName) : conflict(
+      `Cannot delete the department ${
+        JSON.stringify(name)
+      }: it has child departments; move or delete them first`,
+    ));
+  return DELETED;
+}
+
+async function resolveParent(db: Database, key: string | null): Promise<string | null> {
+  if (key === null || key === "") return null;
+  const parent = await findDepartmentRef(db, key);
+  if (parent === null) throw invalid("parent_id", `no department has the id or name ${JSON.stringify(key)}`);
+  return parent.id;
+}
+
+function nameTaken(name: string): ServiceError {
+  return conflict(`Cannot name a department ${JSON.stringify(name)}: another one is called that`);
+}

@@ -1,0 +1,59 @@
+import type { EngineShown } from "../../domain/workers/engine.ts";
+import { notFound } from "../../domain/call/error.ts";
+import { forgetWindows, listWindows } from "../../store/workers/engine_window.ts";
+import { record } from "../../store/events/journal.ts";
+import { liftLimit, listLimits } from "../../store/workers/rate_limit.ts";
+import { type Answer, answer, whole } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+
+type EngineNeeds = Needs<"engines" | "db" | "clock">;
+
+/** GET /api/engines: every engine, and whether a run could be started with it (contract 14). */
+export async function listEngines(needs: EngineNeeds): Promise<Answer<EngineShown[]>> {
+  return whole(await probe(needs));
+}
+
+/** GET /api/engines/:name. Throws `not_found`. */
+export async function getEngine(needs: EngineNeeds, name: string): Promise<Answer<EngineShown>> {
+  const found = (await probe(needs)).find((engine) => engine.name === name);
+  if (found === undefined) throw notFound("engine", name);
+  return answer(found);
+}
+
+/** POST /api/engines/:name/lift: a parked engine goes on, and what was said of its windows is forgotten. Throws `not_found`. */
+export async function liftEngine(
+  needs: EngineNeeds,
+  { caller }: Call,
+  name: string,
+): Promise<Answer<EngineShown>> {
+  const { db, clock, engines } = needs;
+  if (!engines.names.includes(name)) throw notFound("engine", name);
+  await db.write([
+    liftLimit(name),
+    forgetWindows(name),
+    record(clock.now(), { kind: "engine.lifted", actor: caller.subject, data: { engine: name } }),
+  ]);
+  return await getEngine(needs, name);
+}
+
+async function probe({ engines, db, clock }: EngineNeeds): Promise<EngineShown[]> {
+  const [found, limits, windows] = await Promise.all([
+    engines.probe(),
+    listLimits(db, clock.now()),
+    listWindows(db),
+  ]);
+  return engines.names.map((name) => ({
+    name,
+    kind: engines.find(name)?.kind ?? "",
+    default: name === engines.defaultName,
+    configured: engines.configured.includes(name),
+    usable: found[name]?.usable ?? false,
+    version: found[name]?.version ?? "",
+    detail: found[name]?.detail ?? "",
+    live_usage: engines.find(name)?.counts.live ?? false,
+    stays_open: engines.find(name)?.staysOpen ?? 0,
+    windows: windows.filter(({ engine }) => engine === name).map(({ engine: _engine, ...window }) => window),
+    limited_until: limits.find((limit) => limit.engine === name)?.until ?? null,
+  }));
+}

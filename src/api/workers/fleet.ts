@@ -1,0 +1,246 @@
+import { digest } from "../../base/bytes.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { conflict, invalid, type ServiceError } from "../../domain/call/error.ts";
+import {
+  type Fleet,
+  type FleetApply,
+  type FleetExport,
+  type FleetPlan,
+  type FleetPlanInput,
+  type PresentObject,
+} from "../../domain/workers/fleet.ts";
+import { circleOf, planFleet, type Planned } from "../../domain/workers/fleet_plan.ts";
+import { cronFault } from "../../domain/work/cron.ts";
+import { nameKey } from "../../domain/call/name.ts";
+import { checkFieldsOfType, nextRunAt, zoneOf } from "../../domain/work/task_plan.ts";
+import { fleetState, unlessFleetChanged } from "../../store/workers/fleet.ts";
+import { record } from "../../store/events/journal.ts";
+import { findWebhook } from "../../store/events/webhook.ts";
+import { type Answer, answer } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { checkCommands, checkMaySet } from "../work/task_commands.ts";
+import { checkEngines } from "./engine_check.ts";
+import { changesOf } from "./fleet_changes.ts";
+import { exported, listPresent, normalized } from "./fleet_present.ts";
+import type { Needs } from "../call/services.ts";
+import { makeWorkDir } from "./work_dir.ts";
+import { checkGrant } from "./worker.ts";
+
+type PlanNeeds = Needs<"db" | "clock" | "engines" | "paths" | "timeZone">;
+
+// Somebody else may change something between the plan and its commit.
+const TRIES = 5;
+
+/** GET /api/fleet: everything that a fleet can hold, without defaults, by name (contract 16). Throws `conflict` for two of one name. */
+export async function exportFleet(needs: Needs<"db" | "paths">): Promise<Answer<FleetExport>> {
+  const present = await listPresent(needs);
+  const twice = [...Map.groupBy(present, ({ kind, name }) => `${kind} ${nameKey(name)}`).values()]
+    .find((found) => found.length > 1 && found[0]?.kind !== "memory");
+  if (twice !== undefined) {
+    throw conflict(
+      `Cannot export: ${twice.length} ${twice[0]?.kind}s are called ${twice[0]?.name}; rename all but one`,
+    );
+  }
+  return answer(exported(present));
+}
+
+/** POST /api/fleet/plan: what an apply would change, and what stands in its way (contract 16). */
+export async function planOfFleet(
+  needs: PlanNeeds,
+  call: Call,
+  input: FleetPlanInput,
+): Promise<Answer<FleetPlan>> {
+  return answer(shownPlan((await plan(needs, call, input)).planned));
+}
+
+/**
+ * POST /api/fleet/apply: changes everything in one batch, all or nothing, and answers what it changed (contract 16). Throws `conflict` for what
+ * several names, another fleet, or a change since `plan` stand in the way of, and `invalid_request`.
+ */
+export async function applyFleet(
+  needs: PlanNeeds & Needs<"interruptRun">,
+  call: Call,
+  input: FleetApply,
+): Promise<Answer<FleetPlan>> {
+  for (let tried = 1; tried <= TRIES; tried++) {
+    const state = await fleetState(needs.db);
+    const { planned, present } = await plan(needs, call, input);
+    const shown = shownPlan(planned);
+    if (input.plan !== undefined && input.plan !== shown.hash) {
+      throw conflict("Cannot apply: since the plan something has changed; look at the plan again");
+    }
+    const [first] = planned.conflicts;
+    if (first !== undefined) throw refused(planned.conflicts);
+    if (planned.changes.length === 0) return answer(shown);
+    const now = needs.clock.now();
+    const actor = call.caller.subject;
+    const work = await changesOf(needs, planned.changes, present, { fleet: input.fleet.fleet, actor, now });
+    faultPoint("accept.pre-commit");
+    const { won } = await needs.db.write([
+      ...unlessFleetChanged(state),
+      ...work.statements,
+      record(now, {
+        kind: "fleet.applied",
+        actor,
+        data: { fleet: input.fleet.fleet, changes: planned.changes.length },
+      }),
+    ]);
+    if (!won) continue;
+    faultPoint("accept.post-commit");
+    // From here on a crash loses nothing: a run makes its directory itself, and a start ends what is left of runs.
+    await Promise.all(work.workDirs.map(makeWorkDir));
+    for (const end of work.afterwards) await end();
+    return answer(shown);
+  }
+  throw conflict("Cannot apply: what the fleet holds is being changed all the time; try again");
+}
+
+async function plan(
+  needs: PlanNeeds,
+  call: Call,
+  { fleet, prune, adopt }: FleetPlanInput,
+): Promise<{ planned: Planned; present: PresentObject[] }> {
+  checkEngineNames(needs, fleet);
+  checkSchedules(needs, fleet);
+  const present = await listPresent(needs);
+  checkCommandEngines(needs, fleet, present);
+  await checkWebhookNames(needs, fleet);
+  checkCircle(fleet, present);
+  const planned = planFleet(normalized(needs, fleet), present, { fleet: fleet.fleet, prune, adopt });
+  checkReferences(fleet, present, planned);
+  checkMayChange(call, planned);
+  return { planned, present };
+}
+
+// What engines may be named, and with which arguments.
+function checkEngineNames({ engines }: Needs<"engines">, fleet: Fleet): void {
+  for (const [index, worker] of fleet.workers.entries()) {
+    checkEngines(engines, worker, `fleet.workers.${index}.`);
+    checkCommands({ call: null, engines, engine: worker.engine }, { verify: worker.verify });
+  }
+  for (const [index, { target }] of fleet.budgets.entries()) {
+    const engine = /^engine:(.*)$/s.exec(target)?.[1];
+    if (engine !== undefined) checkEngines(engines, { engine }, `fleet.budgets.${index}.target, `);
+  }
+}
+
+// A cron that cannot fire is found before anything is changed.
+function checkSchedules({ clock, timeZone }: Needs<"clock" | "timeZone">, fleet: Fleet): void {
+  const now = clock.now();
+  for (const [index, { cron, time_zone = "", until = null }] of fleet.schedules.entries()) {
+    const path = `fleet.schedules.${index}`;
+    checkFieldsOfType("scheduled", fleet.schedules[index] ?? {});
+    const fault = cronFault(cron, zoneOf(time_zone, timeZone), now);
+    if (fault !== null) throw invalid(`${path}.cron`, fault);
+    if (nextRunAt({ cron, time_zone, until }, timeZone, now) === null) {
+      throw invalid(`${path}.until`, "no time of the cron falls before it");
+    }
+  }
+}
+
+// By the engine of its worker, which the file need not name.
+function checkCommandEngines(
+  { engines }: Needs<"engines">,
+  fleet: Fleet,
+  present: readonly PresentObject[],
+): void {
+  const engineOf = new Map([
+    ...present.filter(({ kind }) => kind === "worker")
+      .map(({ name, fields }) => [nameKey(name), String(fields.engine)] as const),
+    ...fleet.workers.map(({ name, engine }) => [nameKey(name), engine] as const),
+  ]);
+  for (const { worker, gate, verify } of fleet.schedules) {
+    checkCommands({ call: null, engines, engine: engineOf.get(nameKey(worker)) ?? "" }, { gate, verify });
+  }
+}
+
+// Those of the configuration are changed there.
+async function checkWebhookNames({ db }: Needs<"db">, fleet: Fleet): Promise<void> {
+  for (const [index, { name }] of fleet.webhooks.entries()) {
+    if ((await findWebhook(db, name))?.origin !== "config") continue;
+    throw invalid(
+      `fleet.webhooks.${index}.name`,
+      "a webhook of the configuration is called that; change it there",
+    );
+  }
+}
+
+// A command that is left out is taken away. Who may set none may apply a file that changes none.
+function checkMayChange(call: Call, { changes }: Planned): void {
+  for (const { name, before, after } of changes.flatMap(({ fields }) => fields)) {
+    if ((name === "gate" || name === "verify") && (before ?? after ?? null) !== null) checkMaySet(call, name);
+    // Whose field it is says what it holds: only workers have scopes.
+    if (name === "scopes") checkGrant(call.caller, (after ?? []) as string[], (before ?? []) as string[]);
+  }
+}
+
+// Also with departments that the file does not name.
+function checkCircle(fleet: Fleet, present: readonly PresentObject[]): void {
+  const parents = new Map<string, string>();
+  const put = (name: string, parent: unknown) => {
+    if (parent === "") parents.delete(nameKey(name));
+    else parents.set(nameKey(name), nameKey(String(parent)));
+  };
+  for (const { kind, name, fields } of present) if (kind === "department") put(name, fields.parent);
+  for (const { name, parent } of fleet.departments) put(name, parent);
+  const circle = circleOf(parents);
+  if (circle === null) return;
+  throw invalid("fleet.departments", `these are above each other: ${circle.join(" > ")}`);
+}
+
+// Names have to stand in the file, or to be there and to stay.
+function checkReferences(fleet: Fleet, present: readonly PresentObject[], { changes }: Planned): void {
+  const gone = new Set(changes.flatMap((one) => one.action === "delete" ? [one.present?.id] : []));
+  const namesOf = (kind: "department" | "worker", wanted: readonly { name: string }[]) =>
+    new Set([
+      ...wanted.map(({ name }) => nameKey(name)),
+      ...present.filter((one) => one.kind === kind && !gone.has(one.id)).map(({ name }) => nameKey(name)),
+    ]);
+  const there = {
+    department: namesOf("department", fleet.departments),
+    worker: namesOf("worker", fleet.workers),
+  };
+  const known = (path: string, kind: keyof typeof there, name: string) => {
+    if (!there[kind].has(nameKey(name))) throw invalid(path, `no ${kind} is called ${JSON.stringify(name)}`);
+  };
+  for (const [index, { parent }] of fleet.departments.entries()) {
+    if (parent !== "") known(`fleet.departments.${index}.parent`, "department", parent);
+  }
+  for (const [index, worker] of fleet.workers.entries()) {
+    for (const [at, name] of worker.departments.entries()) {
+      known(`fleet.workers.${index}.departments.${at}`, "department", name);
+    }
+  }
+  for (const [index, { worker }] of fleet.schedules.entries()) {
+    known(`fleet.schedules.${index}.worker`, "worker", worker);
+  }
+  for (const [index, { target }] of fleet.budgets.entries()) {
+    const [, kind, name = ""] = /^(worker|department):(.*)$/s.exec(target) ?? [];
+    if (kind !== undefined) known(`fleet.budgets.${index}.target`, kind as keyof typeof there, name);
+  }
+  const moved = changes.find(({ kind, action, fields }) =>
+    kind === "worker" && action === "update" && fields.some(({ name }) => name === "work_dir")
+  );
+  if (moved !== undefined) {
+    const index = fleet.workers.findIndex(({ name }) => nameKey(name) === nameKey(moved.name));
+    throw invalid(
+      `fleet.workers.${index}.work_dir`,
+      "cannot be changed, because what agents remember belongs to it",
+    );
+  }
+}
+
+function shownPlan({ changes, conflicts }: Planned): FleetPlan {
+  const shown = changes.map(({ action, kind, name, fields }) => ({ action, kind, name, fields }));
+  return { hash: digest(JSON.stringify([shown, conflicts])), changes: shown, conflicts };
+}
+
+const CONFLICTS_SHOWN = 5;
+
+function refused(conflicts: FleetPlan["conflicts"]): ServiceError {
+  const words = conflicts.slice(0, CONFLICTS_SHOWN).map(({ kind, name, detail }) =>
+    `${kind} ${name}: ${detail}`
+  );
+  const more = conflicts.length > CONFLICTS_SHOWN ? `, and ${conflicts.length - CONFLICTS_SHOWN} more` : "";
+  return conflict(`Cannot apply, and nothing was changed: ${words.join("; ")}${more}`);
+}

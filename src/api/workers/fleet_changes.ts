@@ -1,0 +1,266 @@
+import { join } from "node:path";
+import { newId } from "../../base/id.ts";
+import { BUDGETS_MAX } from "../../domain/workers/budget.ts";
+import { DEPARTMENTS_MAX } from "../../domain/workers/department.ts";
+import type { Fleet, PresentObject } from "../../domain/workers/fleet.ts";
+import type { PlannedChange } from "../../domain/workers/fleet_plan.ts";
+import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX } from "../../domain/workers/memory.ts";
+import { nameKey } from "../../domain/call/name.ts";
+import { WEBHOOKS_MAX } from "../../domain/system/webhook.ts";
+import { deleteBudget, insertBudget, updateBudget } from "../../store/workers/budget.ts";
+import type { Statement } from "../../store/db/database.ts";
+import { deleteDepartment, insertDepartment, updateDepartment } from "../../store/workers/department.ts";
+import { manage } from "../../store/workers/fleet.ts";
+import { record } from "../../store/events/journal.ts";
+import { deleteMemory, saveMemory } from "../../store/workers/memory.ts";
+import { deleteForeignContexts, forgetWorkerContexts } from "../../store/chat/conversation_context.ts";
+import { deleteWebhook, insertWebhook, updateWebhook } from "../../store/events/webhook.ts";
+import { insertWorker, updateWorker, type WorkerChange } from "../../store/workers/worker.ts";
+import { scheduleStatements } from "./fleet_schedule.ts";
+import type { Needs } from "../call/services.ts";
+import { newSecret, originOf } from "../system/webhook.ts";
+import { endRuns, workerDeletion } from "./worker_deletion.ts";
+
+/** What the changes of a plan are made of. */
+interface Work {
+  statements: Statement[];
+  /** To be made after the commit. */
+  workDirs: string[];
+  /** To be done after the commit, in this order. */
+  afterwards: (() => Promise<void>)[];
+}
+
+interface Context {
+  /** The name of the fleet. */
+  fleet: string;
+  actor: string;
+  now: number;
+}
+
+/** The ids of names, those of things that are made included. */
+interface Ids {
+  department: Map<string, string>;
+  worker: Map<string, string>;
+}
+
+type ChangeNeeds = Needs<"db" | "engines" | "paths" | "interruptRun" | "timeZone">;
+
+/** The statements that a plan comes down to, in an order in which every reference is there (contract 16). */
+export async function changesOf(
+  needs: ChangeNeeds,
+  changes: readonly PlannedChange[],
+  present: readonly PresentObject[],
+  context: Context,
+): Promise<Work> {
+  const work: Work = { statements: [], workDirs: [], afterwards: [] };
+  const idsOf = (kind: PresentObject["kind"]) =>
+    new Map(present.flatMap((one) => one.kind === kind ? [[nameKey(one.name), one.id] as const] : []));
+  const ids: Ids = { department: idsOf("department"), worker: idsOf("worker") };
+  const of = (kind: PlannedChange["kind"]) => changes.filter((one) => one.kind === kind);
+  changeDepartments(work, of("department"), ids.department, context);
+  const workers = of("worker");
+  for (const change of workers.filter(({ action }) => action !== "delete")) {
+    changeWorker(work, needs, change, { ...context, ids });
+  }
+  for (const change of of("schedule")) {
+    work.statements.push(...scheduleStatements(needs.timeZone, change, { ...context, workers: ids.worker }));
+  }
+  // A schedule may have gone from one of these to another worker.
+  for (const { present } of workers.filter(({ action }) => action === "delete")) {
+    if (present === null) continue;
+    work.statements.push(...await workerDeletion(needs.db, present, context.actor, context.now));
+    work.afterwards.push(() => endRuns(needs, present.id));
+  }
+  // Nobody is in a department that goes any more.
+  const gone = of("department").filter(({ action }) => action === "delete");
+  for (const { present } of gone) {
+    work.statements.push(...updateDepartment(present?.id ?? "", { parent_id: null }, context.now));
+  }
+  for (const { present, name } of gone) {
+    work.statements.push(
+      ...deleteDepartment(present?.id ?? ""),
+      event("department.deleted", present?.id ?? "", name, context),
+    );
+  }
+  for (const change of of("budget")) changeBudget(work, change, { ...context, ids });
+  for (const change of of("webhook")) changeWebhook(work, change, context);
+  for (const change of of("memory")) changeMemory(work, change, context);
+  return work;
+}
+
+// New ones get their places after all of them are there, and moved ones first leave theirs: on the way there is no circle.
+function changeDepartments(
+  { statements }: Work,
+  changes: readonly PlannedChange[],
+  ids: Map<string, string>,
+  context: Context,
+): void {
+  const { now, fleet } = context;
+  const kept = changes.filter(({ action }) => action !== "delete");
+  for (const { action, name, present, wanted } of kept) {
+    const sort_order = Number(wanted?.fields.sort_order);
+    const id = present?.id ?? newId();
+    ids.set(nameKey(name), id);
+    if (action === "create") {
+      const row = {
+        id,
+        name,
+        parent_id: null,
+        sort_order,
+        worker_count: 0,
+        created_at: now,
+        updated_at: now,
+      };
+      statements.push(
+        ...insertDepartment(row, DEPARTMENTS_MAX),
+        event("department.created", id, name, context),
+      );
+    } else if (action === "update") {
+      statements.push(
+        ...updateDepartment(id, { name, sort_order, parent_id: null }, now),
+        event("department.updated", id, name, context),
+      );
+    }
+    statements.push(manage("department", id, fleet));
+  }
+  for (const { action, name, wanted } of kept) {
+    const parent = String(wanted?.fields.parent ?? "");
+    if (action === "adopt" || parent === "") continue;
+    const change = { parent_id: ids.get(nameKey(parent)) ?? null };
+    statements.push(...updateDepartment(ids.get(nameKey(name)) ?? "", change, now));
+  }
+}
+
+function changeWorker(
+  { statements, workDirs }: Work,
+  needs: ChangeNeeds,
+  { action, name, present, wanted, fields: changed }: PlannedChange,
+  context: Context & { ids: Ids },
+): void {
+  const { fleet, actor, now } = context;
+  const id = present?.id ?? newId();
+  context.ids.worker.set(nameKey(name), id);
+  const fields = wanted?.fields as Fleet["workers"][number];
+  const departmentIds = fields.departments.flatMap((one) => context.ids.department.get(nameKey(one)) ?? []);
+  if (action === "create") {
+    const work_dir = fields.work_dir === "" ? join(needs.paths.workers, id) : fields.work_dir;
+    statements.push(
+      ...insertWorker({ ...fields, id, name, work_dir, created_at: now, updated_at: now }, departmentIds),
+      record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
+    );
+    // That of a runner is made there.
+    if (fields.runs_on.length === 0) workDirs.push(work_dir);
+  } else if (action === "update") {
+    const names = changed.map((one) => one.name);
+    const change = Object.fromEntries(
+      names.map((one) => [one, { ...fields, name }[one as "name"]]),
+    ) as WorkerChange;
+    // Arguments are merged by engine, so those of engines that the file does not name are cleared.
+    const before = present?.fields.engine_args as Record<string, string>;
+    if (change.engine_args !== undefined) {
+      change.engine_args = {
+        ...Object.fromEntries(Object.keys(before).map((one) => [one, ""])),
+        ...change.engine_args,
+      };
+    }
+    statements.push(
+      ...updateWorker(id, change, names.includes("departments") ? departmentIds : null, now),
+      record(now, { kind: "worker.updated", worker_id: id, actor, data: { fields: names } }),
+    );
+    if (change.runs_on !== undefined) {
+      statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));
+    }
+    if (change.engine !== undefined) {
+      statements.push(deleteForeignContexts(id, needs.engines.find(change.engine)?.name ?? change.engine));
+    }
+  }
+  statements.push(manage("worker", id, fleet));
+}
+
+function changeBudget(
+  { statements }: Work,
+  { action, name, present, wanted, fields: changed }: PlannedChange,
+  context: Context & { ids: Ids },
+): void {
+  const { fleet, actor, now, ids } = context;
+  const id = present?.id ?? newId();
+  const say = (kind: "budget.created" | "budget.updated" | "budget.deleted") =>
+    record(now, { kind, actor, data: { budget_id: id, name } });
+  if (action === "delete") {
+    statements.push(...deleteBudget(id), say("budget.deleted"));
+    return;
+  }
+  const wish = wanted?.fields as Omit<Fleet["budgets"][number], "name">;
+  const fields = { ...wish, name, target: targetById(wish.target, ids) };
+  if (action === "create") {
+    const row = { ...fields, id, lifted_until: null, created_at: now, updated_at: now };
+    statements.push(...insertBudget(row, BUDGETS_MAX), say("budget.created"));
+  } else if (action === "update") {
+    const names = changed.map((one) => one.name) as (keyof typeof fields)[];
+    const change = Object.fromEntries(names.map((one) => [one, fields[one]]));
+    statements.push(...updateBudget(id, change, now), say("budget.updated"));
+  }
+  statements.push(manage("budget", id, fleet));
+}
+
+function changeWebhook(
+  { statements }: Work,
+  { action, name, present, wanted, fields: changed }: PlannedChange,
+  { fleet, actor, now }: Context,
+): void {
+  const id = present?.id ?? newId();
+  const say = (kind: "webhook.created" | "webhook.updated" | "webhook.deleted", data: object = {}) =>
+    record(now, { kind, actor, data: { webhook_id: id, name, ...data } });
+  if (action === "delete") {
+    statements.push(...deleteWebhook(id), say("webhook.deleted"));
+    return;
+  }
+  const fields = wanted?.fields as Omit<Fleet["webhooks"][number], "name">;
+  if (action === "create") {
+    const row = { ...fields, id, name, secret: newSecret(), origin: "api" as const, allow_private: false };
+    const data = { url: originOf(fields.url), events: fields.events };
+    statements.push(...insertWebhook(row, WEBHOOKS_MAX, now), say("webhook.created", data));
+  } else if (action === "update") {
+    const data = { changed: changed.map((one) => one.name) };
+    statements.push(
+      ...updateWebhook(id, { ...fields, name }, now),
+      say("webhook.updated", data),
+    );
+  }
+  statements.push(manage("webhook", id, fleet));
+}
+
+function targetById(target: string, ids: Ids): string {
+  const [, kind, name = ""] = /^(worker|department):(.*)$/s.exec(target) ?? [];
+  if (kind === undefined) return target;
+  return `${kind}:${ids[kind as keyof Ids].get(nameKey(name)) ?? name}`;
+}
+
+function changeMemory({ statements }: Work, { action, name, wanted }: PlannedChange, context: Context): void {
+  const { fleet, actor, now } = context;
+  const data = { scope: GLOBAL_SCOPE, key: name };
+  if (action === "delete") {
+    statements.push(
+      ...deleteMemory(GLOBAL_SCOPE, name),
+      record(now, { kind: "memory.deleted", actor, data }),
+    );
+    return;
+  }
+  if (action !== "adopt") {
+    const entry = { ...data, value: String(wanted?.fields.value), updated_at: now };
+    statements.push(
+      ...saveMemory(entry, MEMORY_ENTRIES_MAX),
+      record(now, { kind: "memory.saved", actor, data }),
+    );
+  }
+  statements.push(manage("memory", name, fleet));
+}
+
+function event(
+  kind: "department.created" | "department.updated" | "department.deleted",
+  id: string,
+  name: string,
+  { actor, now }: Context,
+): Statement {
+  return record(now, { kind, actor, data: { department_id: id, name } });
+}

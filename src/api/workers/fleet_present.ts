@@ -1,0 +1,247 @@
+import { join } from "node:path";
+import type { DataPaths } from "../../base/paths.ts";
+import { budgetCreateSchema, type StoredBudget } from "../../domain/workers/budget.ts";
+import type { Department } from "../../domain/workers/department.ts";
+import { ServiceError } from "../../domain/call/error.ts";
+import {
+  type Fleet,
+  FLEET_MAX_BYTES,
+  type FleetExport,
+  type FleetObject,
+  fleetSchema,
+  type PresentObject,
+} from "../../domain/workers/fleet.ts";
+import { valueOf } from "../../domain/call/json.ts";
+import { GLOBAL_SCOPE, type MemoryEntry } from "../../domain/workers/memory.ts";
+import { nameKey } from "../../domain/call/name.ts";
+import { type Listing, type Page, PAGE_SIZE_MAX, WORKER_PAGE_SIZE_MAX } from "../../domain/call/page.ts";
+import { FLEET_KINDS, type FleetKind } from "../../domain/call/vocabulary.ts";
+import { optionFields, optionsDefault } from "../../domain/work/schedule.ts";
+import type { Task } from "../../domain/work/task.ts";
+import type { Webhook } from "../../domain/system/webhook.ts";
+import { type Worker, workerCreateSchema } from "../../domain/workers/worker.ts";
+import { listBudgets } from "../../store/workers/budget.ts";
+import type { Database } from "../../store/db/database.ts";
+import { listDepartments } from "../../store/workers/department.ts";
+import { fleetBytes, listManaged, listNamedSchedules } from "../../store/workers/fleet.ts";
+import { listMemory } from "../../store/workers/memory.ts";
+import { listWebhooks } from "../../store/events/webhook.ts";
+import { listWorkers } from "../../store/workers/worker.ts";
+import type { Needs } from "../call/services.ts";
+import { resolveWorkDir } from "./work_dir.ts";
+
+// What a file says of a budget beside its name.
+const BUDGET_FIELDS = Object.keys(budgetCreateSchema.shape).filter((name) => name !== "name") as Exclude<
+  keyof Fleet["budgets"][number],
+  "name"
+>[];
+
+// What a file says of a worker beside its name.
+const WORKER_FIELDS = Object.keys(workerCreateSchema.shape).filter((name) => name !== "name") as Exclude<
+  keyof Fleet["workers"][number],
+  "name"
+>[];
+
+/** Everything that a fleet can hold, by kind and name. Throws `payload_too_large` where it is more than a file may be. */
+export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise<PresentObject[]> {
+  if (await fleetBytes(db) > FLEET_MAX_BYTES) {
+    throw new ServiceError(
+      "payload_too_large",
+      `Cannot read the fleet: it is larger than ${FLEET_MAX_BYTES} bytes`,
+    );
+  }
+  const [managed, departments, workers, schedules, budgets, webhooks, memory] = await Promise.all([
+    listManaged(db),
+    listDepartments(db),
+    readAll<Worker>(
+      (page) => listWorkers(db, { recursive: true, ...page }, null, page),
+      "~",
+      WORKER_PAGE_SIZE_MAX,
+    ),
+    readAll<Task>((page) => listNamedSchedules(db, page), "~", PAGE_SIZE_MAX),
+    readAll<StoredBudget>((page) => listBudgets(db, page), "~", PAGE_SIZE_MAX),
+    listChangeableWebhooks(db),
+    readAll<MemoryEntry>((page) => listMemory(db, GLOBAL_SCOPE, page), "", PAGE_SIZE_MAX),
+  ]);
+  const nameOf = new Map([...departments, ...workers].map(({ id, name }) => [id, name]));
+  const present = (
+    kind: FleetKind,
+    id: string,
+    name: string,
+    fields: FleetObject["fields"],
+  ): PresentObject => ({
+    kind,
+    id,
+    name,
+    fields,
+    managedBy: managed.get(`${kind} ${id}`) ?? null,
+  });
+  return [
+    ...departments.map((one) => present("department", one.id, one.name, departmentFields(one, nameOf))),
+    ...workers.map((one) => present("worker", one.id, one.name, workerFields(one, paths))),
+    ...schedules.map((one) => present("schedule", one.id, one.name, scheduleFields(one, nameOf))),
+    ...budgets.map((one) => present("budget", one.id, one.name, budgetFields(one, nameOf))),
+    ...webhooks.map((one) => present("webhook", one.id, one.name, webhookFields(one))),
+    ...memory.map(({ key, value }) => present("memory", key, key, { value })),
+  ].sort(byKindAndName);
+}
+
+/** Webhooks that are not the configuration's: only it changes those. */
+async function listChangeableWebhooks(db: Database): Promise<Webhook[]> {
+  const all = await readAll<Webhook>((page) => listWebhooks(db, page), "~", PAGE_SIZE_MAX);
+  return all.filter(({ origin }) => origin === "api");
+}
+
+/** What a file wants, in the form in which it is compared: fields in one order, names sorted, defaults filled in. */
+export function normalized({ paths }: Needs<"paths">, fleet: Fleet): FleetObject[] {
+  return [
+    ...fleet.departments.map(({ name, parent, sort_order }): FleetObject => ({
+      kind: "department",
+      name,
+      fields: { parent, sort_order },
+    })),
+    ...fleet.workers.map((one): FleetObject => ({
+      kind: "worker",
+      name: one.name,
+      fields: inOrder({ ...one, work_dir: one.work_dir === "" ? "" : resolveWorkDir(one.work_dir, paths) }),
+    })),
+    ...fleet.schedules.map((one): FleetObject => ({
+      kind: "schedule",
+      name: one.name,
+      fields: scheduleInOrder({ ...optionsDefault("scheduled"), time_zone: "", ...given(one) }),
+    })),
+    ...fleet.budgets.map((one): FleetObject => ({
+      kind: "budget",
+      name: one.name,
+      fields: Object.fromEntries(BUDGET_FIELDS.map((name) => [name, one[name]])),
+    })),
+    ...fleet.webhooks.map((one): FleetObject => ({
+      kind: "webhook",
+      name: one.name,
+      fields: webhookFields(one),
+    })),
+    ...Object.entries(fleet.memory).map(([key, value]): FleetObject => ({
+      kind: "memory",
+      name: key,
+      fields: { value },
+    })),
+  ].sort(byKindAndName);
+}
+
+/** A file that makes what is there: without ids and without what is a default (contract 16). */
+export function exported(present: readonly PresentObject[]): FleetExport {
+  const of = (kind: FleetKind) => present.filter((one) => one.kind === kind);
+  const list = (kind: keyof typeof DEFAULTS) =>
+    of(kind).map(({ name, fields }) => ({ name, ...withoutDefaults(kind, fields) }));
+  return {
+    departments: list("department"),
+    workers: list("worker"),
+    schedules: list("schedule"),
+    budgets: list("budget"),
+    webhooks: list("webhook"),
+    memory: Object.fromEntries(of("memory").map(({ name, fields }) => [name, String(fields.value)])),
+  };
+}
+
+// One with nothing but what it must have shows the defaults of the others.
+const PLAIN = fleetSchema.parse({
+  departments: [{ name: "x" }],
+  workers: [{ name: "x" }],
+  budgets: [{ name: "x", unit: "runs", limit: 1, period: "total" }],
+});
+const DEFAULTS: Record<Exclude<FleetKind, "memory">, Record<string, unknown>> = {
+  department: PLAIN.departments[0] ?? {},
+  worker: PLAIN.workers[0] ?? {},
+  schedule: { ...optionsDefault("scheduled"), time_zone: "" },
+  budget: withoutRequired(PLAIN.budgets[0] ?? {}),
+  webhook: { enabled: true },
+};
+
+function withoutRequired(
+  { unit: _unit, limit: _limit, period: _period, ...others }: Partial<Fleet["budgets"][number]>,
+) {
+  return others;
+}
+
+function withoutDefaults(kind: keyof typeof DEFAULTS, fields: FleetObject["fields"]): FleetObject["fields"] {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([name, value]) =>
+      JSON.stringify(value) !== JSON.stringify(DEFAULTS[kind][name])
+    ),
+  );
+}
+
+function departmentFields({ parent_id, sort_order }: Department, nameOf: ReadonlyMap<string, string>) {
+  return { parent: nameOf.get(parent_id ?? "") ?? "", sort_order };
+}
+
+function workerFields(worker: Worker, paths: DataPaths): FleetObject["fields"] {
+  return inOrder({
+    ...worker,
+    departments: worker.departments.map(({ name }) => name),
+    // A directory that the service chose for this worker is chosen anew for another one.
+    work_dir: worker.work_dir === join(paths.workers, worker.id) ? "" : worker.work_dir,
+  });
+}
+
+const SCHEDULE_FIELDS = [
+  ...["worker", "instruction", "cron", "time_zone"],
+  ...Object.keys(optionFields).filter((name) => name !== "name"),
+];
+
+function scheduleFields(task: Task, nameOf: ReadonlyMap<string, string>): FleetObject["fields"] {
+  return scheduleInOrder({ ...task, worker: nameOf.get(task.worker_id) ?? task.worker_id });
+}
+
+function scheduleInOrder(fields: Record<string, unknown>): FleetObject["fields"] {
+  return Object.fromEntries(SCHEDULE_FIELDS.map((name) => [name, fields[name]]));
+}
+
+function given(fields: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+// A target names a worker or a department by its name.
+function budgetFields(budget: StoredBudget, nameOf: ReadonlyMap<string, string>): FleetObject["fields"] {
+  const [, kind, id = ""] = /^(worker|department):(.*)$/s.exec(budget.target) ?? [];
+  const target = kind === undefined ? budget.target : `${kind}:${nameOf.get(id) ?? id}`;
+  return Object.fromEntries(BUDGET_FIELDS.map((name) => [name, { ...budget, target }[name]]));
+}
+
+function webhookFields({ url, events, enabled }: Pick<Webhook, "url" | "events" | "enabled">) {
+  return { url, events: [...new Set(events)].sort(), enabled };
+}
+
+function inOrder(worker: Fleet["workers"][number] | Omit<Worker, "departments"> & { departments: string[] }) {
+  const fields = { ...worker, departments: [...new Set(worker.departments)].sort(byName) };
+  const args = Object.entries(worker.engine_args).filter(([, value]) => value !== "").sort(([a], [b]) =>
+    byName(a, b)
+  );
+  fields.engine_args = Object.fromEntries(args);
+  return Object.fromEntries(WORKER_FIELDS.map((name) => [name, fields[name]]));
+}
+
+// By cursor, since such a page ends where it would be too much text, and a numbered one cuts texts (contract 8.18).
+async function readAll<T>(
+  read: (page: Page) => Promise<Listing<T>>,
+  before: string,
+  size: number,
+): Promise<T[]> {
+  const all: T[] = [];
+  for (let cursor: string | null = before; cursor !== null;) {
+    const { json, next }: Listing<T> = await read({ page: 1, page_size: size, cursor });
+    all.push(...valueOf(json));
+    cursor = next;
+  }
+  return all;
+}
+
+function byKindAndName(a: FleetObject, b: FleetObject): number {
+  return FLEET_KINDS.indexOf(a.kind) - FLEET_KINDS.indexOf(b.kind) || byName(a.name, b.name);
+}
+
+// By code units: the same order on every machine.
+function byName(a: string, b: string): number {
+  const [one, other] = [nameKey(a), nameKey(b)];
+  return one < other ? -1 : one > other ? 1 : a < b ? -1 : a > b ? 1 : 0;
+}

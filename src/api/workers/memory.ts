@@ -1,0 +1,114 @@
+import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
+import { byteLength } from "../../base/bytes.ts";
+import {
+  GLOBAL_SCOPE,
+  MEMORY_ENTRIES_MAX,
+  type MemoryEntry,
+  type MemorySave,
+} from "../../domain/workers/memory.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+import type { Page } from "../../domain/call/page.ts";
+import { boundTo } from "../../domain/call/scope.ts";
+import { record } from "../../store/events/journal.ts";
+import {
+  deleteMemory as deleteMemoryRow,
+  findMemory,
+  listMemory as listMemoryRows,
+  saveMemory as saveMemoryRow,
+} from "../../store/workers/memory.ts";
+import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+
+/** GET /api/memory: the entries of a scope by key (interface 4.2, memory get). Throws `not_found` for a scope that the caller may not read. */
+export async function listMemory(
+  { db }: Needs<"db">,
+  call: Call,
+  scope: string,
+  page: Page,
+): Promise<Answer<MemoryEntry[]>> {
+  checkReadable(call, scope);
+  return pageOf(await listMemoryRows(db, scope, page));
+}
+
+/** GET /api/memory/entry. Throws `not_found`. */
+export async function getMemory(
+  { db }: Needs<"db">,
+  call: Call,
+  scope: string,
+  key: string,
+): Promise<Answer<MemoryEntry>> {
+  checkReadable(call, scope);
+  const entry = await findMemory(db, scope, key);
+  if (entry === null) throw notFound("memory entry", key);
+  return answer(entry);
+}
+
+/** PUT /api/memory/entry: saves or replaces (interface 4.2, memory save). Throws `forbidden`, `not_found`, `conflict` when the scope is full. */
+export async function saveMemory(
+  { db, clock, runLimits }: Needs<"db" | "clock" | "runLimits">,
+  call: Call,
+  input: MemorySave,
+): Promise<Answer<MemoryEntry>> {
+  checkWritable(call, input.scope);
+  await runLimits.take(call, "memory_bytes", byteLength(input.key) + byteLength(input.value));
+  const now = clock.now();
+  const entry = { ...input, updated_at: now };
+  await db.writeOr(
+    [...saveMemoryRow(entry, MEMORY_ENTRIES_MAX), event("memory.saved", call, input, now)],
+    () =>
+      conflict(
+        `Cannot save ${
+          JSON.stringify(input.key)
+        }: the scope has ${MEMORY_ENTRIES_MAX} entries; delete some first`,
+      ),
+  );
+  return answer(entry);
+}
+
+/** DELETE /api/memory/entry. Throws `forbidden`, `not_found`. */
+export async function deleteMemory(
+  { db, clock }: Needs<"db" | "clock">,
+  call: Call,
+  scope: string,
+  key: string,
+): Promise<Answer<Deleted>> {
+  checkWritable(call, scope);
+  const now = clock.now();
+  await db.writeOr(
+    [...deleteMemoryRow(scope, key), event("memory.deleted", call, { scope, key }, now)],
+    () => notFound("memory entry", key),
+  );
+  return DELETED;
+}
+
+function event(
+  kind: "memory.saved" | "memory.deleted",
+  call: Call,
+  entry: { scope: string; key: string },
+  now: number,
+) {
+  const sessionKey = entry.scope === GLOBAL_SCOPE ? {} : { session_key: entry.scope };
+  return record(now, {
+    kind,
+    ...sessionKey,
+    actor: call.caller.subject,
+    data: { scope: entry.scope, key: entry.key },
+  });
+}
+
+// A run reads the memory of its own conversation and the global one; for it there is no other (contract 2.8).
+function checkReadable(call: Call, scope: string): void {
+  const bound = boundTo(call.caller);
+  if (bound !== null && scope !== bound && scope !== GLOBAL_SCOPE) throw notFound("memory scope", scope);
+}
+
+// Every prompt contains the global memory, so a run writes it only with a scope of its own (contract 2.8).
+function checkWritable(call: Call, scope: string): void {
+  checkReadable(call, scope);
+  if (boundTo(call.caller) === null || scope !== GLOBAL_SCOPE) return;
+  if (call.caller.scopes.some((held) => held === "*:memory" || held === "*:*")) return;
+  throw new ServiceError("forbidden", "Cannot write global memory: the token lacks the scope *:memory", {
+    required_scope: "*:memory",
+  });
+}

@@ -1,0 +1,128 @@
+import { newId } from "../../base/id.ts";
+import { signRunnerToken } from "../../base/token.ts";
+import { conflict, notFound } from "../../domain/call/error.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import {
+  type RunnerCreate,
+  type RunnerCreated,
+  type RunnerFilter,
+  RUNNERS_MAX,
+  type RunnerShown,
+} from "../../domain/workers/runner.ts";
+import type { EventKind } from "../../domain/call/vocabulary.ts";
+import { type Statement } from "../../store/db/database.ts";
+import { record } from "../../store/events/journal.ts";
+import {
+  deleteRunner as deleteRunnerRow,
+  findRunner,
+  insertRunner,
+  listRunners as listRunnerRows,
+  setDraining,
+} from "../../store/workers/runner.ts";
+import { type Answer, answer, DELETED, page } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import type { Needs } from "../call/services.ts";
+
+/** GET /api/runners, newest first (contract 18). */
+export async function listRunners(
+  { db, clock }: Needs<"db" | "clock">,
+  filter: RunnerFilter,
+): Promise<Answer<RunnerShown[]>> {
+  return page(await listRunnerRows(db, filter, clock.now()));
+}
+
+/** GET /api/runners/:id_or_name. Throws `not_found`. */
+export async function getRunner(needs: Needs<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
+  return answer(await find(needs, who));
+}
+
+async function find({ db, clock }: Needs<"db" | "clock">, who: string): Promise<RunnerShown> {
+  const runner = await findRunner(db, who, clock.now());
+  if (runner === null) throw notFound("runner", who);
+  return runner;
+}
+
+/**
+ * POST /api/runners: its token is in the answer and stored nowhere; the same request again gets the same (contract 18). Throws
+ * `conflict` for a name that is taken.
+ */
+export async function createRunner(
+  { db, clock, authority }: Needs<"db" | "clock" | "authority">,
+  call: Call,
+  input: RunnerCreate,
+): Promise<Answer<RunnerCreated>> {
+  const created = await findEarlier<RunnerShown>({ db, clock }, call) ??
+    await storeCreation({ db, clock }, call, planRunner({ clock }, call, input));
+  const runner = valueOf(created.json);
+  return { ...created, json: jsonOf({ ...runner, token: await signRunnerToken(authority.key, runner) }) };
+}
+
+function planRunner({ clock }: Needs<"clock">, call: Call, input: RunnerCreate): Creation<RunnerShown> {
+  const now = clock.now();
+  const runner: RunnerShown = {
+    id: newId(),
+    ...input,
+    state: "silent",
+    draining: false,
+    version: "",
+    engines: [],
+    max_runs: 0,
+    running: 0,
+    last_seen_at: null,
+    created_at: now,
+  };
+  return {
+    statements: [...insertRunner(runner), changed("runner.created", runner, call, now)],
+    response: runner,
+    lost: () => conflict(`Cannot add the runner: there are ${RUNNERS_MAX} already`),
+    duplicate: () =>
+      conflict(`Cannot add a runner called ${JSON.stringify(input.name)}: there is one, in whatever case`),
+  };
+}
+
+/** POST /api/runners/:id_or_name/drain: its runs may end, and it gets no more; or it gets some again. Throws `not_found`. */
+export async function drainRunner(
+  needs: Needs<"db" | "clock">,
+  call: Call,
+  who: string,
+  draining: boolean,
+): Promise<Answer<RunnerShown>> {
+  const { db, clock } = needs;
+  const runner = await find(needs, who);
+  await db.writeOr(
+    [
+      ...setDraining(runner.id, draining),
+      changed("runner.updated", runner, call, clock.now(), { draining }),
+    ],
+    () => notFound("runner", who),
+  );
+  return answer(await find(needs, runner.id));
+}
+
+/** DELETE /api/runners/:id_or_name: its token counts no longer, and its runs are lost when their leases are over. Throws `not_found`. */
+export async function deleteRunner(
+  needs: Needs<"db" | "clock" | "authority">,
+  call: Call,
+  who: string,
+): Promise<Answer<Deleted>> {
+  const { db, clock, authority } = needs;
+  const runner = await find(needs, who);
+  await db.writeOr(
+    [...deleteRunnerRow(runner.id), changed("runner.deleted", runner, call, clock.now())],
+    () => notFound("runner", who),
+  );
+  authority.forget();
+  return DELETED;
+}
+
+function changed(
+  kind: EventKind,
+  { id, name }: Pick<RunnerShown, "id" | "name">,
+  { caller }: Call,
+  now: number,
+  data: Record<string, unknown> = {},
+): Statement {
+  return record(now, { kind, actor: caller.subject, data: { runner_id: id, name, ...data } });
+}

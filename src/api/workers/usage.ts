@@ -1,0 +1,123 @@
+import { invalid } from "../../domain/call/error.ts";
+import {
+  SERIES_POINTS_MAX,
+  SERIES_SINCE_DEFAULT_MS,
+  type SeriesPoint,
+  USAGE_DAYS_MAX,
+  USAGE_SINCE_DEFAULT_MS,
+  type UsageRow,
+  type UsedInQuarter,
+} from "../../domain/workers/usage.ts";
+import { boundTo } from "../../domain/call/scope.ts";
+import type { USAGE_GROUPS } from "../../domain/call/vocabulary.ts";
+import {
+  usageByDepartment,
+  usageByExecution,
+  usageByQuarter,
+  usageByWorker,
+  waitedByQuarter,
+} from "../../store/workers/usage.ts";
+import { type Answer, whole } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+
+type Used = Omit<UsageRow, "key" | "name">;
+
+const QUARTER_MS = 900_000;
+const DAY_MS = 86_400_000;
+const NOTHING: Used = {
+  executions: 0,
+  failed: 0,
+  minutes: 0,
+  input_tokens: null,
+  output_tokens: null,
+  cost_usd: null,
+};
+
+/** GET /api/usage: what runs used since a time, by one of five views (contract 17). Throws `invalid_request`. */
+export async function listUsage(
+  { db, clock, timeZone }: Needs<"db" | "clock" | "timeZone">,
+  call: Call,
+  { by, since: given }: { by: (typeof USAGE_GROUPS)[number]; since?: number | undefined },
+): Promise<Answer<UsageRow[]>> {
+  const since = given ?? clock.now() - USAGE_SINCE_DEFAULT_MS;
+  if (clock.now() - since > USAGE_DAYS_MAX * DAY_MS) {
+    throw invalid("since", `must be at most ${USAGE_DAYS_MAX} days ago`);
+  }
+  switch (by) {
+    case "worker":
+      return whole(await usageByWorker(db, since));
+    case "department":
+      return whole(await usageByDepartment(db, since));
+    case "engine":
+      return whole(await usageByExecution(db, "engine", since, null));
+    case "conversation":
+      return whole(await usageByExecution(db, "session_key", since, boundTo(call.caller)));
+    case "day":
+      return whole(byDay(await usageByQuarter(db, since), timeZone));
+  }
+}
+
+/**
+ * GET /api/system/series: what runs used and how long they waited over time, in spans of `step` from `since` up to now, those without any use
+ * included (contract 17). Throws `invalid_request`.
+ */
+export async function listSeries(
+  { db, clock }: Needs<"db" | "clock">,
+  { since: given, step }: { since?: number | undefined; step: number },
+): Promise<Answer<SeriesPoint[]>> {
+  const now = clock.now();
+  const since = given ?? now - SERIES_SINCE_DEFAULT_MS;
+  if (step % QUARTER_MS !== 0) throw invalid("step", `must be a multiple of ${QUARTER_MS}`);
+  const first = Math.floor(since / step) * step;
+  const count = Math.floor((now - first) / step) + 1;
+  if (count > SERIES_POINTS_MAX) {
+    throw invalid("step", `gives ${count} points, ${SERIES_POINTS_MAX} are the most; take a longer one`);
+  }
+  const points: SeriesPoint[] = Array.from(
+    { length: Math.max(0, count) },
+    (_, index) => ({ at: first + index * step, ...NOTHING, waited_ms: null, waited_longest_ms: null }),
+  );
+  const indexOf = (at: number) => Math.floor((at - first) / step);
+  const [used, waited] = await Promise.all([usageByQuarter(db, first), waitedByQuarter(db, first)]);
+  for (const quarter of used) {
+    const point = points[indexOf(quarter.at)];
+    if (point !== undefined) add(point, quarter);
+  }
+  for (const [index, began] of Map.groupBy(waited, ({ at }) => indexOf(at))) {
+    const point = points[index];
+    if (point === undefined) continue;
+    const sum = (name: "runs" | "ms") => began.reduce((total, one) => total + one[name], 0);
+    point.waited_ms = Math.round(sum("ms") / sum("runs"));
+    point.waited_longest_ms = Math.max(...began.map(({ longest_ms }) => longest_ms));
+  }
+  return whole(points);
+}
+
+function byDay(quarters: UsedInQuarter[], timeZone: string): UsageRow[] {
+  const days = new Map<string, UsageRow>();
+  const format = new Intl.DateTimeFormat("en-CA", {
+    timeZone,
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+  });
+  for (const quarter of quarters) {
+    const key = format.format(quarter.at);
+    const day = days.get(key) ?? { key, name: "", ...NOTHING };
+    add(day, quarter);
+    days.set(key, day);
+  }
+  return [...days.values()].reverse();
+}
+
+// What no run has reported stays unknown.
+function add(sum: Used, more: Used): void {
+  sum.executions += more.executions;
+  sum.failed += more.failed;
+  sum.minutes = Number((sum.minutes + more.minutes).toFixed(3));
+  for (const name of ["input_tokens", "output_tokens", "cost_usd"] as const) {
+    const value = more[name];
+    if (value !== null) sum[name] = (sum[name] ?? 0) + value;
+  }
+}

@@ -1,0 +1,294 @@
+import { isAbsolute, join, resolve } from "node:path";
+import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
+import { type Json, valueOf } from "../../domain/call/json.ts";
+import type { Listing } from "../../domain/call/page.ts";
+import { type Caller, grants, idleScopes, WORKER_SCOPES_DEFAULT } from "../../domain/call/scope.ts";
+import {
+  RUN_FIELDS,
+  type Worker,
+  WORKER_DEFAULTS,
+  type WorkerCreate,
+  type WorkerFilter,
+  type WorkerUpdate,
+} from "../../domain/workers/worker.ts";
+import { type DataPaths, stateDirOf } from "../../base/paths.ts";
+import { newId } from "../../base/id.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { findDepartmentRef, listDescendantIds } from "../../store/workers/department.ts";
+import { record } from "../../store/events/journal.ts";
+import { deleteForeignContexts, forgetWorkerContexts } from "../../store/chat/conversation_context.ts";
+import {
+  findWorker,
+  findWorkerJson,
+  insertWorker,
+  listWorkers as listWorkerRows,
+  updateWorker as updateWorkerRow,
+  type WorkerChange,
+} from "../../store/workers/worker.ts";
+import { type Answer, page } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import { checkCommands } from "../work/task_commands.ts";
+import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { checkEngines } from "./engine_check.ts";
+import type { Needs } from "../call/services.ts";
+import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
+import { shownWorkers } from "./worker_json.ts";
+
+/** POST /api/workers (interface 4.1, contract 3, Worker). Makes the work directory. Throws `invalid_request`, `forbidden`. */
+export async function createWorker(
+  needs: Needs<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  call: Call,
+  input: WorkerCreate,
+): Promise<Answer<Worker>> {
+  const created = await findEarlier<Worker>(needs, call) ??
+    await storeCreation(needs, call, await planWorker(needs, call, input));
+  return { ...created, ...await warningOf(needs, created, input.scopes) };
+}
+
+async function planWorker(
+  { db, clock, paths, engines, runLimits }: Needs<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  call: Call,
+  input: WorkerCreate,
+): Promise<Creation<Worker>> {
+  checkAuthority(call.caller, changedFields(WORKER_DEFAULTS, input));
+  checkGrant(call.caller, input.scopes);
+  checkEngines(engines, input);
+  checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
+  await runLimits.take(call, "workers");
+  const id = newId();
+  const now = clock.now();
+  const workDir = workDirOf(id, input, paths);
+  const departments = await resolveDepartments(db, input.departments);
+  const { paused, ...attributes } = input;
+  const response: Worker = {
+    id,
+    ...attributes,
+    engine_args: withoutEmpty(input.engine_args),
+    departments,
+    work_dir: workDir,
+    home: "",
+    status: paused ? "paused" : "idle",
+    paused,
+    created_at: now,
+    updated_at: now,
+  };
+  const away = input.runs_on.length > 0;
+  if (!away) await makeWorkDir(workDir);
+  const own = input.work_dir === "" && !away;
+  return {
+    // A directory that was made for this worker is removed again; one that was named may belong to others.
+    ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
+    statements: [
+      ...insertWorker(response, departments.map((department) => department.id)),
+      record(now, {
+        kind: "worker.created",
+        worker_id: id,
+        actor: call.caller.subject,
+        data: { name: input.name },
+      }),
+    ],
+    response,
+  };
+}
+
+// On another machine a path is what it says there.
+function workDirOf(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataPaths): string {
+  if (work_dir === "") return join(paths.workers, id);
+  if (runs_on.length === 0) return resolveWorkDir(work_dir, paths);
+  if (!isAbsolute(work_dir)) throw invalid("work_dir", "must be absolute: it is a path of the runner");
+  return resolve(work_dir);
+}
+
+// A scope that grants nothing, or an engine that cannot be used, is most likely a mistake: it is stored, and answered with a
+// warning (contract 2.6, contract 8.17).
+async function warningOf(
+  { engines, paths }: Needs<"engines" | "paths">,
+  { json }: Answer<Worker>,
+  scopes: readonly string[] = [],
+): Promise<{ warning?: string }> {
+  const idle = idleScopes(scopes);
+  const { id, engine, runs_on } = valueOf(json);
+  // Whether a runner can use its engine, the runner says.
+  const found = runs_on.length > 0
+    ? { usable: true, detail: "" }
+    : await engines.probeOne(engine, (one) => stateDirOf(paths, id, one));
+  const words = [
+    ...(idle.length === 0 ? [] : [`no route asks for ${idle.join(", ")}, so it grants nothing`]),
+    ...(found.usable ? [] : [`its engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
+  ];
+  // A header holds visible ASCII only, and the words stand in quotes.
+  return words.length === 0
+    ? {}
+    : { warning: words.join("; ").replace(/[^\x20-\x7e]/g, "?").replaceAll('"', "'") };
+}
+
+/** GET /api/workers (interface 4.2, worker list). Of several departments any (contract 8.2); an unknown one has no workers (contract 1.5). */
+export async function listWorkers(
+  needs: Needs<"db" | "engines" | "paths">,
+  filter: WorkerFilter,
+): Promise<Answer<Worker[]>> {
+  const found = page(await listFound(needs, filter));
+  return { ...found, json: await shownWorkers(needs, found.json) };
+}
+
+async function listFound({ db }: Needs<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
+  if (filter.department === undefined) return await listWorkerRows(db, filter, null, filter);
+  const recursive = filter.recursive && !filter.no_recursive;
+  const ids = new Set<string>();
+  for (const ref of new Set(filter.department)) {
+    const department = await findDepartmentRef(db, ref);
+    if (department === null) continue;
+    const meant = recursive ? await listDescendantIds(db, department.id) : [department.id];
+    for (const id of meant) ids.add(id);
+  }
+  return await listWorkerRows(db, filter, [...ids], filter);
+}
+
+/** GET /api/workers/:id. Throws `not_found`. */
+export async function getWorker(
+  needs: Needs<"db" | "engines" | "paths">,
+  id: string,
+): Promise<Answer<Worker>> {
+  return { json: await findShown(needs, id) };
+}
+
+async function findShown(
+  { db, ...needs }: Needs<"db" | "engines" | "paths">,
+  id: string,
+): Promise<Json<Worker>> {
+  // Programs ask for the same worker again and again, and every read of the file locks and unlocks it.
+  const read = () => findWorkerJson(db, id);
+  const json = await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0);
+  if (json === null) throw notFound("worker", id);
+  return await shownWorkers(needs, json);
+}
+
+/** PUT /api/workers/:id: an absent field stays unchanged (contract 3, Worker). Throws `invalid_request`, `not_found`, `forbidden`. */
+export async function updateWorker(
+  needs: Needs<"db" | "clock" | "engines" | "paths">,
+  call: Call,
+  id: string,
+  input: WorkerUpdate,
+): Promise<Answer<Worker>> {
+  await changeWorker(needs, call, id, input);
+  const answer = { json: await findShown(needs, id) };
+  return { ...answer, ...await warningOf(needs, answer, input.scopes) };
+}
+
+async function changeWorker(
+  { db, clock, engines }: Needs<"db" | "clock" | "engines">,
+  call: Call,
+  id: string,
+  input: WorkerUpdate,
+): Promise<void> {
+  const worker = await findWorker(db, id);
+  if (worker === null) throw notFound("worker", id);
+  const change = changed(worker, input);
+  checkAuthority(call.caller, Object.keys(change));
+  if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
+  checkEngines(engines, { ...change, runs_on: change.runs_on ?? worker.runs_on });
+  // Back on this machine, it needs an engine of this machine.
+  if (change.runs_on !== undefined) {
+    checkEngines(engines, { engine: change.engine ?? worker.engine, runs_on: change.runs_on });
+  }
+  const engine = change.engine ?? worker.engine;
+  checkCommands({ call, engines, engine }, { verify: change.verify });
+  // Another engine may need to be told how a command is run.
+  if (change.engine !== undefined) {
+    checkCommands({ call: null, engines, engine }, {
+      verify: change.verify === undefined ? worker.verify : change.verify,
+    });
+  }
+  const departments = change.departments === undefined
+    ? null
+    : await resolveDepartments(db, change.departments);
+  const now = clock.now();
+  const statements: Statement[] = [
+    ...updateWorkerRow(id, change, departments?.map((department) => department.id) ?? null, now),
+    record(now, {
+      kind: "worker.updated",
+      worker_id: id,
+      actor: call.caller.subject,
+      data: { fields: Object.keys(change) },
+    }),
+  ];
+  // What its agents remember stays where its directory was (contract 18).
+  if (change.runs_on !== undefined) statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));
+  if (change.engine !== undefined) {
+    statements.push(deleteForeignContexts(id, engines.find(change.engine)?.name ?? change.engine));
+  }
+  await db.writeOr(statements, () => notFound("worker", id));
+}
+
+// What GET answered can be sent back by everybody (contract 1.2), so a field with its present value is no change.
+function changed(
+  worker: Worker,
+  input: WorkerUpdate,
+): WorkerChange & { departments?: string[]; work_dir?: never } {
+  if (input.work_dir !== undefined && input.work_dir !== worker.work_dir) {
+    throw invalid(
+      "work_dir",
+      "cannot be changed, because what agents remember belongs to it; make a new worker",
+    );
+  }
+  const {
+    id: _id,
+    status: _status,
+    created_at: _created,
+    updated_at: _updated,
+    work_dir: _dir,
+    home: _home,
+    ...fields
+  } = input;
+  const shown = { ...worker, departments: worker.departments.map((department) => department.id) };
+  const names = new Set<string>(changedFields(shown, fields));
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name)));
+}
+
+// The names of the fields whose values differ from those of before.
+function changedFields(before: object, fields: object): string[] {
+  const values = new Map<string, unknown>(Object.entries(before));
+  return Object.entries(fields).flatMap(([name, value]) =>
+    value !== undefined && JSON.stringify(value) !== JSON.stringify(values.get(name)) ? [name] : []
+  );
+}
+
+// Only an operator decides what a worker may reach (contract 2.9, reliability SCP-3).
+function checkAuthority(caller: Caller, fields: readonly string[]): void {
+  const field = fields.find((name) => !(RUN_FIELDS as readonly string[]).includes(name));
+  if (caller.run === null || field === undefined) return;
+  throw new ServiceError("forbidden", `Cannot set ${field}: only an operator may, never a run token`);
+}
+
+/**
+ * Nobody gives a worker more than they hold themselves, but for what it has already; a run not even the default ones, which a worker
+ * without scopes has (contract 2.9, contract 9.1). Throws `forbidden` with the scope that is missing.
+ */
+export function checkGrant(caller: Caller, scopes: readonly string[], had: readonly string[] = []): void {
+  const wanted = scopes.length === 0 && caller.run !== null ? WORKER_SCOPES_DEFAULT : scopes;
+  const missing = wanted.find((entry) => !grants(caller.scopes, entry) && !grants(had, entry));
+  if (missing === undefined) return;
+  throw new ServiceError(
+    "forbidden",
+    `Cannot give a worker the scope ${missing}: ${
+      caller.run === null ? "you do" : "this token does"
+    } not hold it`,
+    { required_scope: missing },
+  );
+}
+
+async function resolveDepartments(db: Database, keys: string[]): Promise<{ id: string; name: string }[]> {
+  const found = new Map<string, { id: string; name: string }>();
+  for (const [index, key] of keys.entries()) {
+    const department = await findDepartmentRef(db, key);
+    if (department === null) {
+      throw invalid(`departments.${index}`, `no department has the id or name ${JSON.stringify(key)}`);
+    }
+    found.set(department.id, department);
+  }
+  return [...found.values()];
+}
+
+function withoutEmpty(args: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== ""));
+}

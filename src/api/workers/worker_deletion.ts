@@ -1,0 +1,107 @@
+import { join } from "node:path";
+import { newId } from "../../base/id.ts";
+import type { Deleted } from "../../domain/call/deleted.ts";
+import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
+import { outboundOf, platformOf } from "../../domain/chat/message.ts";
+import { planRemoval, type Removal, remove, ReplacedError } from "../../files/removal.ts";
+import type { Worker } from "../../domain/workers/worker.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { listOpenExecutionIds } from "../../store/work/execution.ts";
+import { record } from "../../store/events/journal.ts";
+import { sendMessage } from "../../store/chat/outbound.ts";
+import { withdrawQuestions } from "../../store/work/question_transitions.ts";
+import { listWaitingReplies } from "../../store/work/task.ts";
+import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
+import { cancelTasksOf } from "../../store/work/task_transitions.ts";
+import { deleteWorker as deleteWorkerRow, findWorker, listWorkDirs } from "../../store/workers/worker.ts";
+import { type Answer, DELETED } from "../call/answer.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+import { checkDeletable } from "./work_dir.ts";
+
+/**
+ * DELETE /api/workers/:id: cancels its tasks, ends its runs and answers when they have ended; the executions stay (contract 3,
+ * Worker). Throws `not_found`, and `conflict`, before anything is changed, when the directory may not be deleted.
+ */
+export async function deleteWorker(
+  { db, clock, paths, engines, interruptRun }: Needs<"db" | "clock" | "paths" | "engines" | "interruptRun">,
+  call: Call,
+  id: string,
+  deleteWorkDir: boolean,
+): Promise<Answer<Deleted>> {
+  const worker = await findWorker(db, id);
+  if (worker === null) throw notFound("worker", id);
+  if (deleteWorkDir && worker.runs_on.length > 0) {
+    throw conflict(
+      `Cannot delete the work directory ${worker.work_dir}: it is on ${
+        worker.home === "" ? "no machine yet" : `the runner ${worker.home}`
+      }. Nothing was deleted; leave out delete_work_dir`,
+    );
+  }
+  if (deleteWorkDir) checkDeletable(worker.work_dir, paths, await listWorkDirs(db, id));
+  const removal = deleteWorkDir ? planRemoval(worker.work_dir) : null;
+  await db.writeOr(
+    await workerDeletion(db, worker, call.caller.subject, clock.now()),
+    () => notFound("worker", id),
+  );
+  await endRuns({ db, paths, engines, interruptRun }, id);
+  if (removal !== null) await removeDirectory(removal, worker.work_dir);
+  return DELETED;
+}
+
+/** The statements that delete a worker with its tasks and questions, and tell those who wait for a reply (contract 3, Worker). */
+export async function workerDeletion(
+  db: Database,
+  { id, name }: Pick<Worker, "id" | "name">,
+  actor: string,
+  now: number,
+): Promise<Statement[]> {
+  const waiting = await listWaitingReplies(db, id);
+  return [
+    ...deleteWorkerRow(id),
+    cancelOccurrencesOf({ worker_id: id }, now),
+    cancelTasksOf({ worker_id: id }, "worker deleted", now),
+    ...withdrawQuestions({ worker_id: id }, actor, now),
+    ...waiting.flatMap((task) =>
+      sendMessage(outboundOf({
+        id: newId(),
+        session_key: task.session_key,
+        platform: platformOf(task.session_key),
+        message_id: task.message_id,
+        content: `This will not be done: ${name} was deleted. It was: ${task.beginning}${
+          task.more === 0 ? "" : `\n\nNor will ${task.more} more tasks of this conversation.`
+        }`,
+        source_type: "system",
+        source_id: task.id,
+      }, now))
+    ),
+    record(now, { kind: "worker.deleted", worker_id: id, actor, data: { name } }),
+  ];
+}
+
+/** Ends the runs of a deleted worker, and removes what its engines kept. */
+export async function endRuns(
+  { db, paths, engines, interruptRun }: Needs<"db" | "paths" | "engines" | "interruptRun">,
+  id: string,
+): Promise<void> {
+  // Nothing can be claimed after the commit, so these are all.
+  const open = await listOpenExecutionIds(db, id);
+  await Promise.all(open.map((executionId) => interruptRun(executionId)));
+  await engines.release(id);
+  // The state of its engines is of no use any more.
+  await Deno.remove(join(paths.state, id), { recursive: true }).catch(() => {});
+}
+
+// Until it has ended, an agent may put another directory in the place of the one that was checked.
+async function removeDirectory(removal: Removal, path: string): Promise<void> {
+  const kept = `The worker is deleted, but not its directory ${path}`;
+  try {
+    await remove(removal);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    if (error instanceof ReplacedError) {
+      throw conflict(`${kept}: ${error.message}. Look at it, and delete it by hand`);
+    }
+    throw new ServiceError("internal", kept, { cause: error });
+  }
+}

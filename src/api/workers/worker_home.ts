@@ -1,0 +1,50 @@
+import type { Answer } from "../call/answer.ts";
+import { conflict, invalid, notFound } from "../../domain/call/error.ts";
+import type { Worker, WorkerRehome } from "../../domain/workers/worker.ts";
+import { listOpenExecutionIds } from "../../store/work/execution.ts";
+import { record } from "../../store/events/journal.ts";
+import { findRunner } from "../../store/workers/runner.ts";
+import { deleteForeignContexts } from "../../store/chat/conversation_context.ts";
+import { findWorker, setWorkerHome } from "../../store/workers/worker.ts";
+import type { Call } from "../call/call.ts";
+import type { Needs } from "../call/services.ts";
+import { getWorker } from "./worker.ts";
+
+/**
+ * POST /api/workers/:id/rehome: its directory is on another runner from here on; "" means on the first that runs it next. Nothing is
+ * copied, and what its agents remember is forgotten (contract 18). Throws `not_found`, `invalid_request`, and `conflict` while it runs.
+ */
+export async function rehomeWorker(
+  needs: Needs<"db" | "clock" | "engines" | "paths">,
+  call: Call,
+  id: string,
+  { home }: WorkerRehome,
+): Promise<Answer<Worker>> {
+  const { db, clock } = needs;
+  const worker = await findWorker(db, id);
+  if (worker === null) throw notFound("worker", id);
+  const now = clock.now();
+  const runner = home === "" ? null : await findRunner(db, home, now);
+  if (home !== "" && runner === null) throw invalid("home", `no runner is called ${JSON.stringify(home)}`);
+  const missing = worker.runs_on.filter((label) => runner !== null && !runner.labels.includes(label));
+  if (missing.length > 0) {
+    const words = `${home} does not have the label ${missing.join(", ")}, which its worker asks for`;
+    throw invalid("home", `${words}; name another runner, or change runs_on of the worker`);
+  }
+  const runs = () =>
+    conflict(`Cannot rehome ${worker.name} while it runs: cancel its run, or wait for its end`);
+  if ((await listOpenExecutionIds(db, id)).length > 0) throw runs();
+  const { won } = await db.write([
+    ...setWorkerHome(id, runner?.name ?? "", now),
+    deleteForeignContexts(id, ""),
+    record(now, {
+      kind: "worker.updated",
+      worker_id: id,
+      actor: call.caller.subject,
+      data: { fields: ["home"], from: worker.home, to: runner?.name ?? "" },
+    }),
+  ]);
+  // It has begun to run since, or was deleted.
+  if (!won) throw await findWorker(db, id) === null ? notFound("worker", id) : runs();
+  return await getWorker(needs, id);
+}

@@ -1,0 +1,64 @@
+import { notFound } from "../../domain/call/error.ts";
+import { waitReason } from "../../domain/workers/rate_limit.ts";
+import type { Worker, WorkerStatus } from "../../domain/workers/worker.ts";
+import { stateDirOf } from "../../base/paths.ts";
+import { listOpenExecutionIds } from "../../store/work/execution.ts";
+import { findLimit } from "../../store/workers/rate_limit.ts";
+import { countTasksByStatus } from "../../store/work/task.ts";
+import { listRunnerRows } from "../../store/workers/runner.ts";
+import { findWorker } from "../../store/workers/worker.ts";
+import type { Availability } from "../../engine/engine.ts";
+import type { Database } from "../../store/db/database.ts";
+import { RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
+import { type Answer, answer } from "../call/answer.ts";
+import type { Needs } from "../call/services.ts";
+import { workDirFault } from "./work_dir.ts";
+
+/** GET /api/workers/:id/status: what it does, and whether it can be started (contract 5.1). Throws `not_found`. */
+export async function getWorkerStatus(
+  { db, clock, engines, paths }: Needs<"db" | "clock" | "engines" | "paths">,
+  id: string,
+): Promise<Answer<WorkerStatus>> {
+  const worker = await findWorker(db, id);
+  if (worker === null) throw notFound("worker", id);
+  const engine = engines.find(worker.engine);
+  const away = worker.runs_on.length > 0;
+  const found = away
+    ? await lookAtRunners(db, worker, clock.now())
+    : await engines.probeOne(worker.engine, (engine) => stateDirOf(paths, id, engine));
+  const name = engine?.name ?? worker.engine;
+  const limit = await findLimit(db, name);
+  const waits = limit !== null && limit.until > clock.now() ? limit : null;
+  const fault = (away ? null : await workDirFault(worker.work_dir)) ??
+    (found.usable && waits !== null ? waitReason(waits) : null);
+  const counts = await countTasksByStatus(db, id);
+  return answer({
+    id,
+    name: worker.name,
+    status: worker.status === "idle" && !found.usable ? "unavailable" : worker.status,
+    engine: name,
+    version: found.version,
+    usable: found.usable && fault === null,
+    detail: fault ?? found.detail,
+    limited_until: waits?.until ?? null,
+    work_dir: worker.work_dir,
+    pending: counts.pending ?? 0,
+    running: counts.running ?? 0,
+    scheduled: counts.scheduled ?? 0,
+    execution_ids: await listOpenExecutionIds(db, id),
+  });
+}
+
+// Which of the runners with its labels are there; whether they have its engine, a task that waits says (contract 18).
+async function lookAtRunners(db: Database, { runs_on, home }: Worker, now: number): Promise<Availability> {
+  const online = (await listRunnerRows(db)).filter(({ name, labels, draining, last_seen_at }) =>
+    draining === 0 && (last_seen_at ?? 0) > now - RUNNER_SILENT_MS &&
+    (home === "" ? runs_on.every((label) => (JSON.parse(labels) as string[]).includes(label)) : name === home)
+  );
+  const who = home === "" ? `a runner with the labels ${runs_on.join(", ")}` : `its home, the runner ${home}`;
+  return online.length === 0 ? { usable: false, version: "", detail: `${who} is not online` } : {
+    usable: true,
+    version: "",
+    detail: `runs on ${online.map(({ name }) => name).slice(0, 5).join(", ")}`,
+  };
+}

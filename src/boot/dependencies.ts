@@ -1,0 +1,163 @@
+import { type Clock, systemClock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
+import { type DataPaths, dataPaths } from "../base/paths.ts";
+import { ConfigError } from "../config/file.ts";
+import type { LoadedConfig } from "../config/schema.ts";
+import { machineTimeZone } from "../config/time_zone.ts";
+import type { Connections } from "../http/server/connections.ts";
+import { bindPort, limitsOf } from "../http/server/listener.ts";
+import { answerAsStandby } from "../http/server/standby.ts";
+import type { Platform } from "../platform/platform.ts";
+import { keepAddonIn } from "../store/db/addon.ts";
+import { Database } from "../store/db/database.ts";
+import { DatabaseOwner, STANDBY_STOP_GRACE_MAX_MS } from "./database_owner.ts";
+import { DataMarker, filePath } from "./data_marker.ts";
+import { ensureCredential, loadKey, openDataDirectory } from "./first_start.ts";
+import { lockDataDirectory } from "./lock.ts";
+import { feedWatchdog, tellManager } from "./notify.ts";
+import type { Foundation } from "./services.ts";
+import { createPlatforms } from "./platforms.ts";
+import { checkShared, claimFiles, sharedKey } from "./shared_database.ts";
+import { openPatiently, takeWhenFree } from "./standby.ts";
+import { upgrade } from "./upgrade.ts";
+
+const log = logger("server");
+
+interface Replaced {
+  clock?: Clock;
+  /** Aborts the wait for the database. */
+  standby?: AbortSignal;
+  /** What a test connects to instead. */
+  platforms?: readonly Platform[];
+}
+
+/** What is there before the database is this server's. */
+interface Ground {
+  loaded: LoadedConfig;
+  paths: DataPaths;
+  clock: Clock;
+  port: Deno.TcpListener;
+}
+
+/**
+ * Takes the data directory, the port and the database, after a wait for it where `standby` is given, and brings the schema up to
+ * date. What it took is free again when it throws: LockedError, ServiceError, ConfigError, StandbyEnded or an Error with a message for the
+ * operator.
+ */
+export async function openFoundation(
+  loaded: LoadedConfig,
+  { clock = systemClock, standby, platforms }: Replaced,
+): Promise<Foundation> {
+  const { config } = loaded;
+  const timeZone = config.scheduler.time_zone || machineTimeZone(Deno.env.get("TZ"));
+  if (standby !== undefined) checkStopGrace(config.limits.stop_grace);
+  const root = await openDataDirectory(config.data_dir);
+  const apart = config.files_dir !== config.data_dir;
+  const paths = dataPaths(root, apart ? await openDataDirectory(config.files_dir, "files_dir") : root);
+  const lock = await lockDataDirectory(paths.lock, filePath(config.database.url));
+  let port: Deno.TcpListener | null = null;
+  try {
+    // Before anything is stored: no password is made by a start that cannot serve (contract 8.17).
+    port = bindPort(config.server);
+    const made = await createPlatforms(config, clock, platforms);
+    const ground = { loaded, paths, clock, port };
+    const opened = await (standby === undefined ? openDatabase(ground) : standBy(ground, standby));
+    return { ...ground, lock, ...opened, platforms: made, timeZone };
+  } catch (error) {
+    try {
+      port?.close();
+    } catch {
+      // The standby has closed it.
+    }
+    lock.close();
+    throw error;
+  }
+}
+
+type Opened = Pick<Foundation, "db" | "key" | "operator" | "owner" | "taken">;
+
+async function openDatabase({ loaded, paths, clock }: Ground): Promise<Opened> {
+  const { database, limits } = loaded.config;
+  const marker = await DataMarker.read(paths, database.url);
+  keepAddonIn(paths.addon);
+  const db = await Database.open(database.url, database.auth_token);
+  const owner = db.remote
+    ? await DatabaseOwner.open(db, ownerOptions(paths, clock, limits.stop_grace))
+    : null;
+  try {
+    await owner?.take();
+    return { ...await prepare({ loaded, paths, clock, db, owner, marker }), taken: null };
+  } catch (error) {
+    await owner?.release();
+    throw error;
+  }
+}
+
+/** Answers as a standby until nobody else holds the database, and then opens it; no connection is refused in between (contract 18). */
+async function standBy({ loaded, paths, clock, port }: Ground, ended: AbortSignal): Promise<Opened> {
+  const { server, database, auth, limits } = loaded.config;
+  const announced = { path: paths.serverFile, instance: crypto.randomUUID() };
+  const taken = answerAsStandby(port, limitsOf(server), announced);
+  let owner: DatabaseOwner | null = null;
+  try {
+    const marker = await DataMarker.read(paths, database.url);
+    const db = await openPatiently(database.url, database.auth_token, { clock, ended });
+    const check = () => checkShared(db, paths, auth.jwt_secret);
+    await check();
+    owner = await DatabaseOwner.open(db, ownerOptions(paths, clock, limits.stop_grace));
+    log.info("Standing by: this server takes over when the one that holds the database is gone");
+    feedWatchdog();
+    void tellManager("READY=1", "STATUS=standby: another server holds the database");
+    await takeWhenFree(owner, { db, clock, ended, check });
+    log.info("Taking over the database");
+    return { ...await prepare({ loaded, paths, clock, db, owner, marker }), taken };
+  } catch (error) {
+    await owner?.release();
+    await giveUp(taken, paths);
+    throw error;
+  }
+}
+
+function ownerOptions(paths: DataPaths, clock: Clock, stopGraceMs: number) {
+  return { idPath: paths.ownerId, clock, stopGraceMs };
+}
+
+// Whoever was a standby once is the owner of another one later, and has to end its runs before that one begins.
+function checkStopGrace(stopGraceMs: number): void {
+  if (stopGraceMs <= STANDBY_STOP_GRACE_MAX_MS) return;
+  throw new ConfigError(
+    `limits.stop_grace: must be at most ${
+      STANDBY_STOP_GRACE_MAX_MS / 1_000
+    }s with --standby: runs have to be over ` +
+      "before another service may take over",
+  );
+}
+
+async function giveUp(taken: Connections, paths: DataPaths): Promise<void> {
+  await Deno.remove(paths.serverFile).catch(() => {});
+  await taken.close(0);
+}
+
+interface Taken {
+  loaded: LoadedConfig;
+  paths: DataPaths;
+  clock: Clock;
+  db: Database;
+  owner: DatabaseOwner | null;
+  marker: DataMarker;
+}
+
+/** Makes the database that was taken fit to be served. */
+async function prepare({ loaded, paths, clock, db, owner, marker }: Taken): Promise<Omit<Opened, "taken">> {
+  const { jwt_secret: secret } = loaded.config.auth;
+  await marker.check(db);
+  if (db.remote) await checkShared(db, paths, secret);
+  await upgrade(db, paths, clock);
+  await owner?.fence();
+  // A start on a busy machine takes its time, and others wait.
+  owner?.start();
+  await marker.write(db);
+  if (db.remote) await claimFiles(db, paths);
+  const key = db.remote ? await sharedKey(db, paths, secret) : await loadKey(secret, paths.secretKey);
+  return { db, key, operator: await ensureCredential(db, loaded, clock), owner };
+}

@@ -1,0 +1,111 @@
+import { Authority } from "../api/call/authority.ts";
+import { LoginLimits } from "../api/call/login_limit.ts";
+import type { Needs } from "../api/call/services.ts";
+import type { AllServices } from "../api/operations.ts";
+import type { Platforms } from "../api/call/platforms.ts";
+import { RunLimits } from "../api/call/run_limit.ts";
+import { createSignIn } from "../api/account/sign_in.ts";
+import type { Bells } from "../base/wakeups.ts";
+import type { Clock } from "../base/clock.ts";
+import { Waits } from "../base/human_waits.ts";
+import type { DataPaths } from "../base/paths.ts";
+import { engineSchema, type LoadedConfig } from "../config/schema.ts";
+import { Catalog } from "../engine/catalog.ts";
+import type { Connections } from "../http/server/connections.ts";
+import type { Database } from "../store/db/database.ts";
+import { DatabaseWatch } from "../store/db/database_watch.ts";
+import { filePath } from "./data_marker.ts";
+import type { DatabaseOwner } from "./database_owner.ts";
+import type { Operator } from "./first_start.ts";
+import type { DataLock } from "./lock.ts";
+import { machineOf } from "./host_limits.ts";
+
+/** What a server stands on once its data directory is taken and its database is open. */
+export interface Foundation {
+  loaded: LoadedConfig;
+  paths: DataPaths;
+  db: Database;
+  key: Uint8Array;
+  operator: Operator;
+  clock: Clock;
+  /** That schedules without one of their own go by. */
+  timeZone: string;
+  lock: DataLock;
+  /** On a libSQL server only. */
+  owner: DatabaseOwner | null;
+  /** Bound, with nobody who accepts yet. */
+  port: Deno.TcpListener;
+  /** Made, with none connected yet. */
+  platforms: Platforms;
+  /** Of a server that was a standby: what it has accepted on the port. */
+  taken: Connections | null;
+}
+
+/** What the process gives. */
+interface Process {
+  bells: Bells;
+  /** File mode mask of the programs that are started. */
+  umask: number;
+  /** What may be used of its memory; absent: as the machine says. */
+  memoryBytes: number | undefined;
+  stopping: AbortSignal;
+}
+
+/** Everything that operations are made of; `running` is what the server adds once its stages are there, and `listensAt` its address. */
+export function partsOf(
+  { loaded, paths, db, key, operator, clock, owner, platforms, timeZone }: Foundation,
+  { bells, umask, memoryBytes, stopping }: Process,
+  running: Needs<"stages" | "interruptRun" | "interruptRouting" | "remote">,
+  listensAt: () => string,
+): AllServices {
+  const { auth, bee, limits, server: network, retention, database } = loaded.config;
+  const { username: name, version } = operator.credential;
+  const { default: defaultName, ...configured } = loaded.config.engines;
+  const defaultsFor = (kind: string) => engineSchema.parse({ kind });
+  const file = filePath(database.url);
+  const authority = new Authority({
+    key,
+    instance: crypto.randomUUID(),
+    operator: { id: operator.id, name, version },
+    db,
+    clock,
+  });
+  return {
+    db,
+    clock,
+    bells,
+    paths,
+    engines: new Catalog(
+      { defaultName, configured, defaultsFor },
+      machineOf({ umask, stopGraceMs: limits.stop_grace, memoryBytes }),
+    ),
+    authority,
+    signIn: createSignIn({
+      oidc: auth.oidc,
+      key: () => authority.key,
+      clock,
+      operatorId: operator.id,
+      publicUrl: network.public_url,
+      listensAt,
+    }),
+    platforms,
+    runLimits: new RunLimits(db, clock),
+    loginLimits: new LoginLimits(db, clock),
+    waits: new Waits(clock),
+    lifecycle: { state: "starting", startedAt: clock.now(), stopping },
+    auth,
+    limits,
+    bee,
+    network,
+    retention,
+    timeZone,
+    passwordSource: auth.password_hash !== ""
+      ? "config"
+      : loaded.password !== ""
+      ? "environment"
+      : "operator",
+    owner,
+    watch: file === null ? null : new DatabaseWatch(db, file, clock),
+    ...running,
+  };
+}

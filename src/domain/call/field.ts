@@ -1,0 +1,220 @@
+import { z } from "zod";
+import { byteLength } from "../../base/bytes.ts";
+import { remembered } from "../../base/memoize.ts";
+
+// Messages for every schema that has none of its own: they say what a value has to be (contract 1.7).
+z.config({ customError: inOurWords });
+
+const KINDS: Record<string, string> = {
+  string: "a string",
+  number: "a number",
+  int: "an integer",
+  boolean: "true or false",
+  array: "a list",
+  object: "an object",
+  record: "an object",
+  null: "null",
+};
+
+function inOurWords(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case "invalid_type":
+      if (issue.input === undefined) return "is missing";
+      // A parameter that a query has twice is a list.
+      if (issue.expected === "string" && Array.isArray(issue.input)) return "must be one string";
+      return `must be ${KINDS[issue.expected] ?? issue.expected}`;
+    case "invalid_value":
+      return `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.join(", ")}`;
+    case "too_small":
+      return issue.origin === "string" ? "must not be empty" : `must be at least ${issue.minimum}`;
+    case "too_big":
+      return issue.origin === "array"
+        ? `must be at most ${issue.maximum} entries`
+        : `must be at most ${issue.maximum}`;
+    default:
+      return undefined;
+  }
+}
+
+/** Limits of text fields in UTF-8 bytes (contract 1.8). */
+export const NAME_MAX_BYTES = 200;
+export const DESCRIPTION_MAX_BYTES = 4_000;
+export const KEY_MAX_BYTES = 256;
+export const CONTENT_MAX_BYTES = 256 * 1024;
+
+function fits(text: string, max: number): boolean {
+  // A code unit is at most three bytes long, so most texts need not be encoded.
+  return text.length * 3 <= max || byteLength(text) <= max;
+}
+
+/** What a text has to be, and what is said where it is not. */
+type Rule = readonly [holds: (value: string) => boolean, error: string];
+
+// One check for all rules: a schema for each of them made every start longer.
+function textOf(bounds: { minLength?: number; maxLength: number }, rules: readonly Rule[]) {
+  return z.string().check(({ value, issues }) => {
+    for (const [holds, message] of rules) {
+      if (!holds(value)) issues.push({ code: "custom", input: value, message, continue: true });
+    }
+  }).register(z.globalRegistry, bounds);
+}
+
+const ofText = (max: number): Rule[] => [
+  [(value) => value.isWellFormed(), "must be Unicode: it has half of a surrogate pair"],
+  [(value) => fits(value, max), `must be at most ${max} bytes`],
+  [(value) => !value.includes("\0"), "must not contain the character NUL"],
+];
+
+const ofLine = (max: number): Rule[] => [
+  ...ofText(max),
+  [(value) => !/^[\s\p{Cf}]*$/u.test(value), "must not be empty"],
+  [(value) => !/[\p{Cc}\u2028\u2029]/u.test(value), "must not contain control characters"],
+];
+
+/**
+ * Free text up to `max` UTF-8 bytes. NUL is refused, because many programs would cut the text there, and half of a
+ * surrogate pair, because UTF-8 does not have it: something else would be stored than was sent.
+ */
+export function text(max: number) {
+  return textOf({ maxLength: max }, ofText(max));
+}
+
+/** One line of visible text without control characters, those of Unicode included. */
+export function line(max: number) {
+  return textOf({ minLength: 1, maxLength: max }, ofLine(max));
+}
+
+// Nobody sees them, or they turn round what is seen: two names would look alike (contract 8.1).
+const HIDDEN = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/u;
+
+/** A name: one line of text, trimmed, without characters that nobody sees (contract 8.1). */
+export function nameText(max: number = NAME_MAX_BYTES) {
+  const bounds = { minLength: 1, maxLength: max };
+  return textOf(bounds, [
+    ...ofLine(max),
+    [
+      (value) => !HIDDEN.test(value),
+      "must not contain characters that nobody sees, such as U+200B or U+202E",
+    ],
+  ]).overwrite((value) => value.trim()).register(z.globalRegistry, bounds);
+}
+
+/** Text up to `max` UTF-8 bytes that is not blank. */
+export function content(max: number) {
+  return textOf({ minLength: 1, maxLength: max }, [
+    ...ofText(max),
+    [(value) => value.trim() !== "", "must not be empty"],
+  ]);
+}
+
+// Without flags, because the pattern is also in the OpenAPI document.
+const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$/;
+
+/** Whether `value` is a UUID. Ids are checked before they touch a query or a path (reliability PTH-5). */
+export function isId(value: string): boolean {
+  return UUID.test(value);
+}
+
+/** An id: UUIDv7 (contract 1.1). */
+export const id = z.string().regex(UUID, { error: "must be a UUID" }).meta({ format: "uuid" });
+
+/** A point in time: integer Unix ms. */
+export const time = z.int().min(0).max(8_640_000_000_000_000).meta({ description: "Unix ms" });
+
+/** A session key: 1-256 characters without control characters (docs/reference/contract.md). */
+export const sessionKey = line(KEY_MAX_BYTES * 4)
+  .refine((value) => [...value].length <= 256, { error: "must be at most 256 characters" })
+  .meta({ minLength: 1, maxLength: 256 });
+
+/** A session key in a filter. `cli:` and a message id make longer ones (contract 3, Task). */
+export const sessionKeyFilter = line(KEY_MAX_BYTES * 4 + 16);
+
+/** Session keys in the filter of a list: any of them (contract 8.2). */
+export const sessionKeysFilter = textsOf(sessionKeyFilter);
+
+/** A list in a query, by commas or repetition (contract 1.5). Empty parts are refused, so that a typing mistake never widens a filter. */
+export function listOf<T extends z.ZodType<string>>(item: T) {
+  return z.union([z.string(), z.array(z.string())])
+    .transform((value) => (Array.isArray(value) ? value : [value]).flatMap((part) => part.split(",")))
+    .pipe(z.array(item).min(1).max(100) as unknown as z.ZodType<z.output<T>[], string[]>)
+    .meta({ type: "string", description: "one value, or several separated by commas" });
+}
+
+/** As listOf(), for texts that may contain a comma, such as the ids of scripts: the whole text is a value, too. */
+export function textsOf(item: z.ZodType<string> = z.string().min(1)) {
+  return z.union([z.string(), z.array(z.string())])
+    .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(wholeAndParts))
+    .pipe(z.array(item).min(1).max(100) as unknown as z.ZodType<string[], string[]>)
+    .meta({ type: "string", description: "one value, or several separated by commas" });
+}
+
+function wholeAndParts(value: string): string[] {
+  return value.includes(",") ? [value, ...value.split(",")] : [value];
+}
+
+/** An integer in a query, decimal digits only. */
+export function whole(min: number, max: number) {
+  return z.string({ error: "must be given once" })
+    .check(({ value, issues }) => {
+      const fault = wholeFault(value, min, max);
+      if (fault !== null) issues.push({ code: "custom", input: value, message: fault });
+    })
+    .transform(Number)
+    .register(z.globalRegistry, { type: "integer", minimum: min, maximum: max });
+}
+
+function wholeFault(text: string, min: number, max: number): string | null {
+  if (!/^-?\d{1,16}$/.test(text)) return "must be an integer";
+  const value = Number(text);
+  if (value < min) return `must be at least ${min}`;
+  return value > max ? `must be at most ${max}` : null;
+}
+
+/** So much of the end of an id names it, when it names one thing only (contract 8.11). */
+const ENDING_MIN_CHARACTERS = 6;
+
+/** What a caller writes where an id goes: the id, a name, or the ending of an id (contract 8.11). */
+export const refFilter = line(NAME_MAX_BYTES).meta({
+  description:
+    `an id, its ending of at least ${ENDING_MIN_CHARACTERS} characters, or, where there are names, the name`,
+});
+
+/** A time in a query. */
+export const queryTime = whole(0, 8_640_000_000_000_000);
+
+/** A boolean in a query: `true` or `false`. */
+export const flag = z.enum(["true", "false"], { error: "must be true or false" })
+  .transform((value) => value === "true")
+  .meta({ type: "boolean" });
+
+/** Whether the runtime knows this time zone. */
+export function isTimeZone(name: string): boolean {
+  return zone(name).isKnown;
+}
+
+const ZONES_KEPT = 1_000;
+
+const zone = remembered(ZONES_KEPT, (name) => {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return { isKnown: true };
+  } catch {
+    return { isKnown: false };
+  }
+});
+
+/** Of an object in a list whose texts are cut, because the page would be too large otherwise (contract 8.18). */
+export const truncated = z.literal(true).optional()
+  .meta({ description: "texts are cut, because the page would be too large; get shows them whole" });
+
+/** The fields of a shape without their defaults: for a body in which an absent field stays unchanged, and for what is shown. */
+export function withoutDefaults<S extends z.ZodRawShape>(shape: S): WithoutDefaults<S> {
+  const entries = Object.entries(shape).map(([name, field]) =>
+    [name, field instanceof z.ZodDefault ? field.unwrap() : field] as const
+  );
+  return Object.fromEntries(entries) as WithoutDefaults<S>;
+}
+
+type WithoutDefaults<S extends z.ZodRawShape> = {
+  [Name in keyof S]: S[Name] extends z.ZodDefault<infer Field> ? Field : S[Name];
+};

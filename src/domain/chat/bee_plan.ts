@@ -1,0 +1,160 @@
+import { z } from "zod";
+import { ServiceError } from "../call/error.ts";
+import { content, CONTENT_MAX_BYTES, line, NAME_MAX_BYTES, text, time } from "../call/field.ts";
+import type { Candidate } from "./routing.ts";
+import type { TaskPlan } from "../work/task.ts";
+import { planTask } from "../work/task_plan.ts";
+import { nameKey } from "../call/name.ts";
+import { TASK_TYPES, type TaskType } from "../call/vocabulary.ts";
+
+/** Most tasks of one plan: a plan with more is a misunderstanding. */
+export const PLAN_TASKS_MAX = 20;
+
+/** What the bee answers (contract 4.4). */
+const beePlanSchema = z.strictObject({
+  reply: text(CONTENT_MAX_BYTES).nullish(),
+  tasks: z.array(z.strictObject({
+    worker: line(NAME_MAX_BYTES + 1),
+    instruction: content(CONTENT_MAX_BYTES),
+    type: z.enum(TASK_TYPES).default("immediate"),
+    scheduled_at: time.nullish(),
+    cron: text(200).nullish(),
+    time_zone: text(100).nullish(),
+  })).max(PLAN_TASKS_MAX, { error: `must be at most ${PLAN_TASKS_MAX} tasks` }).default([]),
+});
+
+const nullable = (type: string) => ({ type: [type, "null"] });
+
+/** The same for engines that take a schema for their answer, in the strict form that all of them accept: nothing is optional. */
+export const PLAN_JSON_SCHEMA = {
+  type: "object",
+  additionalProperties: false,
+  required: ["reply", "tasks"],
+  properties: {
+    reply: nullable("string"),
+    tasks: {
+      type: "array",
+      items: {
+        type: "object",
+        additionalProperties: false,
+        required: ["worker", "instruction", "type", "scheduled_at", "cron", "time_zone"],
+        properties: {
+          worker: { type: "string" },
+          instruction: { type: "string" },
+          type: { type: "string", enum: [...TASK_TYPES] },
+          scheduled_at: nullable("integer"),
+          cron: nullable("string"),
+          time_zone: nullable("string"),
+        },
+      },
+    },
+  },
+};
+
+/** A task of a plan after its check: which worker does it, and when it runs. */
+export interface PlannedTask {
+  workerId: string;
+  workerName: string;
+  instruction: string;
+  type: TaskType;
+  plan: TaskPlan;
+}
+
+/** A plan that can be carried out. */
+export interface BeePlan {
+  reply: string;
+  tasks: PlannedTask[];
+}
+
+/** What a plan is checked against. */
+interface PlanContext {
+  candidates: readonly Candidate[];
+  now: number;
+  timeZone: string;
+}
+
+/**
+ * Reads the bee's answer: one JSON object, alone, in a code block, or with text around it. Returns the plan, or the problem in
+ * words for the bee. One bad task makes the whole plan unusable (contract 4.4).
+ */
+export function readPlan(answer: string, context: PlanContext): BeePlan | { problem: string } {
+  const json = findJson(answer);
+  if (json === null) return { problem: "the answer is not one JSON object" };
+  const parsed = beePlanSchema.safeParse(json);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.slice(0, 5).map(({ path, message }) =>
+      `${path.join(".") || "plan"}: ${message}`
+    );
+    return { problem: problems.join("; ") };
+  }
+  const { tasks } = parsed.data;
+  const reply = parsed.data.reply ?? "";
+  if (reply.trim() === "" && tasks.length === 0) return { problem: "it holds neither a reply nor a task" };
+  const planned: PlannedTask[] = [];
+  for (const [index, task] of tasks.entries()) {
+    const found = checkTask(task, context);
+    if ("problem" in found) return { problem: `tasks.${index}.${found.problem}` };
+    planned.push(found);
+  }
+  return { reply: reply.trim(), tasks: planned };
+}
+
+function findJson(answer: string): unknown {
+  const fenced = /```(?:json)?\s*\n([\s\S]*?)\n\s*```/.exec(answer)?.[1];
+  const braced = answer.slice(answer.indexOf("{"), answer.lastIndexOf("}") + 1);
+  for (const text of [answer, fenced, braced]) {
+    try {
+      const value = JSON.parse(text ?? "");
+      if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+    } catch {
+      // It may be in the next form.
+    }
+  }
+  return null;
+}
+
+type RawTask = z.output<typeof beePlanSchema>["tasks"][number];
+
+function checkTask(
+  task: RawTask,
+  { candidates, now, timeZone }: PlanContext,
+): PlannedTask | { problem: string } {
+  const named = findByName(task.worker, candidates);
+  const [worker] = named;
+  if (worker === undefined) {
+    const known = candidates.slice(0, 50).map((one) => one.name).join(", ");
+    return { problem: `worker: no worker is called ${JSON.stringify(task.worker)}; there are: ${known}` };
+  }
+  if (named.length > 1) {
+    return { problem: `worker: ${named.length} workers are called ${worker.name}; give the id` };
+  }
+  const { type, instruction } = task;
+  const times = {
+    type,
+    scheduled_at: task.scheduled_at ?? undefined,
+    cron: task.cron || undefined,
+    time_zone: task.time_zone || undefined,
+  };
+  try {
+    const plan = planTask(times, now, timeZone);
+    if (plan.status === "cancelled") return { problem: `cron: ${plan.reason}` };
+    return { workerId: worker.id, workerName: worker.name, instruction, type, plan };
+  } catch (error) {
+    if (error instanceof ServiceError) return { problem: error.message };
+    throw error;
+  }
+}
+
+function findByName(wanted: string, candidates: readonly Candidate[]): Candidate[] {
+  const byId = candidates.filter((one) => one.id === wanted.toLowerCase());
+  const key = nameKey(wanted.replace(/^@/, ""));
+  return byId.length > 0 ? byId : candidates.filter((one) => nameKey(one.name) === key);
+}
+
+/** Why the messages were routed as they were; `message trace` shows it. */
+export function planReason({ reply, tasks }: BeePlan): string {
+  if (tasks.length === 0) return "the coordinator answers itself";
+  const names = [...new Set(tasks.map((task) => task.workerName))].join(", ");
+  const count = tasks.length === 1 ? "1 task" : `${tasks.length} tasks`;
+  return `the coordinator's plan: ${count} for ${names}${reply === "" ? "" : ", and a reply"}`;
+}

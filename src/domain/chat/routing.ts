@@ -1,0 +1,270 @@
+import { remembered } from "../../base/memoize.ts";
+import { nameKey } from "../call/name.ts";
+import type { RoutingRule } from "../call/vocabulary.ts";
+
+/** What routing needs to know of a worker. */
+export interface Candidate {
+  id: string;
+  name: string;
+  description: string;
+  paused: boolean;
+  departments: string[];
+}
+
+/** Where a message goes, and why; `message trace` shows it. */
+export type Route =
+  | { to: "worker"; workerId: string; instruction: string; reason: string }
+  | { to: "bee" }
+  | { to: "nobody"; text: string; reason: string };
+
+/**
+ * The rules that come before the bee (contract 4.3): `@name` of exactly one worker, else the
+ * session's own default worker. A leading mention is taken off the instruction.
+ */
+export function routeByRules(
+  text: string,
+  candidates: readonly Candidate[],
+  defaultWorkerId: string | null,
+): Route {
+  const mention = findMention(text, candidates);
+  if (mention !== null) {
+    return {
+      to: "worker",
+      workerId: mention.worker.id,
+      instruction: mention.rest === "" ? text : mention.rest,
+      reason: `mentions @${mention.worker.name}`,
+    };
+  }
+  const own = candidates.find((worker) => worker.id === defaultWorkerId);
+  if (own === undefined) return { to: "bee" };
+  return {
+    to: "worker",
+    workerId: own.id,
+    instruction: text,
+    reason: `${own.name} is the worker of this session`,
+  };
+}
+
+/**
+ * The built-in engine `rules`, without a model (contract 4.4): best word overlap with name, description and
+ * departments, then the only worker, else a reply that lists the workers. Paused workers are not chosen.
+ */
+export function routeWithoutModel(text: string, candidates: readonly Candidate[]): Route {
+  const awake = candidates.filter((worker) => !worker.paused);
+  const asked = words(text);
+  const scored = awake
+    .map((worker) => ({ worker, shared: sharedWords(asked, worker) }))
+    .filter(({ shared }) => shared.length > 0)
+    .sort((a, b) => b.shared.length - a.shared.length);
+  const [best, second] = scored;
+  if (best !== undefined && best.shared.length > (second?.shared.length ?? 0)) {
+    const reason = `best match: ${best.shared.sort().join(", ")}`;
+    return { to: "worker", workerId: best.worker.id, instruction: text, reason };
+  }
+  const [only] = awake;
+  if (only !== undefined && awake.length === 1) {
+    return { to: "worker", workerId: only.id, instruction: text, reason: `${only.name} is the only worker` };
+  }
+  return { to: "nobody", text: listWorkers(candidates), reason: "no worker fits better than the others" };
+}
+
+/** Why a message would go where it goes, and how each worker fits (contract 16). */
+interface Explained {
+  route: Route;
+  /** Which rule decided. */
+  rule: RoutingRule;
+  workers: { worker: Candidate; shared: string[] }[];
+}
+
+/** What the rules make of a text, without the coordinator's model. `withoutModel`: there is none, so they decide everything. */
+export function explainRouting(
+  text: string,
+  candidates: readonly Candidate[],
+  { defaultWorkerId, withoutModel }: { defaultWorkerId: string | null; withoutModel: boolean },
+): Explained {
+  const asked = words(text);
+  const workers = candidates
+    .map((worker) => ({ worker, shared: sharedWords(asked, worker).sort() }))
+    .sort((a, b) => b.shared.length - a.shared.length);
+  const ruled = routeByRules(text, candidates, defaultWorkerId);
+  if (ruled.to === "worker") {
+    return { route: ruled, rule: ruled.reason.startsWith("mentions") ? "mention" : "session", workers };
+  }
+  if (!withoutModel) return { route: ruled, rule: "coordinator", workers };
+  const route = routeWithoutModel(text, candidates);
+  const rule = route.to !== "worker" ? "nobody" : route.reason.startsWith("best match") ? "match" : "only";
+  return { route, rule, workers };
+}
+
+interface Mention {
+  worker: Candidate;
+  /** The text without the mention when it stood at the start, else the text. */
+  rest: string;
+}
+
+function findMention(given: string, candidates: readonly Candidate[]): Mention | null {
+  if (!given.includes("@")) return null;
+  const text = composed(given);
+  const folded = fold(text);
+  const names = namesOf(candidates);
+  const start = text.search(/\S/);
+  let mentioned: Candidate | null = null;
+  let rest = given;
+  for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
+    // Most of a hostile text is sorted out here, before anything that costs more.
+    if (!names.next.has(folded.charCodeAt(at + 1))) continue;
+    // In the middle of a word it is part of an address such as ada@example.org.
+    if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
+    const [worker, another] = longestName({ text, folded, at: at + 1 }, names);
+    if (worker === undefined) continue;
+    if (another !== undefined || (mentioned ?? worker) !== worker) return null;
+    mentioned = worker;
+    if (at !== start) continue;
+    const length = worker.name.normalize("NFC").length;
+    rest = behind(given.slice(start), text.slice(start, start + 1 + length)).replace(/^[\s:,.!-]+/, "");
+  }
+  return mentioned === null ? null : { worker: mentioned, rest: rest.trim() };
+}
+
+// So many characters in a row that are not ASCII are composed in one go.
+const COMPOSED_PIECE_CHARACTERS = 64;
+
+/**
+ * The text in Unicode's form C. Marks are put into their order by insertion, so a run of a hundred thousand would take
+ * some ten seconds: a long run is composed piece by piece. What follows an `@` always stands at the start of one.
+ */
+function composed(text: string): string {
+  if (!hasLongRun(text)) return text.normalize("NFC");
+  return text.replace(/[\0-\x7f]?[^\0-\x7f]+/g, (run) => {
+    const pieces: string[] = [];
+    for (let at = 0; at < run.length; at += COMPOSED_PIECE_CHARACTERS) {
+      pieces.push(run.slice(at, at + COMPOSED_PIECE_CHARACTERS).normalize("NFC"));
+    }
+    return pieces.join("");
+  });
+}
+
+function hasLongRun(text: string): boolean {
+  let run = 0;
+  for (let at = 0; at < text.length; at++) {
+    run = text.charCodeAt(at) < 0x80 ? 0 : run + 1;
+    if (run > COMPOSED_PIECE_CHARACTERS) return true;
+  }
+  return false;
+}
+
+// As lower case, but each character keeps its place: one alone gets longer, and one looks different at the end of a word.
+function fold(text: string): string {
+  return text.replaceAll("\u0130", "i").toLowerCase().replaceAll("\u03c2", "\u03c3");
+}
+
+/** One character of a name: which may follow, and whose name ends here, by nameKey(). */
+interface NameNode {
+  next: Map<number, NameNode>;
+  ending: Map<string, Candidate[]>;
+}
+
+/** The names of all workers as a tree of their characters, so that a text is compared with all of them at once. */
+function namesOf(candidates: readonly Candidate[]): NameNode {
+  const root: NameNode = { next: new Map(), ending: new Map() };
+  for (const worker of candidates) {
+    const folded = fold(worker.name.normalize("NFC"));
+    let node = root;
+    for (let at = 0; at < folded.length; at++) node = childOf(node, folded.charCodeAt(at));
+    const key = nameKey(worker.name);
+    const namesakes = node.ending.get(key);
+    if (namesakes === undefined) node.ending.set(key, [worker]);
+    else namesakes.push(worker);
+  }
+  return root;
+}
+
+function childOf(node: NameNode, code: number): NameNode {
+  const known = node.next.get(code);
+  if (known !== undefined) return known;
+  const made: NameNode = { next: new Map(), ending: new Map() };
+  node.next.set(code, made);
+  return made;
+}
+
+/** All workers whose name stands at this place of a text, when no longer name does. */
+function longestName(place: { text: string; folded: string; at: number }, names: NameNode): Candidate[] {
+  const { text, folded, at } = place;
+  let found: Candidate[] = [];
+  let node: NameNode | undefined = names;
+  for (let end = at; node !== undefined; end++) {
+    // @ada-bot and @ada.example are other names than @ada; with a full stop behind it, it is @ada.
+    if (node.ending.size > 0 && !/^(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))) {
+      const name = text.slice(at, end);
+      found = node.ending.get(name) ?? node.ending.get(nameKey(name)) ?? found;
+    }
+    node = node.next.get(folded.charCodeAt(end));
+  }
+  return found;
+}
+
+// The instruction keeps its own form: it may name a file, and a file name is a sequence of bytes.
+function behind(given: string, composed: string): string {
+  // No character is decomposed into more than four.
+  for (let end = composed.length; end <= Math.min(given.length, composed.length * 4); end++) {
+    if (given.slice(0, end).normalize("NFC") === composed) return given.slice(end);
+  }
+  return given;
+}
+
+function isWordCharacter(character: string): boolean {
+  if (character < "0" && character !== "") return false;
+  return /[\p{L}\p{M}\p{N}_]/u.test(character);
+}
+
+const WORDS_MAX_CHARACTERS = 20_000;
+let segmenter: Intl.Segmenter | undefined;
+const COMMON = new Set(
+  ("the and for with that this you your our are was can could please from have has will would not but all any " +
+    "make about what when how who into out der die das und für mit ein eine bitte").split(" "),
+);
+
+/** The words of a text that carry meaning, in lower case and without a plural s. */
+function words(text: string): Set<string> {
+  const found = new Set<string>();
+  // Making one takes 20 ms: not at each start.
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "word" });
+  for (
+    const { segment, isWordLike } of segmenter.segment(
+      composed(text.slice(0, WORDS_MAX_CHARACTERS)).toLowerCase(),
+    )
+  ) {
+    if (!isWordLike || COMMON.has(segment)) continue;
+    // Two Latin letters say little; two Chinese characters are a word.
+    if (/^\p{ASCII}{1,2}$/u.test(segment)) continue;
+    found.add(segment.replace(/(?<=\w{3})s$/, ""));
+  }
+  return found;
+}
+
+function sharedWords(asked: Set<string>, worker: Candidate): string[] {
+  const own = wordsOfWorker([worker.name, worker.description, ...worker.departments].join(" "));
+  return [...own].filter((word) => asked.has(word));
+}
+
+// Workers are read again for each message and rarely differ; finding words takes about 5 ms per 20,000 characters.
+const KNOWN_WORKERS_MAX = 500;
+const wordsOfWorker = remembered(KNOWN_WORKERS_MAX, words);
+
+const LISTED_WORKERS_MAX = 20;
+
+function listWorkers(candidates: readonly Candidate[]): string {
+  if (candidates.length === 0) {
+    return "There is no worker yet who could do this. Make one with: svc ctl worker create --name <name>";
+  }
+  const lines = candidates.slice(0, LISTED_WORKERS_MAX).map(({ name, description, paused }) => {
+    const [about] = description.split("\n");
+    return `- @${name}${paused ? " (paused)" : ""}${about ? `: ${about.slice(0, 120)}` : ""}`;
+  });
+  const more = candidates.length - lines.length;
+  return [
+    "I do not know who should do this. Say it again with the name of a worker in front:",
+    ...lines,
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ].join("\n");
+}

@@ -1,0 +1,192 @@
+import { Cron } from "croner";
+import { remembered } from "../../base/memoize.ts";
+
+const MINUTE_MS = 60_000;
+
+interface Field {
+  name: string;
+  min: number;
+  max: number;
+  names?: string[];
+}
+
+const FIELDS: Field[] = [
+  { name: "minute", min: 0, max: 59 },
+  { name: "hour", min: 0, max: 23 },
+  { name: "day of month", min: 1, max: 31 },
+  {
+    name: "month",
+    min: 1,
+    max: 12,
+    names: ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+  },
+  { name: "day of week", min: 0, max: 7, names: ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
+];
+
+/**
+ * Why this is not a cron expression that can fire, or null when it is one (contract 3, Task). Exactly five
+ * fields of `*`, numbers, names, ranges, lists and steps; what croner takes beyond that is refused.
+ */
+export function cronFault(expression: string, timeZone: string, after: number): string | null {
+  const parts = expression.trim().split(/\s+/);
+  if (expression.trim() === "") {
+    return "the cron expression is empty; five fields are needed, such as 0 9 * * 1-5";
+  }
+  if (expression.trim().startsWith("@")) {
+    return `nicknames such as ${parts[0]} are not accepted; write five fields`;
+  }
+  if (parts.length !== FIELDS.length) {
+    return `a cron expression has five fields (minute hour day month weekday), this one has ${parts.length}`;
+  }
+  for (const [index, field] of FIELDS.entries()) {
+    const fault = fieldFault(parts[index] ?? "", field);
+    if (fault !== null) return `${field.name}: ${fault}`;
+  }
+  try {
+    if (nextOccurrence(expression, timeZone, after) === null) {
+      return "this never fires: no date fits all five fields";
+    }
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return null;
+}
+
+function fieldFault(text: string, field: Field): string | null {
+  for (const item of text.split(",")) {
+    const match = /^(?:(\*)|([0-9a-z]+)(?:-([0-9a-z]+))?)(?:\/([0-9]+))?$/i.exec(item);
+    if (match === null) return `cannot read ${JSON.stringify(item)}`;
+    const [, star, from, to, step] = match;
+    if (step !== undefined && star === undefined && to === undefined) {
+      return `a step needs a range or *, such as */${step} or ${from}-${field.max}/${step}`;
+    }
+    if (step !== undefined && (Number(step) < 1 || Number(step) > field.max + 1 - field.min)) {
+      return `the step ${step} is outside 1-${field.max + 1 - field.min}`;
+    }
+    const bounds: number[] = [];
+    for (const bound of [from, to]) {
+      if (bound === undefined) continue;
+      const value = valueOf(bound, field);
+      if (value === null) {
+        return `${bound} is not ${field.min}-${field.max}${field.names ? " or a name" : ""}`;
+      }
+      bounds.push(value);
+    }
+    const [first = 0, last = first] = bounds;
+    if (last < first) return `the range ${from}-${to} runs backwards`;
+  }
+  return null;
+}
+
+function valueOf(text: string, field: Field): number | null {
+  const named = field.names?.indexOf(text.toLowerCase()) ?? -1;
+  if (named !== -1) return named + (field.min === 1 ? 1 : 0);
+  if (!/^\d{1,2}$/.test(text)) return null;
+  const value = Number(text);
+  return value < field.min || value > field.max ? null : value;
+}
+
+/** The first time strictly after `after` (Unix ms) at which a valid expression fires, or null when it never does. */
+export function nextOccurrence(expression: string, timeZone: string, after: number): number | null {
+  return occurrenceAfter(JSON.stringify([minuteOf(after), timeZone, expression])).at;
+}
+
+/**
+ * The first `count` times strictly after `after`, or as many as there are: what nextOccurrence() says, from one to the
+ * next. The expression is read once, and nothing is kept: questions about many times leave the kept answers to schedules.
+ */
+export function nextOccurrences(
+  expression: string,
+  timeZone: string,
+  after: number,
+  count: number,
+): number[] {
+  const cron = schedule(expression, timeZone);
+  const times: number[] = [];
+  while (times.length < count) {
+    const at = next(cron, minuteOf(times.at(-1) ?? after) * MINUTE_MS);
+    if (at === null) break;
+    times.push(at);
+  }
+  return times;
+}
+
+// Occurrences are whole minutes, so every moment of a minute has the same next one.
+function minuteOf(at: number): number {
+  return Math.floor(at / MINUTE_MS);
+}
+
+const OCCURRENCES_KEPT = 20_000;
+
+// To read one costs a millisecond, and a fleet asks for each of its schedules several times.
+const occurrenceAfter = remembered(OCCURRENCES_KEPT, (question) => {
+  const [minute, timeZone, expression] = JSON.parse(question) as [number, string, string];
+  return { at: next(schedule(expression, timeZone), minute * MINUTE_MS) };
+});
+
+/** What a schedule missed: its latest time not after `now`, and how many times there were since `from` (both Unix ms). */
+interface Missed {
+  latest: number;
+  /** Counted up to MISSED_COUNT_MAX. */
+  count: number;
+}
+
+/** Missed times are counted up to here: a clock that was wrong by decades must not cost minutes (reliability CRN-3). */
+export const MISSED_COUNT_MAX = 500;
+
+/** The occurrences from `from` to `now` inclusive, or null when there was none. The work is bounded, however long the gap is. */
+export function missedOccurrences(
+  expression: string,
+  timeZone: string,
+  from: number,
+  now: number,
+): Missed | null {
+  const cron = schedule(expression, timeZone);
+  const first = next(cron, from - 1);
+  if (first === null || first > now) return null;
+  let count = 1;
+  let latest = first;
+  while (count < MISSED_COUNT_MAX) {
+    const later = next(cron, latest);
+    if (later === null || later > now) return { latest, count };
+    latest = later;
+    count++;
+  }
+  return { latest: latestUntil(cron, latest, now), count };
+}
+
+// Before the latest occurrence there is another one until now, after it there is none: a binary search finds it.
+function latestUntil(cron: Cron, known: number, now: number): number {
+  let low = known;
+  let high = now;
+  while (high - low > MINUTE_MS) {
+    const middle = low + Math.floor((high - low) / 2);
+    const later = next(cron, middle);
+    if (later !== null && later <= now) low = later;
+    else high = middle;
+  }
+  const last = next(cron, low);
+  return last !== null && last <= now ? last : low;
+}
+
+function schedule(expression: string, timeZone: string): Cron {
+  return new Cron(expression.trim(), { mode: "5-part", paused: true, timezone: timeZone });
+}
+
+function next(cron: Cron, after: number): number | null {
+  return cron.nextRun(new Date(after))?.getTime() ?? null;
+}
+
+/** Whether a valid expression names this hour and this minute. A change of the clock moves it to others. */
+export function fitsClock(expression: string, hour: number, minute: number): boolean {
+  const [minutes = "", hours = ""] = expression.trim().split(/\s+/);
+  return names(minutes, minute, FIELDS[0] as Field) && names(hours, hour, FIELDS[1] as Field);
+}
+
+function names(text: string, value: number, field: Field): boolean {
+  return text.split(",").some((item) => {
+    const [range = "", step = "1"] = item.split("/");
+    const [first = "", last = first] = range === "*" ? [`${field.min}`, `${field.max}`] : range.split("-");
+    return value >= Number(first) && value <= Number(last) && (value - Number(first)) % Number(step) === 0;
+  });
+}

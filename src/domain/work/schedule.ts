@@ -1,0 +1,105 @@
+import { z } from "zod";
+import { gateSchema, verifySchema } from "./command.ts";
+import {
+  flag,
+  line,
+  listOf,
+  NAME_MAX_BYTES,
+  refFilter,
+  sessionKey,
+  text,
+  time,
+  whole,
+} from "../call/field.ts";
+import { pageQuery } from "../call/page.ts";
+import { TASK_TYPE_RULES } from "./task_type.ts";
+import { OVERLAPS, TASK_STATUSES, type TaskType } from "../call/vocabulary.ts";
+
+const PAUSE_AFTER_FAILURES_MAX = 1_000;
+const SCHEDULE_RUNS_MAX = 1_000_000_000;
+
+const overlap = z.enum(OVERLAPS, { error: `must be one of ${OVERLAPS.join(", ")}` }).meta({
+  description: "what happens when it falls due while it still runs: left out, one waits, or the run is ended",
+});
+const pause_after_failures = z.int().min(0).max(PAUSE_AFTER_FAILURES_MAX).meta({
+  description: "after so many failures in a row it pauses itself; 0: never",
+});
+const until = time.nullable().meta({ description: "no run starts after this time, Unix ms" });
+const max_runs = z.int().min(1).max(SCHEDULE_RUNS_MAX).nullable().meta({
+  description: "after so many runs it is completed",
+});
+
+/** How a schedule behaves, as the API shows it (contract 15). */
+export const optionFields = {
+  name: z.string(),
+  paused: z.boolean(),
+  gate: gateSchema.nullable(),
+  verify: verifySchema.nullable().meta({ description: "null: as the worker's" }),
+  overlap,
+  pause_after_failures,
+  deliver_to: z.string().meta({
+    description: "session key of where its results go; '' is its own conversation",
+  }),
+  until,
+  max_runs,
+};
+
+/** The same in a request. */
+export const optionInputs = {
+  ...optionFields,
+  name: text(NAME_MAX_BYTES).refine((name) => name === "" || line(NAME_MAX_BYTES).safeParse(name).success, {
+    error: "must be one line of text",
+  }),
+  deliver_to: z.union([z.literal(""), sessionKey], { error: "must be a session key, such as local:<id>" }),
+};
+
+export type ScheduleOptions = { [K in keyof typeof optionFields]: z.output<(typeof optionFields)[K]> };
+
+/** The options of a new task that names none. */
+export function optionsDefault(type: TaskType): ScheduleOptions {
+  return {
+    name: "",
+    paused: false,
+    gate: null,
+    verify: null,
+    overlap: "skip",
+    pause_after_failures: TASK_TYPE_RULES[type].pauseAfterFailures,
+    deliver_to: "",
+    until: null,
+    max_runs: null,
+  };
+}
+
+/** Query of GET /api/schedules (contract 15). */
+export const scheduleListQuery = {
+  ref: refFilter.optional(),
+  status: listOf(z.enum(TASK_STATUSES)).optional(),
+  worker_id: listOf(z.string().min(1)).optional(),
+  paused: flag.optional(),
+  failing: flag.optional().meta({ type: "boolean", description: "whether its latest runs failed" }),
+  ...pageQuery(),
+};
+
+export type ScheduleFilter = z.output<z.ZodObject<typeof scheduleListQuery>>;
+
+/** Most times that one preview shows. */
+const PREVIEW_MAX = 50;
+
+/** Query of GET /api/schedules/preview (contract 15). */
+export const previewQuery = {
+  cron: text(1_000),
+  time_zone: text(100).default("").meta({ default: "", description: "'' is that of the service" }),
+  count: whole(1, PREVIEW_MAX).default(10)
+    .meta({ type: "integer", minimum: 1, maximum: PREVIEW_MAX, default: 10 }),
+};
+
+export type PreviewQuery = z.output<z.ZodObject<typeof previewQuery>>;
+
+/** A time at which a cron expression fires, and what the change of a clock does to it. */
+export const previewSchema = z.strictObject({
+  at: time,
+  local: z.string().meta({ description: "on the clock of the zone, such as 2026-03-29T03:00+02:00" }),
+  note: z.string().meta({ description: "what daylight saving does to it, or ''" }),
+}).meta({ id: "PreviewedTime" });
+
+export type PreviewedTime = z.output<typeof previewSchema>;

@@ -1,0 +1,273 @@
+import { z } from "zod";
+import {
+  content,
+  CONTENT_MAX_BYTES,
+  id,
+  line,
+  listOf,
+  refFilter,
+  sessionKeyFilter,
+  sessionKeysFilter,
+  text,
+  textsOf,
+  time,
+  truncated,
+  whole,
+} from "../call/field.ts";
+import { heldBySchema } from "./block.ts";
+import { messageId } from "../call/message_id.ts";
+import { pageQuery } from "../call/page.ts";
+import { optionFields, optionInputs, optionsDefault, type ScheduleOptions } from "./schedule.ts";
+import {
+  ACTIVE_TASK_STATUSES,
+  LAST_STATUSES,
+  TASK_STATUSES,
+  TASK_TYPES,
+  type TaskStatus,
+} from "../call/vocabulary.ts";
+
+/** A task as the API shows it (interface 2, Task; contract 3, Task). */
+export const taskSchema = z.strictObject({
+  id,
+  message_id: z.string(),
+  worker_id: id,
+  session_key: z.string(),
+  instruction: z.string(),
+  type: z.enum(TASK_TYPES),
+  scheduled_at: time.nullable(),
+  cron: z.string(),
+  time_zone: z.string(),
+  ...optionFields,
+  status: z.enum(TASK_STATUSES),
+  reason: z.string().meta({ description: "why it is cancelled, failed or waiting" }),
+  held_by: heldBySchema.nullable().meta({ description: "what holds it while it is pending" }),
+  next_run_at: time.nullable(),
+  run_count: z.int(),
+  attempt: z.int(),
+  execution_id: id.nullable().meta({ description: "the latest execution" }),
+  run_no: z.int().meta({ description: "counts the runs that were asked for or fell due" }),
+  last_status: z.enum(LAST_STATUSES).meta({ description: "how the latest run of a schedule ended" }),
+  last_run_at: time.nullable().meta({ description: "when that run began" }),
+  last_error: z.string(),
+  failures_in_row: z.int().meta({ description: "failed runs of a schedule since the last that completed" }),
+  runs_ended: z.int().meta({
+    description: "runs of a schedule that have ended; what a gate skipped is none",
+  }),
+  created_by: z.string(),
+  created_at: time,
+  updated_at: time,
+  truncated,
+}).meta({ id: "Task" });
+
+export type Task = z.output<typeof taskSchema>;
+
+/** Body of POST /api/tasks. planTask() decides which of the times a type needs (interface 4.2, task create). */
+export const taskCreateSchema = z.strictObject({
+  message_id: messageId,
+  worker_id: line(100),
+  instruction: content(CONTENT_MAX_BYTES),
+  type: z.enum(TASK_TYPES, { error: `must be one of ${TASK_TYPES.join(", ")}` }),
+  scheduled_at: time.optional(),
+  cron: text(1_000).optional(),
+  time_zone: text(100).optional(),
+  ...z.strictObject(optionInputs).partial().shape,
+}).meta({
+  id: "TaskCreate",
+  examples: [
+    {
+      message_id: "nightly-report",
+      worker_id: "01a1fd23-4a4c-746f-99ac-8860e2641168",
+      instruction: "Sum up the day",
+      type: "scheduled",
+      cron: "0 22 * * 1-5",
+      time_zone: "Europe/Berlin",
+    },
+    {
+      message_id: "nightly-report",
+      worker_id: "01a1fd23-4a4c-746f-99ac-8860e2641168",
+      instruction: "Say hello",
+      type: "immediate",
+    },
+  ],
+});
+
+export type TaskCreate = z.output<typeof taskCreateSchema>;
+
+/**
+ * Body of PUT /api/tasks/:id for a schedule or a countdown: an absent field stays unchanged, and what PUT cannot change is
+ * ignored (contract 15, contract 1.2).
+ */
+export const taskUpdateSchema = z.strictObject({
+  ...optionInputs,
+  instruction: taskCreateSchema.shape.instruction,
+  cron: text(1_000),
+  time_zone: text(100),
+  scheduled_at: time.nullable(),
+  worker_id: line(100),
+  ...ignored(),
+}).partial().meta({ id: "TaskUpdate", examples: [{ cron: "0 7 * * 1-5" }, { paused: true }] });
+
+export type TaskUpdate = z.output<typeof taskUpdateSchema>;
+
+function ignored() {
+  const kept = z.unknown();
+  return {
+    ...{
+      id: kept,
+      message_id: kept,
+      session_key: kept,
+      type: kept,
+      status: kept,
+      reason: kept,
+      next_run_at: kept,
+    },
+    ...{
+      run_count: kept,
+      attempt: kept,
+      execution_id: kept,
+      run_no: kept,
+      runs_ended: kept,
+      failures_in_row: kept,
+    },
+    ...{
+      last_status: kept,
+      last_run_at: kept,
+      last_error: kept,
+      held_by: kept,
+      created_by: kept,
+      created_at: kept,
+      updated_at: kept,
+    },
+  };
+}
+
+/** Query of GET /api/tasks (interface 4.2, task list). */
+export const taskListQuery = {
+  ref: refFilter.optional(),
+  session_key: sessionKeysFilter.optional(),
+  message_id: textsOf().optional(),
+  worker_id: listOf(z.string().min(1)).optional(),
+  status: listOf(z.enum(TASK_STATUSES)).optional(),
+  type: listOf(z.enum(TASK_TYPES)).optional(),
+  ...pageQuery(),
+};
+
+export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
+
+/** Query of GET /api/queue: the active tasks of all (contract 17). */
+export const queueQuery = {
+  session_key: sessionKeysFilter.optional(),
+  worker_id: listOf(z.string().min(1)).optional(),
+  status: listOf(z.enum(ACTIVE_TASK_STATUSES)).optional(),
+  type: listOf(z.enum(TASK_TYPES)).optional(),
+  ...pageQuery(),
+};
+
+export type QueueFilter = z.output<z.ZodObject<typeof queueQuery>>;
+
+/** Most tasks that one request cancels. */
+export const QUEUE_CANCEL_MAX = 1_000;
+
+const CANCELLABLE_STATUSES = ["scheduled", "pending"] as const satisfies TaskStatus[];
+
+/** Body of POST /api/queue/cancel. `expected` is how many tasks the caller saw: another count changes nothing (contract 17). */
+export const queueCancelSchema = z.strictObject({
+  filter: z.strictObject({
+    worker_id: id,
+    session_key: sessionKeyFilter,
+    status: z.enum(CANCELLABLE_STATUSES),
+    type: z.enum(TASK_TYPES),
+  }).partial(),
+  expected: z.int().min(1).max(QUEUE_CANCEL_MAX),
+}).meta({ id: "QueueCancel", examples: [{ filter: { status: "pending" }, expected: 12 }] });
+
+export type QueueCancel = z.output<typeof queueCancelSchema>;
+
+/** Answer of POST /api/queue/cancel. */
+export const queueCancelledSchema = z.strictObject({ cancelled_tasks: z.int() }).meta({
+  id: "QueueCancelled",
+});
+
+export type QueueCancelled = z.output<typeof queueCancelledSchema>;
+
+/** Query of GET /api/tasks/:id/wait; `run_no` waits for that run of a task and no other (contract 8.9). */
+export const taskWaitQuery = {
+  run_no: whole(1, 1_000_000_000).optional().meta({
+    type: "integer",
+    minimum: 1,
+    description: "until this run has ended",
+  }),
+  timeout_ms: whole(0, 600_000).default(30_000).meta({
+    type: "integer",
+    minimum: 0,
+    maximum: 600_000,
+    default: 30_000,
+  }),
+};
+
+/** The state in which a new task begins. */
+export interface TaskPlan {
+  status: "pending" | "scheduled" | "cancelled";
+  reason: string;
+  scheduled_at: number | null;
+  cron: string;
+  time_zone: string;
+  next_run_at: number | null;
+  due_at: number | null;
+}
+
+/** What a new task needs beside its plan. */
+interface TaskSeed {
+  id: string;
+  message_id: string;
+  worker_id: string;
+  session_key: string;
+  instruction: string;
+  type: Task["type"];
+  created_by: string;
+}
+
+/** A new task, with its fields in the order of the API. */
+export function newTask(
+  seed: TaskSeed & Partial<{ [K in keyof ScheduleOptions]: ScheduleOptions[K] | undefined }>,
+  plan: Omit<TaskPlan, "due_at">,
+  now: number,
+): Task {
+  const options = optionsDefault(seed.type);
+  return {
+    id: seed.id,
+    message_id: seed.message_id,
+    worker_id: seed.worker_id,
+    session_key: seed.session_key,
+    instruction: seed.instruction,
+    type: seed.type,
+    scheduled_at: plan.scheduled_at,
+    cron: plan.cron,
+    time_zone: plan.time_zone,
+    name: seed.name ?? options.name,
+    paused: seed.paused ?? options.paused,
+    gate: seed.gate ?? options.gate,
+    verify: seed.verify ?? options.verify,
+    overlap: seed.overlap ?? options.overlap,
+    pause_after_failures: seed.pause_after_failures ?? options.pause_after_failures,
+    deliver_to: seed.deliver_to ?? options.deliver_to,
+    until: seed.until ?? options.until,
+    max_runs: seed.max_runs ?? options.max_runs,
+    status: plan.status,
+    reason: plan.reason,
+    held_by: null,
+    next_run_at: plan.next_run_at,
+    run_count: 0,
+    attempt: 0,
+    execution_id: null,
+    run_no: plan.status === "pending" ? 1 : 0,
+    last_status: "",
+    last_run_at: null,
+    last_error: "",
+    failures_in_row: 0,
+    runs_ended: 0,
+    created_by: seed.created_by,
+    created_at: now,
+    updated_at: now,
+  };
+}

@@ -1,0 +1,103 @@
+import type { FleetChange, FleetObject, FleetPlan, PresentObject } from "./fleet.ts";
+import { nameKey } from "../call/name.ts";
+import type { FleetKind } from "../call/vocabulary.ts";
+
+/** How a fleet meets what is there. */
+interface PlanOptions {
+  fleet: string;
+  prune: boolean;
+  adopt: boolean;
+}
+
+/** A change with the object that it is about; null where it is made. */
+export interface PlannedChange extends FleetChange {
+  present: PresentObject | null;
+  wanted: FleetObject | null;
+}
+
+/** A plan before it has a hash. */
+export interface Planned extends Omit<FleetPlan, "hash" | "changes"> {
+  changes: PlannedChange[];
+}
+
+/**
+ * What has to change so that everything `wanted` is there (contract 16). A name that several have, or one that another fleet or
+ * nobody manages, is a conflict; `adopt` takes the latter over. `prune` deletes what this fleet manages and nobody wants.
+ */
+export function planFleet(
+  wanted: readonly FleetObject[],
+  present: readonly PresentObject[],
+  { fleet, prune, adopt }: PlanOptions,
+): Planned {
+  const changes: PlannedChange[] = [];
+  const conflicts: Planned["conflicts"] = [];
+  const there = Map.groupBy(present, keyOf);
+  const named = new Set(wanted.map(keyOf));
+  for (const one of wanted) {
+    const [found, second] = there.get(keyOf(one)) ?? [];
+    const { kind, name } = one;
+    if (found === undefined) {
+      changes.push({
+        action: "create",
+        kind,
+        name,
+        fields: differences({}, one.fields),
+        present: null,
+        wanted: one,
+      });
+      continue;
+    }
+    if (second !== undefined) {
+      conflicts.push({ kind, name, detail: "several have this name; rename all but one" });
+      continue;
+    }
+    if (found.managedBy !== fleet && !adopt) {
+      const owner = found.managedBy === null
+        ? "no file manages it"
+        : `the fleet ${found.managedBy} manages it`;
+      conflicts.push({ kind, name, detail: `${owner}; take it over with adopt` });
+      continue;
+    }
+    const before = { ...found.fields, ...(found.name === name ? {} : { name: found.name }) };
+    const after = { ...one.fields, ...(found.name === name ? {} : { name }) };
+    const fields = differences(before, after);
+    if (fields.length > 0) {
+      changes.push({ action: "update", kind, name, fields, present: found, wanted: one });
+    } else if (found.managedBy !== fleet) {
+      changes.push({ action: "adopt", kind, name, fields: [], present: found, wanted: one });
+    }
+  }
+  for (const found of prune ? present : []) {
+    if (found.managedBy !== fleet || named.has(keyOf(found))) continue;
+    const { kind, name } = found;
+    changes.push({ action: "delete", kind, name, fields: [], present: found, wanted: null });
+  }
+  return { changes, conflicts };
+}
+
+/** The names on a circle of departments, or null (contract 16). `parents` has the key of the department above each. */
+export function circleOf(parents: ReadonlyMap<string, string>): string[] | null {
+  const safe = new Set<string>();
+  for (const start of parents.keys()) {
+    const path: string[] = [];
+    for (let at: string | undefined = start; at !== undefined && !safe.has(at); at = parents.get(at)) {
+      if (path.includes(at)) return [...path.slice(path.indexOf(at)), at];
+      path.push(at);
+    }
+    for (const one of path) safe.add(one);
+  }
+  return null;
+}
+
+function keyOf({ kind, name }: { kind: FleetKind; name: string }): string {
+  // Keys of memory differ by case, names do not.
+  return `${kind} ${kind === "memory" ? name : nameKey(name)}`;
+}
+
+function differences(before: Record<string, unknown>, after: Record<string, unknown>): FleetChange["fields"] {
+  return Object.keys(after).flatMap((name) =>
+    JSON.stringify(before[name]) === JSON.stringify(after[name])
+      ? []
+      : [{ name, before: before[name] ?? null, after: after[name] }]
+  );
+}

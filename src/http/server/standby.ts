@@ -1,0 +1,47 @@
+import { logger } from "../../base/log.ts";
+import { ServiceError } from "../../domain/call/error.ts";
+import { addressOf, announce, type Announced } from "./server_file.ts";
+import { type ConnectionLimits, Connections } from "./connections.ts";
+import { toProblem } from "../problem.ts";
+
+const log = logger("http");
+
+const WAITS = new ServiceError(
+  "unavailable",
+  "Cannot take this now: this service is a standby, which waits while another one holds the database; ask that one",
+  { retry_after_s: 2 },
+);
+
+/** What a standby answers: that it lives, that it is not ready, and to everything else a 503 that says why (contract 18). */
+function standbyAnswer(request: Request): Response {
+  switch (new URL(request.url).pathname) {
+    case "/livez":
+      return status(200, "ok");
+    case "/readyz":
+      return status(503, "standby");
+  }
+  const requestId = crypto.randomUUID();
+  const response = toProblem(WAITS, requestId);
+  response.headers.set("x-request-id", requestId);
+  return response;
+}
+
+/** Answers on a port as a standby does, and tells `ctl` the address. Who takes over goes on with these connections: none is refused meanwhile. */
+export function answerAsStandby(
+  port: Deno.TcpListener,
+  limits: ConnectionLimits,
+  announced: Announced,
+): Connections {
+  announce(announced, addressOf(port.addr as Deno.NetAddr));
+  return new Connections(port, limits, {
+    handle: (request) => Promise.resolve(standbyAnswer(request)),
+    onError: (error) => log.error("A request failed outside of the application: {error}", { error }),
+    onFull: () => toProblem(WAITS, crypto.randomUUID()),
+  });
+}
+
+function status(code: number, word: string): Response {
+  const headers: Record<string, string> = { "content-type": "application/json", "cache-control": "no-store" };
+  if (code === 503) headers["retry-after"] = "2";
+  return new Response(JSON.stringify({ status: word }), { status: code, headers });
+}

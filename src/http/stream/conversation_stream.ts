@@ -1,0 +1,60 @@
+import type { ConversationEvent } from "../../api/chat/conversation.ts";
+import type { Operations } from "../../api/operations.ts";
+import { conversationBell } from "../../base/wakeups.ts";
+import type { ChatState } from "../../domain/call/vocabulary.ts";
+import type { StreamParts } from "../http_deps.ts";
+import { encoded, eventStream, frame, resetFrame, type StreamClient, wantedEvent } from "./event_source.ts";
+
+/** GET /api/local/sessions/:id/stream: replies and states of one conversation (interface 6, contract 4, Stream). */
+export async function conversationStream(
+  { api, streams }: { api: Operations; streams: StreamParts },
+  sessionKey: string,
+  client: StreamClient,
+): Promise<Response> {
+  const start = await api.chat.findStreamStart(sessionKey, wantedEvent(client));
+  return eventStream(streams, {
+    whyEnded: client.whyEnded,
+    bell: conversationBell(sessionKey),
+    after: start.after,
+    opening: resetFrame(start),
+    step: async (from) => {
+      const { rendered, after, deleted } = await api.chat.readStream(sessionKey, from, framesOf);
+      return { frames: rendered, after, ...(deleted ? { ended: "deleted" as const } : {}) };
+    },
+  });
+}
+
+function framesOf(events: readonly ConversationEvent[]): Uint8Array {
+  return encoded(events.map(toFrame));
+}
+
+function toFrame(event: ConversationEvent): string {
+  if (event.message !== null) return frame("message", event.message, event.seq);
+  const state = stateOf(event);
+  if (state === null) return "";
+  const working = state === "queued" || state === "working";
+  const data = working
+    ? { state, worker_name: event.worker_name, task_id: event.task_id }
+    : { state, worker_name: "", task_id: null };
+  return frame("status", data, event.seq);
+}
+
+function stateOf(event: ConversationEvent): ChatState | null {
+  switch (event.kind) {
+    case "message.received":
+      return "received";
+    case "message.feeding":
+      return "routing";
+    case "task.created":
+      return event.status === "pending" ? "queued" : null;
+    case "task.due":
+    case "task.requeued":
+      return "queued";
+    case "execution.started":
+      return "working";
+    case "session.idle":
+      return "idle";
+    default:
+      return null;
+  }
+}

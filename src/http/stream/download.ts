@@ -1,0 +1,20 @@
+import type { OpenMedia } from "../../api/chat/media.ts";
+
+/** A stored file as the answer: an attachment and never sniffed, because it must not run as a page of this server (reliability UPL-4). */
+export function download({ file, size, mime, originalName: name }: OpenMedia): Response {
+  const ascii = name.replace(/[^\x20-\x7e]|["\\%/]/g, "_").slice(0, 150) || "file";
+  const exact = encodeURIComponent(name.slice(0, 150).toWellFormed()).replace(
+    /['()*]/g,
+    (c) => `%${c.charCodeAt(0).toString(16)}`,
+  );
+  return new Response(file.readable, {
+    headers: {
+      "content-type": mime,
+      "content-length": String(size),
+      "content-disposition": `attachment; filename="${ascii}"; filename*=UTF-8''${exact}`,
+      "x-content-type-options": "nosniff",
+      "content-security-policy": "default-src 'none'; sandbox",
+      "cache-control": "private, no-store",
+    },
+  });
+}

@@ -1,0 +1,29 @@
+import type { Call } from "../../api/call/call.ts";
+import type { Operations } from "../../api/operations.ts";
+import { BELL } from "../../base/wakeups.ts";
+import type { EventFilter } from "../../domain/system/journal.ts";
+import type { StreamParts } from "../http_deps.ts";
+import { encoded, eventStream, frame, resetFrame, type StreamClient, wantedEvent } from "./event_source.ts";
+
+/** GET /api/events as a stream: every journal entry as an event called `event` (contract 4, Stream). */
+export async function journalStream(
+  { api, streams }: { api: Operations; streams: StreamParts },
+  call: Call,
+  filter: EventFilter,
+  client: StreamClient,
+): Promise<Response> {
+  const start = await api.event.findStart(call, filter, wantedEvent(client));
+  return eventStream(streams, {
+    whyEnded: client.whyEnded,
+    bell: BELL.journal,
+    after: start.after,
+    opening: resetFrame(start),
+    step: async (from) => {
+      const events = await api.event.read(call, filter, from);
+      return {
+        frames: encoded(events.map(({ seq, json }) => frame("event", json, seq))),
+        after: events.at(-1)?.seq ?? from,
+      };
+    },
+  });
+}

@@ -1,0 +1,114 @@
+import type { StreamParts } from "../http_deps.ts";
+import { bodyFrom, type BodySource } from "./body_source.ts";
+
+const BLOCK_BYTES = 64 * 1024;
+const POLL_MS = 1_000;
+const NEWLINE = 10;
+
+/** How a log is asked for (contract 3, Execution). */
+interface LogRequest {
+  path: string;
+  executionId: string;
+  /** Whether the execution has ended, so that nothing more is written. */
+  ended: boolean;
+  follow: boolean;
+  tail: number | undefined;
+  /** Asks again whether it has ended; null for a reader who may read no longer. */
+  again: () => Promise<{ ended: boolean } | null>;
+}
+
+/** The bell that rings when a log grows. */
+export function logBell(executionId: string): string {
+  return `log:${executionId}`;
+}
+
+/** The log as plain text, read while it is sent; following continues until the execution has ended (contract 3, Execution). */
+export async function logResponse(parts: StreamParts, request: LogRequest): Promise<Response> {
+  const headers: Record<string, string> = {
+    "content-type": "text/plain; charset=utf-8",
+    "x-content-type-options": "nosniff",
+    "vary": "Authorization",
+    // Only what cannot change any more may be cached (interface 4.1, reliability SEC-4).
+    "cache-control": request.ended ? "public, max-age=3600" : "no-store",
+  };
+  const file = await Deno.open(request.path, { read: true }).catch(() => null);
+  if (file === null && !(request.follow && !request.ended)) return new Response("", { headers });
+  if (file !== null && request.tail !== undefined) {
+    await file.seek(await startOfTail(file, request.tail), Deno.SeekMode.Start);
+  }
+  // Without following, the file itself is the answer: Deno sends it without using memory of V8.
+  if (file !== null && (request.ended || !request.follow)) return new Response(file.readable, { headers });
+  return new Response(bodyFrom(new LogReader(parts, request, file)), { headers });
+}
+
+class LogReader implements BodySource {
+  readonly #parts: StreamParts;
+  readonly #request: LogRequest;
+  readonly #bell;
+  #file: Deno.FsFile | null;
+  #closed = false;
+
+  constructor(parts: StreamParts, request: LogRequest, file: Deno.FsFile | null) {
+    this.#parts = parts;
+    this.#request = request;
+    this.#file = file;
+    this.#bell = parts.bells.listen(logBell(request.executionId));
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const { clock, lifecycle: { stopping } } = this.#parts;
+    while (!this.#closed) {
+      // Asked before reading, so that everything that was written before the end is read.
+      const known = !this.#request.follow || this.#request.ended || stopping.aborted;
+      const now = known ? { ended: true } : await this.#request.again();
+      if (now === null) return this.#end(controller);
+      const block = await this.#read();
+      if (this.#closed) return;
+      if (block !== null) return controller.enqueue(block);
+      if (now.ended) return this.#end(controller);
+      await this.#bell.next(clock, POLL_MS, stopping);
+    }
+  }
+
+  #end(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    if (this.#closed) return;
+    this.close();
+    controller.close();
+  }
+
+  async #read(): Promise<Uint8Array | null> {
+    this.#file ??= await Deno.open(this.#request.path, { read: true }).catch(() => null);
+    if (this.#file === null) return null;
+    const block = new Uint8Array(BLOCK_BYTES);
+    const size = await this.#file.read(block);
+    return size === null || size === 0 ? null : block.subarray(0, size);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#bell.close();
+    this.#file?.close();
+  }
+}
+
+/** Where the last `lines` lines of a file begin. Reads backwards, as far as it has to. */
+async function startOfTail(file: Deno.FsFile, lines: number): Promise<number> {
+  const { size } = await file.stat();
+  const block = new Uint8Array(BLOCK_BYTES);
+  // A line break at the very end closes the last line and begins none.
+  let wanted = lines + 1;
+  if (lines === 0) return size;
+  for (let end = size; end > 0;) {
+    const start = Math.max(0, end - BLOCK_BYTES);
+    await file.seek(start, Deno.SeekMode.Start);
+    const part = block.subarray(0, end - start);
+    for (let at = 0; at < part.length;) at += await file.read(part.subarray(at)) ?? part.length;
+    if (end === size && part.at(-1) !== NEWLINE) wanted--;
+    for (let at = part.length - 1; at >= 0; at--) {
+      if (part[at] === NEWLINE && --wanted === 0) return start + at + 1;
+    }
+    end = start;
+  }
+  return 0;
+}

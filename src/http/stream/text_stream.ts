@@ -1,0 +1,28 @@
+import { turn } from "../../base/yield_to_loop.ts";
+
+const PIECE_CHARS = 256 * 1024;
+
+/**
+ * A text as the body of a response, in pieces as the client takes them: megabytes of it in one go would hold everybody else up
+ * (reliability BYT-1).
+ */
+export function textStream(text: string): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let at = 0;
+  return new ReadableStream({
+    async pull(controller) {
+      await turn();
+      if (at >= text.length) return controller.close();
+      const end = endOfPiece(text, at);
+      controller.enqueue(encoder.encode(text.slice(at, end)));
+      at = end;
+    },
+  }, { highWaterMark: 0 });
+}
+
+// Never between the halves of a character.
+function endOfPiece(text: string, from: number): number {
+  const end = Math.min(text.length, from + PIECE_CHARS);
+  const code = text.charCodeAt(end - 1);
+  return end < text.length && code >= 0xd800 && code < 0xdc00 ? end - 1 : end;
+}

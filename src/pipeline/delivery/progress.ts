@@ -1,0 +1,147 @@
+// Shows people on platforms that somebody works for them: a sign at once, a message that is edited, and taken away in the end.
+import { BELL, type Bells } from "../../base/wakeups.ts";
+import type { Clock } from "../../base/clock.ts";
+import { logger } from "../../base/log.ts";
+import type { Steps } from "../../base/recent_activity.ts";
+import { ownMessageId, placeOf } from "../../domain/chat/platform.ts";
+import { progressDueMs, progressText, TYPING_EVERY_MS } from "../../domain/work/progress.ts";
+import { DeliveryError, type Platform, type Progress } from "../../platform/platform.ts";
+import type { Database } from "../../store/db/database.ts";
+import {
+  deleteProgress,
+  keepProgress,
+  listProgress,
+  listWorking,
+  type ShownProgress,
+  type Working,
+} from "../../store/work/progress.ts";
+import type { Holds } from "./platform_cooldowns.ts";
+import { Stage } from "../stage/stage.ts";
+
+const log = logger("progress");
+/** A sign is to be there within a second (contract 10.6). */
+const POLL_MS = 500;
+const CONVERSATIONS_PER_ROUND = 200;
+
+interface ProgressOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  /** Those that can show something. */
+  platforms: readonly Platform[];
+  steps: Steps;
+  /** What is left alone by the outbox is left alone here. */
+  holds: Holds;
+}
+
+/** Everything that is done for one conversation. */
+interface Doing {
+  platform: Platform;
+  sessionKey: string;
+  work: Working[];
+  shown: ShownProgress | null;
+}
+
+/** Shows what is being done on every platform that can show it; nothing that it does is needed for anything (contract 10.6). */
+export class ProgressSigns {
+  readonly stage: Stage;
+  readonly #options: ProgressOptions;
+  readonly #busy = new Set<string>();
+  /** When the sign was given last, by conversation. */
+  readonly #signed = new Map<string, number>();
+
+  constructor(options: ProgressOptions) {
+    const { clock, bells } = options;
+    this.#options = options;
+    this.stage = new Stage({
+      name: "progress",
+      bell: BELL.progress,
+      clock,
+      bells,
+      pollMs: POLL_MS,
+      step: () => this.#step(),
+    });
+  }
+
+  async #step(): Promise<number> {
+    const { db, clock, platforms } = this.#options;
+    const names = platforms.map(({ name }) => name);
+    const [working, shown] = await Promise.all([
+      listWorking(db, names, clock.now(), CONVERSATIONS_PER_ROUND),
+      listProgress(db, names, CONVERSATIONS_PER_ROUND),
+    ]);
+    const keys = new Set([...working, ...shown].map((one) => one.session_key));
+    for (const key of this.#signed.keys()) if (!keys.has(key)) this.#signed.delete(key);
+    for (const sessionKey of keys) {
+      const work = working.filter((one) => one.session_key === sessionKey);
+      const message = shown.find((one) => one.session_key === sessionKey) ?? null;
+      const platform = platforms.find(({ name }) => name === (work[0] ?? message)?.platform);
+      if (platform !== undefined) this.#show({ platform, sessionKey, work, shown: message });
+    }
+    return Infinity;
+  }
+
+  // In the background: a platform that is slow delays no other, and each conversation has one request at a time.
+  #show(doing: Doing): void {
+    const { platform, sessionKey } = doing;
+    const { holds } = this.#options;
+    const { chat } = placeOf(sessionKey);
+    if (this.#busy.has(sessionKey) || holds.until(platform.name, chat) !== null) return;
+    const next = this.#next(doing);
+    if (next === null) return;
+    this.#busy.add(sessionKey);
+    void next().catch((error) => {
+      log.info("Cannot show progress on {platform}: {error}", { platform: platform.name, error });
+      if (!(error instanceof DeliveryError) || !["limited", "unreachable"].includes(error.why)) return;
+      holds.hold(platform.name, error.scope === "chat" ? chat : undefined, error.retryAfterMs);
+    }).finally(() => this.#busy.delete(sessionKey));
+  }
+
+  #next(doing: Doing): (() => Promise<void>) | null {
+    const { work, shown, sessionKey } = doing;
+    const [first] = work;
+    const now = this.#options.clock.now();
+    if (first === undefined) return shown === null ? null : () => this.#takeAway(doing, shown);
+    // A reply that waits goes first.
+    if (work.some(({ replying }) => replying === 1)) return null;
+    const runs = work.filter(({ execution_id }) => execution_id !== "");
+    const text = progressText(
+      runs.map(({ worker, execution_id }) => ({ worker, steps: this.#options.steps.of(execution_id) })),
+    );
+    const since = Math.min(...work.map((one) => one.since));
+    if (progressDueMs({ since, isDirect: first.is_direct === 1, text }, shown, now) === 0) {
+      return () => this.#tell(doing, text);
+    }
+    if (now - (this.#signed.get(sessionKey) ?? -Infinity) < TYPING_EVERY_MS) return null;
+    this.#signed.set(sessionKey, now);
+    return async () => void await this.#send(doing, { sentAs: "", text: null });
+  }
+
+  async #tell(doing: Doing, text: string): Promise<void> {
+    const { db, clock } = this.#options;
+    const { sessionKey, platform, shown } = doing;
+    const row = { session_key: sessionKey, platform: platform.name, text, edited_at: clock.now() };
+    const before = { sent_as: shown?.sent_as ?? "", edits: (shown?.edits ?? -1) + 1 };
+    // Noted before it is sent: whatever becomes of it, it is not made twice.
+    await db.write([keepProgress({ ...row, ...before })]);
+    if (shown !== null && before.sent_as === "") return;
+    const sentAs = await this.#send(doing, { sentAs: before.sent_as, text });
+    if (shown === null) await db.write([keepProgress({ ...row, ...before, sent_as: sentAs })]);
+  }
+
+  async #takeAway(doing: Doing, { sent_as, session_key }: ShownProgress): Promise<void> {
+    try {
+      if (sent_as !== "") await this.#send(doing, { sentAs: sent_as, text: "" });
+    } catch (error) {
+      // Whatever else it is, it will not be better the next time.
+      if (error instanceof DeliveryError && ["limited", "unreachable"].includes(error.why)) throw error;
+    }
+    await this.#options.db.write([deleteProgress(session_key)]);
+  }
+
+  #send({ platform, sessionKey, work }: Doing, said: Pick<Progress, "sentAs" | "text">): Promise<string> {
+    const answers = ownMessageId(work[0]?.answers ?? "");
+    const send = platform.progress?.({ ...placeOf(sessionKey), answers, ...said });
+    return send ?? Promise.resolve("");
+  }
+}

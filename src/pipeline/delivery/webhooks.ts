@@ -1,0 +1,144 @@
+// owed -> delivered (the cursor goes on), or owed again later, or the webhook is switched off
+import { newId } from "../../base/id.ts";
+import { BELL, type Bells } from "../../base/wakeups.ts";
+import type { Clock } from "../../base/clock.ts";
+import { logger } from "../../base/log.ts";
+import { nameKey } from "../../domain/call/name.ts";
+import { TO_WEBHOOK } from "../../domain/system/notice.ts";
+import { kindsOf, RETRIES_MS } from "../../domain/system/webhook.ts";
+import { sendEvent, type Tried } from "../../platform/event.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { journalRange, type JournalRow, listEvents, moved } from "../../store/events/journal.ts";
+import {
+  advanceWebhook,
+  disableWebhook,
+  type DueWebhook,
+  insertDelivery,
+  listDueWebhooks,
+  postponeWebhook,
+} from "../../store/events/webhook.ts";
+import { ASIDE_MS, Stage } from "../stage/stage.ts";
+import { settledSoon } from "../stage/drain.ts";
+
+const log = logger("webhooks");
+const EVENTS_PER_READ = 20;
+// So far behind the journal the cursor of one that nothing concerns is stored.
+const CURSOR_STEP = 1_000;
+const JITTER = 0.1;
+
+/**
+ * Sends the events of the journal to the webhooks that want them: in order, at least once, from a cursor that survives restarts;
+ * each webhook by itself (contract 11).
+ */
+export function createWebhookStage(
+  { db, clock, bells }: { db: Database; clock: Clock; bells: Bells },
+): { stage: Stage; settled: () => Promise<void> } {
+  const busy = new Map<string, Promise<void>>();
+  const stage = new Stage({ name: "webhooks", bell: BELL.journal, clock, bells, pauseMs: ASIDE_MS, step });
+  return { stage, settled: () => settledSoon([...busy.values()]) };
+
+  async function step(signal: AbortSignal): Promise<number> {
+    for (const webhook of await listDueWebhooks(db, clock.now())) {
+      if (busy.has(webhook.id)) continue;
+      // A receiver that is slow holds up nobody else.
+      const serving = serve(webhook, signal)
+        .catch((error) => {
+          log.error("Cannot serve webhook {name}: {error}", { name: webhook.name, error });
+          return false;
+        })
+        .then((again) => {
+          busy.delete(webhook.id);
+          if (again) stage.wake();
+        });
+      busy.set(webhook.id, serving);
+    }
+    return Infinity;
+  }
+
+  /** Whether it has to be looked at again at once. */
+  async function serve(webhook: DueWebhook, signal: AbortSignal): Promise<boolean> {
+    const wanted = kindsOf(JSON.parse(webhook.events));
+    // Notices for it come whatever events it wants.
+    const kinds = [...new Set([...wanted, "notice.raised" as const])];
+    const { last } = await journalRange(db);
+    const events = await listEvents(db, webhook.cursor, EVENTS_PER_READ, { kinds });
+    let { cursor, attempt } = webhook;
+    for (const event of events) {
+      if (signal.aborted) return false;
+      if (!wanted.includes(event.kind) && !isNoticeFor(webhook, event)) continue;
+      const became = await deliver({ ...webhook, cursor, attempt }, event);
+      if (became !== "taken") return became === "changed";
+      cursor = event.seq;
+      attempt = 0;
+    }
+    const seen = events.at(-1)?.seq ?? cursor;
+    const at = { ...webhook, cursor };
+    if (seen > cursor) await db.write(advanceWebhook(at, seen, clock.now()));
+    if (events.length > 0) return true;
+    if (last - cursor >= CURSOR_STEP) await db.write(advanceWebhook(at, last, clock.now()));
+    return false;
+  }
+
+  /** `changed`: somebody has changed the webhook while it was tried, and that counts. */
+  async function deliver(webhook: DueWebhook, event: JournalRow): Promise<"taken" | "later" | "changed"> {
+    const target = { url: webhook.url, secret: webhook.secret, allow_private: webhook.allow_private === 1 };
+    const tried = await sendEvent(target, eventOf(webhook.id, event), clock.now());
+    const now = clock.now();
+    const attempt = webhook.attempt + 1;
+    const { status, error, duration_ms } = tried;
+    const noted = insertDelivery(webhook.id, {
+      id: newId(),
+      seq: event.seq,
+      kind: event.kind,
+      attempt,
+      status,
+      error,
+      duration_ms,
+      created_at: now,
+    });
+    const store = async (statements: Statement[]) => {
+      const { won } = await db.write([...statements, ...noted]);
+      // It was tried all the same.
+      if (!won) await db.write(noted);
+      return won;
+    };
+    if (error === "") return await store(advanceWebhook(webhook, event.seq, now)) ? "taken" : "changed";
+    const reason = status === 410
+      ? "its receiver answered 410: it is gone"
+      : attempt > RETRIES_MS.length
+      ? `event ${event.seq} was tried ${attempt} times: ${error}`
+      : null;
+    if (reason === null) {
+      const won = await store(postponeWebhook(webhook, attempt, now + waitMs(attempt, tried)));
+      return won ? "later" : "changed";
+    }
+    const told = {
+      kind: "webhook.disabled" as const,
+      data: { webhook_id: webhook.id, name: webhook.name, reason },
+    };
+    const won = await store(moved(disableWebhook(webhook, reason, now), now, told));
+    if (won) log.warning("Webhook {name} is switched off: {reason}", { name: webhook.name, reason });
+    return won ? "later" : "changed";
+  }
+}
+
+function isNoticeFor({ name }: DueWebhook, { kind, data }: JournalRow): boolean {
+  if (kind !== "notice.raised") return false;
+  const { to } = JSON.parse(data) as { to: string };
+  return to.startsWith(TO_WEBHOOK) && nameKey(to.slice(TO_WEBHOOK.length)) === nameKey(name);
+}
+
+function waitMs(attempt: number, { retryAfterMs }: Tried): number {
+  const ms = RETRIES_MS[attempt - 1] ?? 0;
+  return Math.max(retryAfterMs ?? 0, Math.round(ms * (1 + JITTER * Math.random())));
+}
+
+function eventOf(webhookId: string, event: JournalRow) {
+  const { seq, at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data } = event;
+  return {
+    id: `${webhookId}-${seq}`,
+    kind,
+    at,
+    data: { seq, session_key, worker_id, task_id, execution_id, message_id, actor, data: JSON.parse(data) },
+  };
+}

@@ -1,0 +1,271 @@
+// May this task start now? Rows in, an answer out: nothing is written here.
+import {
+  amountOf,
+  type Amounts,
+  budgetReason,
+  countedLimit,
+  isLifted,
+  mayStart,
+  median,
+  NOTHING_USED,
+  type OpenUse,
+  type Standing,
+  standingOf,
+} from "../../domain/workers/budget.ts";
+import { BEE_SUBJECT } from "../../domain/call/scope.ts";
+import type { Hold } from "../../domain/work/block.ts";
+import { Months } from "../../domain/workers/month.ts";
+import { holdOf } from "../../domain/workers/rate_limit.ts";
+import type { Catalog } from "../../engine/catalog.ts";
+import type { Database } from "../../store/db/database.ts";
+import { type EngineWindow, listWindows } from "../../store/workers/engine_window.ts";
+import {
+  findRoom,
+  hasBudgets,
+  listLastAmounts,
+  listOpenRuns,
+  measureBudgets,
+  type MeasuredBudget,
+  roomAt,
+} from "../../store/workers/budget_ledger.ts";
+import { listLimits } from "../../store/workers/rate_limit.ts";
+import { type CountedTarget, listTargets } from "../../store/workers/budget_targets.ts";
+import type { WaitingTask } from "../../store/work/task_queue.ts";
+
+/** What admission works with. */
+interface AdmissionOptions {
+  db: Database;
+  engines: Catalog;
+  timeZone: string;
+  /** Runs of one worker, and of one conversation, in an hour. */
+  maxRunsPerHour: number;
+}
+
+/** What a run that may start reserves, for the batch of its claim. */
+export interface Reservation {
+  targets: string[];
+  expected: Amounts;
+}
+
+/** Whether a run may start. */
+export type Verdict = { hold: Hold } | { hold: null; reservation: Reservation };
+
+/** Whose run it is, as budgets see it. */
+type CountedRun = Pick<WaitingTask, "worker_id" | "session_key">;
+
+const HOUR_MS = 3_600_000;
+const RUNS_OF_MEDIAN = 20;
+
+/** Answers whether tasks may start. One round is one look at what is used: each answer of it counts for the next. */
+export class Admission {
+  readonly #options: AdmissionOptions;
+  readonly #months: Months;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+    this.#months = new Months(options.timeZone);
+  }
+
+  /** Lets `work` judge and store what starts before anybody else does: two that start at once would both see the same room. */
+  inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => {});
+    return done;
+  }
+
+  /** Looks at what is used now; it can judge tasks, and the coordinator. */
+  async round(now: number): Promise<Round> {
+    const { db } = this.#options;
+    const [limits, windows, budgets] = await Promise.all([
+      listLimits(db, now),
+      listWindows(db),
+      hasBudgets(db),
+    ]);
+    return new Round(this.#options, now, {
+      limits: new Map(limits.map(({ engine, until }) => [engine, until])),
+      windows,
+      budgets,
+      month: this.#months.of(now),
+    });
+  }
+}
+
+/** What a round has seen. */
+interface Seen {
+  limits: ReadonlyMap<string, number>;
+  windows: readonly EngineWindow[];
+  budgets: boolean;
+  month: { start: number; end: number };
+}
+
+/** One look at what is used. */
+class Round {
+  readonly #options: AdmissionOptions;
+  readonly #now: number;
+  readonly #seen: Seen;
+  /** Budgets that nothing more may start under, whatever it is expected to use, with what they count. */
+  readonly #full = new Map<string, { hold: Hold; target: string }>();
+  /** What has started since the look at the open runs. */
+  readonly #started: OpenUse[] = [];
+  #open: OpenUse[] | null = null;
+
+  constructor(options: AdmissionOptions, now: number, seen: Seen) {
+    this.#options = options;
+    this.#now = now;
+    this.#seen = seen;
+  }
+
+  // There may be thousands, and most looks start nothing that they matter for. Read before what has ended: a run that ends between both
+  // is counted twice, and not left out.
+  async #readOpen(): Promise<void> {
+    this.#open ??= await listOpenRuns(this.#options.db, this.#now);
+  }
+
+  get #openRuns(): OpenUse[] {
+    return [...this.#open ?? [], ...this.#started];
+  }
+
+  /** Whether this task may start. When it may, it counts as started for the rest of the round. */
+  async judge(task: WaitingTask): Promise<Verdict> {
+    const { db, engines } = this.#options;
+    const engine = engines.find(task.engine);
+    const name = engine?.name ?? task.engine;
+    const known = this.#full.get(task.held);
+    if (known !== undefined && await this.#isUnder(known.target, task, name)) return { hold: known.hold };
+    // A runner has a login of its own: what the provider says of ours holds nothing there (contract 18).
+    const parked = task.runs_on !== "[]" ? null : this.#parked(name) ??
+      (task.patient === 1 ? this.#reserved(name, engine?.config.reserve ?? 0) : null);
+    if (parked !== null) return { hold: parked };
+    await this.#readOpen();
+    const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
+    const often = engine?.external === false ? null : await this.#tooOften(task, counted);
+    if (often !== null) return { hold: often };
+    return await this.#underBudgets(task, counted);
+  }
+
+  #starts(reservation: Reservation): Verdict {
+    this.#started.push({ ...reservation, counted: NOTHING_USED });
+    return { hold: null, reservation };
+  }
+
+  // Its worker may have left the department since, and the budget may have another target.
+  async #isUnder(target: string, task: WaitingTask, engine: string): Promise<boolean> {
+    if (target === "global") return true;
+    const counted = await listTargets(this.#options.db, { ...task, engine }, this.#now);
+    return counted.some((one) => one.target === target);
+  }
+
+  /** Whether the coordinator may run: budgets count its runs, too, and nothing else holds them. */
+  async judgeCoordinator(run: { session_key: string; engine: string }): Promise<Verdict> {
+    await this.#readOpen();
+    const counted = { ...run, worker_id: BEE_SUBJECT };
+    const targets = await listTargets(this.#options.db, counted, this.#now - HOUR_MS);
+    return await this.#underBudgets(counted, targets);
+  }
+
+  async #underBudgets(run: CountedRun, counted: CountedTarget[]): Promise<Verdict> {
+    const { db } = this.#options;
+    const targets = counted.map(({ target }) => target);
+    const budgets = this.#seen.budgets
+      ? await measureBudgets(db, { targets }, this.#now, this.#seen.month)
+      : [];
+    const expected = await this.#expected(run, budgets);
+    for (const budget of budgets) {
+      const hold = await this.#heldBy(budget, expected, run);
+      if (hold !== null) return { hold };
+    }
+    return this.#starts({ targets, expected });
+  }
+
+  #parked(engine: string): Hold | null {
+    const until = this.#seen.limits.get(engine);
+    if (until === undefined) return null;
+    return holdOf({ engine, until });
+  }
+
+  // A window that is over says nothing about the next one.
+  #reserved(engine: string, reserve: number): Hold | null {
+    if (reserve === 0) return null;
+    const above = this.#seen.windows.filter((window) =>
+      window.engine === engine && (window.resets_at === null || window.resets_at > this.#now) &&
+      window.utilization > 1 - reserve
+    );
+    const [first] = above;
+    if (first === undefined) return null;
+    const ends = above.map(({ resets_at }) => resets_at);
+    const until = ends.some((end) => end === null) ? null : Math.max(...ends.map((end) => end ?? 0));
+    const when = until === null ? "" : `; goes on at ${new Date(until).toISOString()}`;
+    const share = `${Math.round(first.utilization * 100)} %`;
+    return {
+      held: `reserve:${engine}`,
+      until,
+      reason:
+        `${engine} has used ${share} of its window ${first.name}, and the rest is kept for people${when}`,
+      whom: { kind: "patient" },
+    };
+  }
+
+  async #tooOften(task: WaitingTask, counted: CountedTarget[]): Promise<Hold | null> {
+    const { db, maxRunsPerHour } = this.#options;
+    for (const { target, runs } of counted) {
+      if (target !== `worker:${task.worker_id}` && target !== `session:${task.session_key}`) continue;
+      const open = this.#openRuns.filter(({ targets }) => targets.includes(target)).length;
+      if (runs + open < maxRunsPerHour) continue;
+      const most = Math.max(0, maxRunsPerHour - 1 - open);
+      const at = await findRoom(db, { target, unit: "runs", settled: runs }, most, this.#now - HOUR_MS);
+      const until = at === null ? null : at + HOUR_MS;
+      const whom = target.startsWith("session:")
+        ? { kind: "conversation" as const, session_key: task.session_key }
+        : { kind: "all" as const };
+      const what = whom.kind === "all" ? "its worker" : "its conversation";
+      return {
+        held: `run_limit:${target}`,
+        until,
+        reason:
+          `${what} has had ${
+            runs + open
+          } runs within an hour (limits.max_runs_per_hour is ${maxRunsPerHour})` +
+          (until === null ? "" : `; goes on at ${new Date(until).toISOString()}`),
+        whom,
+      };
+    }
+    return null;
+  }
+
+  async #expected(run: CountedRun, budgets: MeasuredBudget[]): Promise<Amounts> {
+    if (budgets.every(({ unit }) => unit === "runs")) return { ...NOTHING_USED, runs: 1 };
+    const last = await listLastAmounts(this.#options.db, run.worker_id, RUNS_OF_MEDIAN);
+    return {
+      runs: 1,
+      tokens: median(last.map(({ tokens }) => tokens)),
+      ms: median(last.map(({ ms }) => ms)),
+      nano_usd: median(last.map(({ nano_usd }) => nano_usd)),
+    };
+  }
+
+  async #heldBy(budget: MeasuredBudget, expected: Amounts, run: CountedRun): Promise<Hold | null> {
+    if (isLifted(budget, this.#now)) return null;
+    const standing = standingOf(budget, this.#openRuns, this.#options.engines.tells(budget));
+    const more = amountOf(expected, budget.unit);
+    if (mayStart(budget, standing, more)) return null;
+    const until = await this.#roomAt(budget, standing, more);
+    const held = `budget:${budget.id}`;
+    const whom = budget.target.startsWith("session:")
+      ? { kind: "conversation" as const, session_key: run.session_key }
+      : { kind: "all" as const };
+    const hold: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
+    if (!mayStart(budget, standing, 0)) this.#full.set(held, { hold, target: budget.target });
+    return hold;
+  }
+
+  // When so much has stopped counting that the run may start; open runs may have made room before.
+  async #roomAt(budget: MeasuredBudget, { used, reserved }: Standing, more: number): Promise<number | null> {
+    const limit = countedLimit(budget);
+    const open = used + reserved - budget.settled;
+    // More than the limit starts only where nothing else is used.
+    const most = more > limit ? -open : Math.min(limit - 1, limit - more) - open;
+    if (limit === 0 || most < 0) return null;
+    return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#seen.month });
+  }
+}

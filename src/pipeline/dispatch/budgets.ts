@@ -1,0 +1,151 @@
+// ok -> soft -> hard, said once in a period; an open run of a budget with `stop` that is used up -> ended
+import {
+  amountText,
+  budgetReason,
+  countedLimit,
+  countsAfter,
+  inUnit,
+  isLifted,
+  mustStop,
+  type Standing,
+  standingOf,
+  stateOf,
+} from "../../domain/workers/budget.ts";
+import { Months } from "../../domain/workers/month.ts";
+import { BELL, type Bells } from "../../base/wakeups.ts";
+import type { Clock } from "../../base/clock.ts";
+import { logger } from "../../base/log.ts";
+import type { Catalog } from "../../engine/catalog.ts";
+import { noteTold } from "../../store/workers/budget.ts";
+import type { Database } from "../../store/db/database.ts";
+import { record } from "../../store/events/journal.ts";
+import {
+  hasBudgets,
+  listChangedTargets,
+  listOpenRuns,
+  measureBudgets,
+  type MeasuredBudget,
+  type OpenRun,
+} from "../../store/workers/budget_ledger.ts";
+import { insertNotice } from "../../store/chat/notice.ts";
+import { ASIDE_MS, Stage } from "../stage/stage.ts";
+
+const log = logger("budgets");
+
+/** What the watch over budgets works with. */
+interface BudgetsOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  engines: Catalog;
+  timeZone: string;
+  /** Ends a run and says why; resolves when its outcome is stored. */
+  stopRun: (executionId: string, words: string) => Promise<void>;
+}
+
+/** Watches budgets: says when they are nearly or fully used, and ends the runs of those that say so (contract 14). */
+export function createBudgets(options: BudgetsOptions): Stage {
+  const { db, clock, bells, engines, timeZone } = options;
+  const months = new Months(timeZone);
+  // Of the rounds after the first only what changed since the one before is looked at.
+  let since = -1;
+  /** Runs that are being ended: a round that comes meanwhile does not ask for it again. */
+  const ending = new Set<string>();
+  return new Stage({ name: "budgets", bell: BELL.budget, clock, bells, pauseMs: ASIDE_MS, step });
+
+  async function step(): Promise<number> {
+    if (!await hasBudgets(db)) return Infinity;
+    const now = clock.now();
+    const month = months.of(now);
+    const open = await listOpenRuns(db, now);
+    // After the clock was set back, what changed since is before it.
+    const targets = since === -1 || now < since
+      ? null
+      : [...new Set([...await listChangedTargets(db, since), ...open.flatMap((run) => run.targets)])];
+    let nextAt = Infinity;
+    for (const budget of await measureBudgets(db, targets === null ? null : { targets }, now, month)) {
+      if (isLifted(budget, now)) continue;
+      const standing = standingOf(budget, open, engines.tells(budget));
+      await tell(budget, standing, countsAfter(budget.period, now, month), now);
+      if (budget.action === "stop") nextAt = Math.min(nextAt, stopOrWait(budget, standing, open, now));
+    }
+    // Only now: a round that fails is made once more from where it began.
+    since = now;
+    return Math.max(0, nextAt - now);
+  }
+
+  async function tell(
+    budget: MeasuredBudget,
+    standing: Standing,
+    before: number,
+    now: number,
+  ): Promise<void> {
+    const state = stateOf(budget, standing);
+    if (state !== "soft" && state !== "hard") return;
+    const told = state === "hard"
+      ? budget.hard_notified_at
+      : Math.max(budget.hard_notified_at ?? -1, budget.soft_notified_at ?? -1);
+    if (told !== null && told > before) return;
+    const kind = `budget.${state}` as const;
+    const session_key = budget.target.startsWith("session:") ? budget.target.slice("session:".length) : "";
+    const { id, name, unit } = budget;
+    const data = {
+      budget_id: id,
+      name,
+      used: inUnit(standing.used, unit),
+      reserved: inUnit(standing.reserved, unit),
+      limit: budget.limit,
+      unit,
+      period: budget.period,
+    };
+    const content = `${sentence(budget, standing, state)}.`;
+    await db.write([
+      ...noteTold(id, state, before, now),
+      record(now, { kind, session_key, data }),
+      ...insertNotice({ kind, session_key, message_id: "", about: id, content }, now),
+    ]);
+  }
+
+  // Answers when to look again: minutes go on without anybody saying so.
+  function stopOrWait(
+    budget: MeasuredBudget,
+    standing: Standing,
+    open: readonly OpenRun[],
+    now: number,
+  ): number {
+    const own = open.filter(({ targets }) => targets.includes(budget.target));
+    if (own.length === 0) return Infinity;
+    if (!mustStop(budget, standing)) {
+      const left = countedLimit(budget) - standing.used;
+      return budget.unit === "minutes" ? now + Math.ceil(left / running(own)) : Infinity;
+    }
+    const words = budgetReason(budget, standing, null);
+    for (const { execution_id } of own) end(execution_id, words);
+    return Infinity;
+  }
+
+  // A run that could not be ended is still open in the next round, which tries again.
+  function end(id: string, words: string): void {
+    if (ending.has(id)) return;
+    ending.add(id);
+    log.warning("The run {id} ends: {words}", { id, words });
+    options.stopRun(id, words)
+      .catch((error) => log.error("Cannot end the run {id} yet: {error}", { id, error }))
+      .finally(() => ending.delete(id));
+  }
+}
+
+function running(open: readonly OpenRun[]): number {
+  return Math.max(1, open.filter(({ started_at, waiting }) => started_at !== null && !waiting).length);
+}
+
+function sentence(budget: MeasuredBudget, standing: Standing, state: "soft" | "hard"): string {
+  if (state === "hard") {
+    const reason = budgetReason(budget, standing, null);
+    return `${reason[0]?.toUpperCase()}${reason.slice(1)}; what is beyond it waits`;
+  }
+  const sum = amountText(standing.used + standing.reserved, budget.unit);
+  return `Of the budget ${JSON.stringify(budget.name)} ${sum} of ${
+    amountText(countedLimit(budget), budget.unit)
+  } are used (${budget.period})`;
+}

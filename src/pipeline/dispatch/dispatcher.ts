@@ -1,0 +1,253 @@
+// pending -> running, and a new execution in the same batch; with a gate, its occurrence -> gating
+import { allEnded } from "../../base/settle_all.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Catalog } from "../../engine/catalog.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import type { Gate } from "../../domain/work/command.ts";
+import { realPath } from "../../base/paths.ts";
+import { turn } from "../../base/yield_to_loop.ts";
+import { askGate, type Claim, executionOf, startRun } from "../../run/claim.ts";
+import type { Waits } from "../../base/human_waits.ts";
+import { type Database, isDuplicate, type Statement } from "../../store/db/database.ts";
+import type { NewExecution } from "../../store/work/execution.ts";
+import { reserve } from "../../store/workers/budget_ledger.ts";
+import { findWork } from "../../store/work/task.ts";
+import { releaseTasks } from "../../store/work/task_transitions.ts";
+import { nextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
+import { BELL, type Bells } from "../../base/wakeups.ts";
+import type { Admission } from "./admission.ts";
+import type { Placement, PlacementRound, Spot } from "./placement.ts";
+import { type Chosen, Heads, noteOf } from "./next_tasks.ts";
+import { Stage } from "../stage/stage.ts";
+
+/** What the dispatcher works with. */
+interface DispatcherOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  engines: Catalog;
+  /** The runs that wait for a person: they hold their lane, and no slot. */
+  waits: Waits;
+  admission: Admission;
+  placement: Placement;
+  maxConcurrentRuns: number;
+  maxAttempts: number;
+  executor: {
+    readonly running: readonly { execution_id: string }[];
+    /** Runs an execution to its end; never throws. */
+    execute: (claim: Claim) => Promise<void>;
+    /** The same behind its gate, which decides whether there is one (contract 15). */
+    executeGated: (claim: Claim, gate: Gate) => Promise<void>;
+  };
+}
+
+/** A claim that is stored; with a gate, that is asked first. */
+interface Claimed {
+  execution: NewExecution;
+  gate: Gate | null;
+}
+
+/** What a round has found out so far. */
+interface Looked {
+  chosen: Chosen[];
+  notes: Statement[];
+  /** When something that holds a task ends. */
+  nextAt: number;
+  /** Whether there are lanes that this round has not looked at. */
+  more: boolean;
+}
+
+/** Claims due tasks for free lanes, oldest first: one run per work directory, and at most `maxConcurrentRuns` (contract 4.5). */
+export class Dispatcher {
+  readonly stage: Stage;
+  readonly #options: DispatcherOptions;
+  /** Work directories, as real paths, with a run in progress. */
+  readonly #lanes = new Set<string>();
+  readonly #runs = new Set<Promise<void>>();
+  readonly #heads: Heads;
+  #lastChance = false;
+  #draining = false;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    const { db, clock, bells } = options;
+    this.#heads = new Heads(db);
+    this.stage = new Stage({
+      name: "dispatcher",
+      bell: BELL.dispatcher,
+      clock,
+      bells,
+      step: () => options.admission.inTurn(() => this.#step()),
+    });
+  }
+
+  /** Starts no more runs; those in progress may finish. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  /** How many runs are in progress. */
+  get running(): number {
+    return this.#runs.size;
+  }
+
+  /** Resolves when no run is in progress. */
+  async settled(): Promise<void> {
+    while (this.running > 0) await Promise.allSettled([...this.#runs]);
+  }
+
+  async #step(): Promise<number> {
+    const { db, clock, placement } = this.#options;
+    // The end of a run rings the bell, so this round can be skipped.
+    if (this.#draining || this.#free() <= 0 && !placement.hasClaims) return Infinity;
+    const now = clock.now();
+    const { chosen, notes, nextAt, more } = await this.#look(now);
+    // A claim request may have gone while the others were looked at, and another one may take its task.
+    const open = chosen.filter(({ spot }) => spot === null || placement.isOpen(spot));
+    await allEnded(open.map((one) => this.#claim(one, now)));
+    // Behind what is held now there may be a task that nothing holds.
+    if (notes.length > 0) return await db.write(notes).then(() => 0);
+    // Those that come next are looked at after others had their turn.
+    if (more || open.length < chosen.length) return await turn().then(() => 0);
+    return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
+  }
+
+  async #look(now: number): Promise<Looked> {
+    const { admission, placement } = this.#options;
+    // Of a lane whose run ends while we look at others, we have seen what was before.
+    const busy = new Set(this.#lanes);
+    const { tasks: heads, more } = await this.#heads.look(now);
+    const looked: Looked = { chosen: [], notes: [], nextAt: Infinity, more };
+    if (heads.length === 0) return looked;
+    const [round, places] = await Promise.all([admission.round(now), placement.round(heads, now)]);
+    let free = this.#free();
+    for (const task of heads) {
+      const place = this.#placeOf(task, places, { busy, free, now });
+      if (place === null) continue;
+      if (place.kind === "note") {
+        looked.notes.push(...place.notes);
+        continue;
+      }
+      const verdict = await round.judge(task);
+      if (verdict.hold !== null) {
+        looked.nextAt = Math.min(looked.nextAt, verdict.hold.until ?? Infinity);
+        looked.notes.push(...noteOf(task, verdict.hold, now));
+        continue;
+      }
+      const { lane, spot } = place;
+      if (spot === null && this.#isLastChance(task)) {
+        if (this.#lastChance) continue;
+        this.#lastChance = true;
+      }
+      if (spot === null) {
+        this.#lanes.add(lane);
+        free--;
+      } else places.take(spot);
+      looked.chosen.push({ task, lane, spot, reservation: verdict.reservation });
+    }
+    return looked;
+  }
+
+  // Whether it could start now, here or on a runner; null: its turn comes.
+  #placeOf(
+    task: WaitingTask,
+    places: PlacementRound,
+    { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
+  ): { kind: "start"; lane: string; spot: Spot | null } | { kind: "note"; notes: Statement[] } | null {
+    if (task.runs_on === "[]") {
+      // Two names of one directory are one lane.
+      const lane = realPath(task.work_dir);
+      return free <= 0 || busy.has(lane) || this.#lanes.has(lane)
+        ? null
+        : { kind: "start", lane, spot: null };
+    }
+    const place = places.placeOf(task);
+    switch (place.kind) {
+      case "spot":
+        return { kind: "start", lane: "", spot: place.spot };
+      case "hold":
+        return { kind: "note", notes: noteOf(task, place.hold, now) };
+      case "later": {
+        // What was missing is there now; it waits for its turn like others.
+        const isOver = task.held.startsWith("runner:");
+        return isOver ? { kind: "note", notes: [releaseTasks(task.worker_id, task.held, now)] } : null;
+      }
+    }
+  }
+
+  // As many runs as there are slots may wait beside those that work: more would be processes without a bound.
+  #free(): number {
+    const { waits, executor, maxConcurrentRuns } = this.#options;
+    const waiting = waits.countOf(executor.running.map(({ execution_id }) => execution_id));
+    return maxConcurrentRuns - this.running + Math.min(waiting, maxConcurrentRuns);
+  }
+
+  // Tasks on their last attempt run one at a time: if one of them crashes the service, it does not use up the last attempt
+  // of the others (reliability DSP-4).
+  #isLastChance(task: { attempt: number }): boolean {
+    return task.attempt > 0 && task.attempt + 1 >= this.#options.maxAttempts;
+  }
+
+  #release(task: { attempt: number }, lane: string): void {
+    this.#lanes.delete(lane);
+    if (this.#isLastChance(task)) this.#lastChance = false;
+  }
+
+  #claim(chosen: Chosen, now: number): Promise<void> {
+    const { spot } = chosen;
+    return spot === null ? this.#claimHere(chosen, now) : this.#claimFor(spot, chosen, now);
+  }
+
+  async #claimHere(chosen: Chosen, now: number): Promise<void> {
+    const { task, lane } = chosen;
+    let claimed: Claimed | null = null;
+    try {
+      claimed = await this.#store(chosen, now);
+    } finally {
+      if (claimed === null) this.#release(task, lane);
+    }
+    if (claimed === null) return;
+    this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lane);
+  }
+
+  async #claimFor(spot: Spot, chosen: Chosen, now: number): Promise<void> {
+    try {
+      await this.#options.placement.give(spot, this.#store(chosen, now));
+    } catch (error) {
+      // The request of the runner has a run already.
+      if (!isDuplicate(error)) throw error;
+    }
+  }
+
+  async #store({ task, reservation, spot }: Chosen, now: number): Promise<Claimed | null> {
+    const { db, engines, placement } = this.#options;
+    const work = await findWork(db, task.id);
+    // What its gate has let through is not asked again (contract 15).
+    const gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
+    // Its schedule got a gate after we looked: it runs on this machine only.
+    if (gate !== null && spot !== null) return null;
+    const engine = engines.find(task.engine)?.name ?? task.engine;
+    const instruction = work?.passed ?? work?.instruction ?? "";
+    const execution = executionOf(task, { engine, instruction }, now);
+    const { won } = await db.write([
+      ...(gate === null ? startRun(execution, task.type) : askGate(execution)),
+      ...(spot === null ? [] : placement.leaseOf(spot, execution)),
+      reserve(execution.execution_id, reservation.targets, reservation.expected),
+      ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
+    ]);
+    if (!won) return null;
+    faultPoint("claim.post");
+    return { execution, gate };
+  }
+
+  #run(claim: Claim, gate: Gate | null, lane: string): void {
+    const { executor } = this.#options;
+    const begun = gate === null ? executor.execute(claim) : executor.executeGated(claim, gate);
+    const run = begun.finally(() => {
+      this.#release(claim.task, lane);
+      this.#runs.delete(run);
+      this.stage.wake();
+    });
+    this.#runs.add(run);
+  }
+}

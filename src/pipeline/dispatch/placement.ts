@@ -1,0 +1,215 @@
+// Which runner gets a task whose worker runs on another machine (contract 18)
+import type { Clock } from "../../base/clock.ts";
+import { join } from "node:path";
+import type { DataPaths } from "../../base/paths.ts";
+import type { Hold } from "../../domain/work/block.ts";
+import { type LeaseTimes, RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
+import type { Catalog } from "../../engine/catalog.ts";
+import type { Poll, Polls } from "../../run/remote/claim_requests.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import type { NewExecution } from "../../store/work/execution.ts";
+import { type BusyPlace, insertLease, listBusyPlaces, setHome } from "../../store/workers/remote_run.ts";
+import { listRunnerRows, type RunnerRow } from "../../store/workers/runner.ts";
+import type { WaitingTask } from "../../store/work/task_queue.ts";
+
+/** What placement works with. */
+interface PlacementOptions {
+  db: Database;
+  clock: Clock;
+  paths: DataPaths;
+  engines: Catalog;
+  polls: Polls;
+  times: LeaseTimes;
+}
+
+/** A claim request that waits, and the directory on its runner in which the task runs. */
+export interface Spot {
+  poll: Poll;
+  workDir: string;
+}
+
+/** Where a task could start: on a runner, not yet, or nowhere at the moment. */
+export type Place = { kind: "spot"; spot: Spot } | { kind: "later" } | { kind: "hold"; hold: Hold };
+
+/** Gives tasks to the claims of runners that wait. */
+export class Placement {
+  readonly #options: PlacementOptions;
+
+  constructor(options: PlacementOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a runner waits for a task. */
+  get hasClaims(): boolean {
+    return this.#options.polls.free.length > 0;
+  }
+
+  /** Looks at who is there, if one of these tasks needs a runner. */
+  async round(tasks: readonly WaitingTask[], now: number): Promise<PlacementRound> {
+    const { db } = this.#options;
+    const away = tasks.filter(({ runs_on }) => runs_on !== "[]");
+    if (away.length === 0) return new PlacementRound(this.#options, [], [], now);
+    // Most workers have a home, and their tasks may go nowhere else: the others of a thousand runners are not read for them.
+    const homes = away.every(({ home }) => home !== "") ? [...new Set(away.map(({ home }) => home))] : null;
+    const runners = await listRunnerRows(db, homes);
+    const busy = await listBusyPlaces(db, runners.map(({ id }) => id));
+    return new PlacementRound(this.#options, runners, busy, now);
+  }
+
+  /** The statements that make a run that of a runner, and the runner the home of its worker. Guarded by both still being possible. */
+  leaseOf(
+    { poll: { runner, requestId }, workDir }: Spot,
+    { execution_id, worker_id }: NewExecution,
+  ): Statement[] {
+    const { clock, times } = this.#options;
+    const lease = {
+      execution_id,
+      runner_id: runner.id,
+      request_id: requestId,
+      epoch: runner.epoch,
+      work_dir: workDir,
+      lease_until: clock.now() + times.lease_ms,
+    };
+    return [...insertLease(lease), ...setHome(worker_id, runner.name)];
+  }
+
+  /** Whether the claim request still waits: a run that is given to one that does not is lost. */
+  isOpen({ poll }: Spot): boolean {
+    return this.#options.polls.isOpen(poll);
+  }
+
+  /** Keeps the claim request waiting until `giving` has written its run. */
+  give<T>({ poll }: Spot, giving: Promise<T>): Promise<T> {
+    return this.#options.polls.give(poll, giving);
+  }
+}
+
+/** Who could run a task, in the order in which somebody would look for what is missing. */
+interface Candidates {
+  wanted: readonly string[];
+  engine: string;
+  labelled: RunnerRow[];
+  allowed: RunnerRow[];
+  able: RunnerRow[];
+  online: ReadonlyMap<string, RunnerRow>;
+}
+
+/** One look at the runners. */
+export class PlacementRound {
+  readonly #options: PlacementOptions;
+  readonly #runners: readonly RunnerRow[];
+  readonly #busy: ReadonlySet<string>;
+  /** How many runs each runner has. */
+  readonly #runs = new Map<string, number>();
+  readonly #heardAfter: number;
+  /** Claim requests that no task of this round has taken, the longest waiting first. */
+  readonly #free: Set<Poll>;
+  /** Most workers ask for the same as others. */
+  readonly #candidates = new Map<string, Candidates>();
+
+  constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyPlace[], now: number) {
+    this.#options = options;
+    this.#runners = runners;
+    this.#busy = new Set(busy.map(({ runner_id, work_dir }) => laneOn(runner_id, work_dir)));
+    for (const { runner_id } of busy) this.#runs.set(runner_id, (this.#runs.get(runner_id) ?? 0) + 1);
+    this.#heardAfter = now - RUNNER_SILENT_MS;
+    this.#free = new Set(options.polls.free);
+  }
+
+  /** Where this task could start. */
+  placeOf(task: WaitingTask): Place {
+    if (task.gated === 1) return { kind: "hold", hold: GATED };
+    const candidates = this.#candidatesFor(task);
+    const { online } = candidates;
+    if (online.size === 0) return { kind: "hold", hold: holdOf(task, candidates) };
+    for (const poll of this.#free) {
+      const runner = online.get(poll.runner.id);
+      if (runner?.epoch !== poll.runner.epoch) continue;
+      const workDir = this.#roomOn(runner, task);
+      if (workDir !== null) return { kind: "spot", spot: { poll, workDir } };
+    }
+    return { kind: "later" };
+  }
+
+  // The directory there in which it runs; null while the runner has no slot, or the directory has a run.
+  #roomOn(runner: RunnerRow, task: WaitingTask): string | null {
+    if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) return null;
+    // A directory that the service chose is below the runner's own.
+    const own = task.work_dir === join(this.#options.paths.workers, task.worker_id);
+    const workDir = own ? join(runner.work_root, "workers", task.worker_id) : task.work_dir;
+    return this.#busy.has(laneOn(runner.id, workDir)) ? null : workDir;
+  }
+
+  #candidatesFor(task: WaitingTask): Candidates {
+    const { engines } = this.#options;
+    const engine = engines.find(task.engine)?.name ?? task.engine;
+    const key = JSON.stringify([task.home, task.runs_on, task.admin, engine]);
+    const before = this.#candidates.get(key);
+    if (before !== undefined) return before;
+    const wanted = JSON.parse(task.runs_on) as string[];
+    const labelled = this.#runners.filter(({ name, labels }) =>
+      task.home === "" ? isSubset(wanted, JSON.parse(labels) as string[]) : name === task.home
+    );
+    const allowed = labelled.filter(({ allow_admin }) => task.admin === 0 || allow_admin === 1);
+    const able = allowed.filter(({ engines }) =>
+      (JSON.parse(engines) as { name: string }[]).some(({ name }) => name === engine)
+    );
+    const online = new Map(able.filter((row) => this.#isOnline(row)).map((row) => [row.id, row]));
+    const found = { wanted, engine, labelled, allowed, able, online };
+    this.#candidates.set(key, found);
+    return found;
+  }
+
+  /** The claim request gets a task. In this round it gets no other. */
+  take({ poll }: Spot): void {
+    this.#free.delete(poll);
+  }
+
+  #isOnline({ draining, last_seen_at }: RunnerRow): boolean {
+    return draining === 0 && (last_seen_at ?? 0) > this.#heardAfter;
+  }
+}
+
+const GATED: Hold = {
+  held: "runner:gate",
+  until: null,
+  reason:
+    "a gate runs on the service's own machine only, and its worker runs on runners; take one of both away",
+  whom: { kind: "all" },
+};
+
+function isSubset(some: readonly string[], all: readonly string[]): boolean {
+  return some.every((one) => all.includes(one));
+}
+
+function laneOn(runnerId: string, workDir: string): string {
+  return `${runnerId}\0${workDir}`;
+}
+
+/** What is missing, in the order in which somebody would look for it. */
+function holdOf(
+  { home, runs_on }: WaitingTask,
+  { wanted, engine, labelled, allowed, able }: Candidates,
+): Hold {
+  const who = home === "" ? `runner with the labels ${wanted.join(", ")}` : `runner ${home}`;
+  const only = labelled.length === 1 || home !== "";
+  const reason = labelled.length === 0
+    ? home === ""
+      ? `no ${who} is known`
+      : `its home, the ${who}, was removed; svc ctl worker rehome gives it another`
+    : allowed.length === 0
+    ? `no ${who} may run a worker that holds *:*; such a runner is added with --allow-admin`
+    : able.length === 0
+    ? `no ${who} has the engine ${engine}`
+    : able.some(({ draining }) => draining === 1)
+    ? `${only ? `the runner ${able[0]?.name} is` : `every ${who} is`} draining or silent`
+    : home === ""
+    ? `no ${who} is online`
+    : `its home, the ${who}, is not online`;
+  return {
+    held: `runner:${home === "" ? (JSON.parse(runs_on) as string[]).join(",") : home}`,
+    until: null,
+    reason,
+    whom: { kind: "all" },
+  };
+}

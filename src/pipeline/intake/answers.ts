@@ -1,0 +1,86 @@
+// received -> bee_processed: a message that answers a question goes no further
+import { newId } from "../../base/id.ts";
+import { outboundOf } from "../../domain/chat/message.ts";
+import { answererOf, readAnswer, type Reading } from "../../domain/work/question.ts";
+import { answerWith } from "../../store/chat/answered_message.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { takeMessage, type WaitingMessage } from "../../store/chat/inbound.ts";
+import { findSaid, type Said } from "../../store/chat/message_text.ts";
+import { record, recordIdle } from "../../store/events/journal.ts";
+import { sendMessage } from "../../store/chat/outbound.ts";
+import { type AskedHere, findQuestionOfMessage, listOpenQuestions } from "../../store/work/question.ts";
+
+/**
+ * Takes out of the received messages those that answer an open question, each with its answer in one batch, and returns the
+ * others (contract 12). They do not wait for the quiet window: an answer is not a part of a longer message.
+ */
+export async function takeAnswers(
+  db: Database,
+  received: readonly WaitingMessage[],
+  now: number,
+): Promise<WaitingMessage[]> {
+  const heard = received.filter((message) => answererOf(message) !== null);
+  const keys = new Set(heard.map((message) => message.session_key));
+  const open = keys.size === 0 ? [] : await listOpenQuestions(db, [...keys]);
+  const commands = heard.filter((message) => message.command === 1);
+  if (open.length === 0 && commands.length === 0) return [...received];
+  const taken = new Set<string>();
+  for (const message of heard) {
+    const here = open.filter((question) => question.session_key === message.session_key);
+    if (here.length === 0 && message.command === 0) continue;
+    const said = await findSaid(db, message.id);
+    if (said === null) continue;
+    const reading = await read(db, message, said, here);
+    if (reading.is === "message") continue;
+    taken.add(message.id);
+    const statements = reading.is === "answer"
+      ? answering(message, reading, here, now)
+      : replying(message, reading.words, now);
+    // A lost guard means that it was answered elsewhere, or cleared; the next round reads the message again.
+    const { won } = await db.write(statements);
+    if (won && reading.is === "answer") open.splice(open.indexOf(reading.question as AskedHere), 1);
+  }
+  return received.filter((message) => !taken.has(message.id));
+}
+
+async function read(
+  db: Database,
+  message: WaitingMessage,
+  { content, media, reply_to }: Said,
+  here: readonly AskedHere[],
+): Promise<Reading> {
+  return readAnswer(here, {
+    content,
+    hasMedia: media !== "null" || message.has_file === 1,
+    receivedAt: message.received_at,
+    replyTo: reply_to === "" ? "" : await findQuestionOfMessage(db, reply_to),
+    direct: message.is_direct === 1,
+  });
+}
+
+function answering(
+  message: WaitingMessage,
+  { question, answer }: Reading & { is: "answer" },
+  here: readonly AskedHere[],
+  now: number,
+): Statement[] {
+  const asked = here.find((one) => one.id === question.id);
+  const by = answererOf(message);
+  if (asked === undefined || by === null) return [];
+  return answerWith({ message, question: asked, answer, by, taskId: newId() }, now);
+}
+
+function replying({ id, session_key, platform }: WaitingMessage, content: string, now: number): Statement[] {
+  const reply = { id: newId(), session_key, platform, message_id: id, content };
+  return [
+    ...takeMessage(id, "reply", now),
+    record(now, {
+      kind: "message.routed",
+      session_key,
+      message_id: id,
+      data: { reason: "an answer without its question" },
+    }),
+    ...sendMessage(outboundOf({ ...reply, source_type: "system", source_id: "" }, now)),
+    recordIdle(now, session_key),
+  ];
+}

@@ -1,0 +1,180 @@
+// received stays received: its file comes from the platform, or its text says why it did not
+import { join } from "node:path";
+import { type Backoff, backoffMs } from "../../base/backoff.ts";
+import { BELL, type Bells } from "../../base/wakeups.ts";
+import { type Clock, sleep } from "../../base/clock.ts";
+import { logger } from "../../base/log.ts";
+import type { DataPaths } from "../../base/paths.ts";
+import { newId } from "../../base/id.ts";
+import { ServiceError } from "../../domain/call/error.ts";
+import { placeFolder } from "../../domain/chat/platform.ts";
+import { IncomingFile, uploadQuota } from "../../files/uploads.ts";
+import { DeliveryError, type Platform, type RemoteFile } from "../../platform/platform.ts";
+import {
+  attachFile,
+  giveUpFile,
+  listAttachments,
+  type WaitingAttachment,
+} from "../../store/chat/attachment.ts";
+import { insertUpload } from "../../store/chat/chat.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { record } from "../../store/events/journal.ts";
+import { Stage } from "../stage/stage.ts";
+
+const log = logger("attachments");
+/** How long the quiet window waits for a file (contract 10.1). */
+const FETCH_MAX_MS = 60_000;
+const FETCHES_MAX = 8;
+// So that a platform whose files hang leaves room for the others.
+const PLATFORM_FETCHES_MAX = 4;
+// What could not be stored is tried again after so long.
+const AGAIN_MS = 1_000;
+const RETRY: Backoff = { firstMs: 500, lastMs: 8_000 };
+
+interface AttachmentOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  platforms: readonly Platform[];
+  paths: DataPaths;
+  maxUploadBytes: number;
+}
+
+/** Fetches the files of messages. While it does, the quiet window of their conversation stays open (contract 10.1). */
+export function createAttachments(options: AttachmentOptions): Stage {
+  const { db, clock, bells } = options;
+  /** The platforms of the messages whose files are being fetched, by message. */
+  const busy = new Map<string, string>();
+  const stage = new Stage({ name: "attachments", bell: BELL.attachments, clock, bells, step });
+  return stage;
+
+  async function step(signal: AbortSignal): Promise<number> {
+    for (;;) {
+      const full = [...new Set(busy.values())].filter(isFull);
+      const limit = FETCHES_MAX - busy.size;
+      const waiting = await listAttachments(db, { busy: [...busy.keys()], full, limit });
+      // One platform after the other becomes full, so this ends.
+      for (const message of waiting) if (!isFull(message.platform)) begin(message, signal);
+      if (waiting.every(({ id }) => busy.has(id))) return Infinity;
+    }
+  }
+
+  function isFull(platform: string): boolean {
+    return [...busy.values()].filter((one) => one === platform).length >= PLATFORM_FETCHES_MAX;
+  }
+
+  function begin(message: WaitingAttachment, signal: AbortSignal): void {
+    const { id, platform } = message;
+    busy.set(id, platform);
+    void settle(options, message, signal)
+      .catch(async (error) => {
+        log.error("Cannot store the file of message {id}: {error}", { id, error });
+        await sleep(clock, AGAIN_MS, signal);
+      })
+      .finally(() => {
+        busy.delete(id);
+        if (!signal.aborted) stage.wake();
+      });
+  }
+}
+
+async function settle(
+  options: AttachmentOptions,
+  message: WaitingAttachment,
+  signal: AbortSignal,
+): Promise<void> {
+  const { db } = options;
+  const file = JSON.parse(message.attachment) as RemoteFile;
+  const words = await fetched(options, message, file, signal);
+  // After the next start it is fetched from the beginning.
+  if (words === null || signal.aborted) return;
+  await db.write(giveUpFile(message.id, `[the file ${file.name} is not here: ${words}]`));
+}
+
+/** Fetches until the time is over; null when it is here, else why it is not. */
+async function fetched(
+  options: AttachmentOptions,
+  message: WaitingAttachment,
+  file: RemoteFile,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const { clock, maxUploadBytes } = options;
+  if ((file.size ?? 0) > maxUploadBytes) return tooLarge(maxUploadBytes);
+  const endsAt = message.received_at + FETCH_MAX_MS;
+  for (let attempt = 1;; attempt++) {
+    const left = endsAt - clock.now();
+    if (left <= 0) return `it did not come within ${FETCH_MAX_MS / 1000} s`;
+    const late = new AbortController();
+    const end = () => late.abort();
+    const cancel = clock.after(left, end);
+    // Not AbortSignal.any(): what it makes can be collected while a body is read, and then nothing ends it.
+    signal.addEventListener("abort", end, { once: true });
+    try {
+      await fetchOnce(options, message, file, late.signal);
+      return null;
+    } catch (error) {
+      if (signal.aborted) return "";
+      if (error instanceof TooLarge) return tooLarge(maxUploadBytes);
+      if (error instanceof ServiceError) return error.message;
+      if (error instanceof DeliveryError && error.why === "refused") return error.message;
+      if (late.signal.aborted) continue;
+      const asked = error instanceof DeliveryError ? error.retryAfterMs : null;
+      await sleep(
+        clock,
+        Math.min(asked ?? backoffMs(RETRY, attempt), Math.max(0, endsAt - clock.now())),
+        signal,
+      );
+    } finally {
+      cancel();
+      signal.removeEventListener("abort", end);
+    }
+  }
+}
+
+class TooLarge extends Error {}
+
+function tooLarge(maxBytes: number): string {
+  return `it is larger than ${Math.floor(maxBytes / 1024 / 1024)} MiB`;
+}
+
+async function fetchOnce(
+  { db, clock, platforms, paths, maxUploadBytes }: AttachmentOptions,
+  message: WaitingAttachment,
+  remote: RemoteFile,
+  signal: AbortSignal,
+): Promise<void> {
+  const platform = platforms.find(({ name }) => name === message.platform);
+  if (platform?.fetch === undefined) throw new DeliveryError("refused", "its platform is not connected");
+  const folder = placeFolder(message.session_key);
+  const fetched = await platform.fetch(remote.ref, signal);
+  const { name, bytes } = fetched instanceof ReadableStream ? { name: remote.name, bytes: fetched } : fetched;
+  const file = await IncomingFile.open(join(paths.uploads, folder), newId(), name, remote.size ?? 0);
+  let isKept = false;
+  try {
+    for await (const chunk of bytes) {
+      signal.throwIfAborted();
+      if (file.size + chunk.length > maxUploadBytes) throw new TooLarge();
+      await file.write(chunk);
+    }
+    const media = await file.finish();
+    const now = clock.now();
+    const upload = { ...media, session_id: folder, original_name: name, created_at: now };
+    const statements: Statement[] = [
+      ...attachFile(message.id, media),
+      ...insertUpload(upload, uploadQuota(maxUploadBytes)),
+      record(now, {
+        kind: "upload.stored",
+        session_key: message.session_key,
+        message_id: message.id,
+        data: { path: media.path, size: media.size },
+      }),
+    ];
+    isKept = (await db.write(statements)).won;
+    if (!isKept) {
+      await Deno.remove(media.path).catch(() => {});
+      throw new DeliveryError("refused", "this conversation holds as many files as it may");
+    }
+  } finally {
+    if (!isKept) await file.discard();
+  }
+}

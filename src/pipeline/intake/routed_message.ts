@@ -1,0 +1,211 @@
+// feeding -> bee_processed or failed, or feeding again later: everything that a routing decision stores
+import type { BeePlan, PlannedTask } from "../../domain/chat/bee_plan.ts";
+import { planReason } from "../../domain/chat/bee_plan.ts";
+import { type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
+import { outboundOf, platformOf } from "../../domain/chat/message.ts";
+import type { RunIdentity } from "../../domain/call/run_identity.ts";
+import { BEE_SUBJECT } from "../../domain/call/scope.ts";
+import { newTask } from "../../domain/work/task.ts";
+import { planTask, retryDelayMs } from "../../domain/work/task_plan.ts";
+import { newId } from "../../base/id.ts";
+import { type BeeRunEnd, finishBeeRun, insertBeeRun } from "../../store/chat/bee_run.ts";
+import type { Statement } from "../../store/db/database.ts";
+import { failMessage, finishMessage, postponeMessage, releaseMessage } from "../../store/chat/inbound.ts";
+import { record, recordIdle } from "../../store/events/journal.ts";
+import { sendMessage } from "../../store/chat/outbound.ts";
+import { insertTask } from "../../store/work/task.ts";
+import type { Failure, RoutedTo } from "../../domain/call/vocabulary.ts";
+
+/** The message to route. */
+export interface RoutedMessage {
+  id: string;
+  session_key: string;
+  platform: string;
+  /** How many tasks of agents led to it. */
+  depth: number;
+}
+
+/** A routing decision: the plan and its reason. */
+export interface Routing {
+  plan: BeePlan;
+  reason: string;
+  /** Who took the message; nobody when the reply only says so. */
+  routed: Exclude<RoutedTo, "">;
+}
+
+/** A plan that gives the message to one worker, for a decision by rules. */
+export function planFor(workerId: string, instruction: string, now: number): BeePlan {
+  const plan = planTask({ type: "immediate" }, now, "");
+  return { reply: "", tasks: [{ workerId, workerName: "", instruction, type: "immediate", plan }] };
+}
+
+/** A run of the built-in rules. It starts and ends in the same batch. */
+export function ruledRun(run: RunIdentity, now: number): Statement {
+  return insertBeeRun({ ...run, run_id: "", engine: "rules", created_at: now });
+}
+
+/** The message is routed: run, tasks, reply and journal, all or nothing (contract 4.4). */
+export function carryOut(
+  message: RoutedMessage,
+  beeRunId: string,
+  { plan, reason, routed }: Routing,
+  usage: Usage,
+  now: number,
+): Statement[] {
+  const keys = keysOf(message);
+  const end = {
+    ...ENDED,
+    status: "completed" as const,
+    reason,
+    reply: plan.reply,
+    task_count: plan.tasks.length,
+    usage,
+  };
+  return [
+    ...finishMessage(message.id, routed, now),
+    ...finishBeeRun(beeRunId, end, now),
+    record(now, { kind: "message.routed", ...keys, actor: BEE_SUBJECT, data: { reason } }),
+    ...plan.tasks.flatMap((task) => assign(message, task, now)),
+    ...(plan.reply === "" ? [] : say(message, { content: plan.reply, source: "bee", id: beeRunId }, now)),
+    recordIdle(now, message.session_key),
+  ];
+}
+
+/** The coordinator's plan as a routing decision. */
+export function routingOf(plan: BeePlan): Routing {
+  return { plan, reason: planReason(plan), routed: plan.tasks.length > 0 ? "task" : "reply" };
+}
+
+/** Why an attempt to route a message failed. */
+interface Miss {
+  failure: Failure;
+  error: string;
+  usage: Usage;
+}
+
+/** The attempt failed and is repeated, with growing pauses. */
+export function tryLater(
+  message: RoutedMessage,
+  beeRunId: string,
+  miss: Miss,
+  attempt: number,
+  now: number,
+): Statement[] {
+  return [
+    ...postponeMessage(message.id, miss.error, now + retryDelayMs(attempt)),
+    ...finishBeeRun(beeRunId, { ...ENDED, ...miss }, now),
+  ];
+}
+
+/** A budget is used up: the message waits, no attempt is used up, and the conversation is told once (contract 14). */
+export function waitForRoom(
+  message: RoutedMessage & { error: string },
+  reason: string,
+  lookAt: number,
+  now: number,
+): Statement[] {
+  const waits = postponeMessage(message.id, `${WAITS}${reason}`, lookAt);
+  if (message.error.startsWith(WAITS)) return waits;
+  const content = `This message has to wait: ${reason}.`;
+  return [...waits, ...say(message, { content, source: "system", id: message.id }, now)];
+}
+
+const WAITS = "waits: ";
+
+/** All attempts failed: the message has failed, and the conversation is told (contract 4.4). */
+export function giveUp(
+  message: RoutedMessage,
+  beeRunId: string | null,
+  miss: Miss,
+  now: number,
+): Statement[] {
+  const content = `This message could not be given to anybody: ${miss.failure}, ${miss.error}. ` +
+    "Say it again with the name of a worker in front, such as @name.";
+  return [
+    ...failMessage(message.id, miss.error, now),
+    ...(beeRunId === null ? [] : finishBeeRun(beeRunId, { ...ENDED, ...miss }, now)),
+    record(now, {
+      kind: "message.failed",
+      ...keysOf(message),
+      actor: BEE_SUBJECT,
+      data: { error: miss.error },
+    }),
+    ...say(message, { content, source: "system", id: beeRunId ?? "" }, now),
+    recordIdle(now, message.session_key),
+  ];
+}
+
+/** The service stops: the message waits for the next start, and no attempt is used up. */
+export function putBack(message: RoutedMessage, beeRunId: string, now: number): Statement[] {
+  return [...releaseMessage(message.id, now), ...finishBeeRun(beeRunId, { ...ENDED, ...STOPPED }, now)];
+}
+
+/** The message was cleared during the run: only the run has to end. */
+export function dropRun(beeRunId: string, usage: Usage, now: number): Statement[] {
+  const end = { ...ENDED, failure: "cancelled" as const, error: "the message was cleared meanwhile", usage };
+  return finishBeeRun(beeRunId, end, now);
+}
+
+const STOPPED = {
+  failure: "server_lost",
+  error: "the service was stopped; it is routed after the next start",
+} as const;
+const ENDED: BeeRunEnd = {
+  status: "failed",
+  reason: "",
+  reply: "",
+  task_count: 0,
+  error: "",
+  failure: "",
+  usage: USAGE_UNKNOWN,
+};
+
+function keysOf({ id, session_key }: RoutedMessage) {
+  return { session_key, message_id: id };
+}
+
+function say(
+  message: RoutedMessage,
+  { content, source, id }: { content: string; source: "bee" | "system"; id: string },
+  now: number,
+): Statement[] {
+  return sendMessage(
+    outboundOf({
+      id: newId(),
+      ...keysOf(message),
+      platform: message.platform || platformOf(message.session_key),
+      content,
+      source_type: source,
+      source_id: id,
+      execution_id: source === "bee" ? id : "",
+    }, now),
+    { unless: source === "bee" ? "unless-same" : "always" },
+  );
+}
+
+function assign(
+  message: RoutedMessage,
+  { workerId, instruction, type, plan }: PlannedTask,
+  now: number,
+): Statement[] {
+  const seed = {
+    id: newId(),
+    ...keysOf(message),
+    worker_id: workerId,
+    instruction,
+    type,
+    created_by: BEE_SUBJECT,
+  };
+  const task = newTask(seed, plan, now);
+  return [
+    ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: message.depth }),
+    record(now, {
+      kind: "task.created",
+      ...keysOf(message),
+      worker_id: workerId,
+      task_id: task.id,
+      actor: BEE_SUBJECT,
+      data: { type: task.type, status: task.status },
+    }),
+  ];
+}

@@ -1,0 +1,92 @@
+// feeding -> bee_processed, where no model is needed; and received -> bee_processed in the one commit that feeds it
+import { newId } from "../../base/id.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import type { Config } from "../../config/schema.ts";
+import { findByName, routeData } from "../../domain/chat/data_routing.ts";
+import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
+import { joinParts } from "../../domain/chat/message.ts";
+import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../../domain/chat/routing.ts";
+import type { RunIdentity } from "../../domain/call/run_identity.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { attemptMessage } from "../../store/chat/inbound.ts";
+import { type FeedingMessage, findToFeed } from "../../store/chat/inbound_feeding.ts";
+import { listParts } from "../../store/chat/inbound_part.ts";
+import { carryOut, planFor, type Routing, ruledRun } from "./routed_message.ts";
+
+/** The largest message that is routed in the commit that feeds it: reading a large one has a turn of the event loop for itself. */
+export const AT_ONCE_MAX_BYTES = 4_096;
+
+type RulesConfig = Pick<Config, "bee" | "platforms">;
+
+/**
+ * Who gets a message by the rules; null where the coordinator's model has to be asked (contract 4.3). What a program sent is data: no
+ * mention in it counts, and it goes to the worker of its platform (contract 10).
+ */
+export function byRules(
+  config: RulesConfig,
+  message: FeedingMessage,
+  text: string,
+  candidates: Candidate[],
+): Route | null {
+  const name = config.platforms[message.platform]?.worker ?? "";
+  if (message.is_data) return decided(routeData(text, candidates, name));
+  const own = name === "" ? null : findByName(candidates, name)?.id ?? null;
+  return decided(routeByRules(text, candidates, message.worker_id ?? own));
+
+  function decided(route: Route): Route | null {
+    if (route.to !== "bee") return route;
+    return config.bee.engine === "rules" ? routeWithoutModel(text, candidates) : null;
+  }
+}
+
+/** Routes a message as the rules say. `counted`: this attempt is stored already. */
+export function routeBy(route: Route, message: FeedingMessage, counted: boolean, now: number): Statement[] {
+  const run = attemptOf(message);
+  return [
+    ...(counted ? [] : attemptMessage(message.id, run.attempt)),
+    ruledRun(run, now),
+    ...carryOut(message, run.execution_id, routingBy(route, now), USAGE_UNKNOWN, now),
+  ];
+}
+
+/**
+ * What routes a received message behind the statements that feed it, in one commit with them; null where another one of its
+ * conversation comes first, or a model has to be asked. For a small message that came to this process: what ends the process while it
+ * is routed has to be counted the next time (reliability BYT-4).
+ */
+export async function routeAtOnce(
+  { db, config }: { db: Database; config: RulesConfig },
+  id: string,
+  candidates: () => Promise<Candidate[]>,
+  now: number,
+): Promise<Statement[] | null> {
+  const message = await findToFeed(db, id);
+  if (message === null) return null;
+  const text = joinParts(await listParts(db, id));
+  faultPoint("routing");
+  const route = byRules(config, message, text, await candidates());
+  return route === null ? null : routeBy(route, message, false, now);
+}
+
+/** The next attempt to route a message, as a run. */
+export function attemptOf(message: FeedingMessage): RunIdentity {
+  return {
+    session_key: message.session_key,
+    worker_id: "",
+    task_id: "",
+    execution_id: newId(),
+    message_id: message.id,
+    attempt: message.attempt + 1,
+    run_id: crypto.randomUUID(),
+  };
+}
+
+function routingBy(route: Route, now: number): Routing {
+  if (route.to === "worker") {
+    return { plan: planFor(route.workerId, route.instruction, now), reason: route.reason, routed: "task" };
+  }
+  if (route.to === "nobody") {
+    return { plan: { reply: route.text, tasks: [] }, reason: route.reason, routed: "nobody" };
+  }
+  throw new Error("the rules without a model always decide");
+}

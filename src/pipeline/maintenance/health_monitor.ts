@@ -1,0 +1,68 @@
+// a platform is away, or there again; the disk is nearly full: said once each time
+import { statfs } from "node:fs/promises";
+import { BELL, type Bells } from "../../base/wakeups.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Platform } from "../../platform/platform.ts";
+import type { Database } from "../../store/db/database.ts";
+import { record } from "../../store/events/journal.ts";
+import { Stage } from "../stage/stage.ts";
+
+const POLL_MS = 5_000;
+// A connection that is made again at once is nothing to tell.
+const AWAY_MS = 60_000;
+const MB = 1_000_000;
+/** Less room than this for the data directory is said; twice as much ends it. */
+const DISK_LOW_BYTES = 1_000 * MB;
+
+/** What is looked at. */
+interface SurroundingsOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  platforms: readonly Platform[];
+  /** The data directory. */
+  root: string;
+  /** How much room its disk has, in bytes; tests say it themselves. */
+  freeBytes?: (root: string) => Promise<number>;
+}
+
+/** Writes into the journal when a platform is away for a minute, when it is back, and when the disk is nearly full (contract 11). */
+export function createSurroundings(options: SurroundingsOptions): Stage {
+  const { db, clock, bells, platforms, root, freeBytes = freeOf } = options;
+  const away = new Set<string>();
+  let low = false;
+  return new Stage({ name: "surroundings", bell: BELL.surroundings, clock, bells, pollMs: POLL_MS, step });
+
+  async function step(): Promise<number> {
+    const now = clock.now();
+    for (const platform of platforms) await look(platform, now);
+    await lookAtDisk(now);
+    return Infinity;
+  }
+
+  async function look(platform: Platform, now: number): Promise<void> {
+    const { state, since, error } = platform.health();
+    const { name } = platform;
+    if (!away.has(name) && (state === "refused" || state === "down" && now - since >= AWAY_MS)) {
+      await db.write([record(now, { kind: "platform.down", data: { platform: name, state, error } })]);
+      away.add(name);
+    } else if (away.has(name) && state === "connected") {
+      await db.write([record(now, { kind: "platform.up", data: { platform: name } })]);
+      away.delete(name);
+    }
+  }
+
+  async function lookAtDisk(now: number): Promise<void> {
+    const free = await freeBytes(root);
+    if (!low && free < DISK_LOW_BYTES) {
+      const detail = `${Math.floor(free / MB)} MB are free in ${root}`;
+      await db.write([record(now, { kind: "system.disk_low", data: { detail, free } })]);
+      low = true;
+    } else if (free >= 2 * DISK_LOW_BYTES) low = false;
+  }
+}
+
+async function freeOf(root: string): Promise<number> {
+  const { bavail, bsize } = await statfs(root);
+  return bavail * bsize;
+}

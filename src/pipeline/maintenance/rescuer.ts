@@ -1,0 +1,160 @@
+// Ends runs whose server or runner has died; run/ending.ts decides what happens to the task
+import type { Clock } from "../../base/clock.ts";
+import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
+import { sweep } from "../../engine/process/isolation.ts";
+import { logger } from "../../base/log.ts";
+import type { Steps } from "../../base/recent_activity.ts";
+import type { Waits } from "../../base/human_waits.ts";
+import { finishBeeRun, listOpenBeeRuns } from "../../store/chat/bee_run.ts";
+import { type Database, isOutOfReach, type Statement } from "../../store/db/database.ts";
+import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../../store/work/execution.ts";
+import { firstLeaseEnd, loseLease } from "../../store/workers/remote_run.ts";
+import { findTask } from "../../store/work/task.ts";
+import { BELL, type Bells } from "../../base/wakeups.ts";
+import { endRun, type Rules, RUNNER_LOST } from "../../run/ending.ts";
+import { endOfGate, storeGateEnd } from "../../run/local/gate_end.ts";
+import { listOpenGates } from "../../store/work/occurrence.ts";
+import { Stage } from "../stage/stage.ts";
+
+const log = logger("rescuer");
+
+/** What the rescuer works with. */
+interface RescuerOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  rules: Rules;
+  /** What is known in memory of runs of runners is forgotten with them. */
+  waits: Waits;
+  steps: Steps;
+  /** Ids of the runs in progress in this process, of workers and of the coordinator. */
+  running: () => string[];
+}
+
+const SERVICE_LOST = "the service died while this was running";
+const POLL_MS = 30_000;
+// A claim is stored shortly before the executor knows the run.
+const CLAIM_GRACE_MS = 10_000;
+
+/**
+ * Finds open runs that no server runs: after a start all open ones, later as a safety net. It kills their processes
+ * first, so that a task never has two live runs (reliability CHD-3, DSP-1).
+ */
+export class Rescuer {
+  readonly stage: Stage;
+  readonly #options: RescuerOptions;
+  /** A run could not be ended in this round: the next one is not begun at once. */
+  #stuck = false;
+
+  constructor(options: RescuerOptions) {
+    this.#options = options;
+    const { clock, bells } = options;
+    const step = async () => {
+      this.#stuck = false;
+      await this.rescue(CLAIM_GRACE_MS);
+      await this.rescueBee(CLAIM_GRACE_MS);
+      const leaseEnd = await firstLeaseEnd(options.db);
+      return leaseEnd === null || this.#stuck ? Infinity : Math.max(0, leaseEnd - clock.now());
+    };
+    this.stage = new Stage({ name: "rescuer", bell: BELL.rescuer, clock, bells, pollMs: POLL_MS, step });
+  }
+
+  /** Rescues every open run that is older than `graceMs` and not ours. Returns how many. */
+  async rescue(graceMs = 0): Promise<number> {
+    const { db, clock, waits, steps } = this.#options;
+    const isLost = this.#isLost(graceMs);
+    const open = await listOpenExecutions(db, clock.now());
+    // What a runner had is lost when its lease is over, whenever it was claimed.
+    const lost = open.filter((run) => run.remote === 1 || isLost(run));
+    await this.#rescueGates(graceMs);
+    if (lost.length === 0) return 0;
+    // What a runner left, that runner ends.
+    const here = lost.filter((run) => run.remote === 0);
+    const ended = await sweep(new Set(here.map((run) => run.run_id)));
+    log.warning(
+      "{count} runs were lost with their server or runner; {ended} of their processes were still here",
+      {
+        count: lost.length,
+        ended,
+      },
+    );
+    for (const run of lost) {
+      try {
+        await db.write(await this.#statements(run));
+        waits.forget(run.execution_id);
+        steps.forget(run.execution_id);
+      } catch (error) {
+        if (isOutOfReach(error)) throw error;
+        // A row that cannot be ended stops neither those behind it nor the start.
+        this.#stuck = true;
+        log.error("Cannot end the run {id}, which was lost: {error}", { id: run.execution_id, error });
+      }
+    }
+    return lost.length;
+  }
+
+  // Asked for before the rows are read: what ends in between is not lost.
+  #isLost(graceMs: number): (run: { execution_id: string; since: number }) => boolean {
+    const { clock, running } = this.#options;
+    const own = new Set(running());
+    const oldest = graceMs === 0 ? Infinity : clock.now() - graceMs;
+    return ({ execution_id, since }) => !own.has(execution_id) && since <= oldest;
+  }
+
+  // A gate is asked again; a task whose gate takes the service with it ends after some attempts, as its runs would (reliability CMD-1).
+  async #rescueGates(graceMs: number): Promise<void> {
+    const { db, clock, rules } = this.#options;
+    const isLost = this.#isLost(graceMs);
+    const lost = (await listOpenGates(db)).filter(isLost);
+    if (lost.length === 0) return;
+    const ended = await sweep(new Set(lost.map((gate) => gate.run_id)));
+    log.warning("{count} gates were lost with their server; {ended} of their processes were still there", {
+      count: lost.length,
+      ended,
+    });
+    for (const gate of lost) {
+      const now = clock.now();
+      const verdict = { kind: "lost" as const, attempt: gate.attempt };
+      const statements = endOfGate(gate, verdict, await findTask(db, gate.task_id), rules, now);
+      await storeGateEnd(db, gate, statements, now);
+    }
+  }
+
+  /** The same for the coordinator's runs, whose messages are routed again: while one is open, budgets count it (contract 14). */
+  async rescueBee(graceMs = 0): Promise<void> {
+    const { db, clock } = this.#options;
+    const isLost = this.#isLost(graceMs);
+    const lost = (await listOpenBeeRuns(db)).filter(isLost);
+    if (lost.length === 0) return;
+    await sweep(new Set(lost.map((run) => run.run_id).filter((id) => id !== "")));
+    const end = {
+      status: "failed" as const,
+      reason: "",
+      reply: "",
+      task_count: 0,
+      error: "the service was stopped in the middle",
+      failure: "server_lost" as const,
+      usage: USAGE_UNKNOWN,
+    };
+    for (const run of lost) await db.write(finishBeeRun(run.execution_id, end, clock.now()));
+  }
+
+  async #statements(run: OpenExecution): Promise<Statement[]> {
+    const { db, clock, rules } = this.#options;
+    const cancelled = run.cancelled_by !== "" || run.task_status === "cancelled";
+    const end: ExecutionEnd = {
+      status: "failed",
+      session_id: run.session_id,
+      result: "",
+      error: cancelled ? "the run was cancelled" : run.remote === 1 ? RUNNER_LOST : SERVICE_LOST,
+      failure: cancelled ? "cancelled" : "server_lost",
+      exit_code: null,
+      usage: USAGE_UNKNOWN,
+    };
+    const now = clock.now();
+    return [
+      ...(run.remote === 1 ? loseLease(run.execution_id, now) : []),
+      ...endRun(run, end, await findTask(db, run.task_id), rules, now),
+    ];
+  }
+}

@@ -1,0 +1,200 @@
+// Deletes ended things that are older than retention says. Open work is never touched.
+import { join } from "node:path";
+import type { Clock } from "../../base/clock.ts";
+import type { Config } from "../../config/schema.ts";
+import { logger } from "../../base/log.ts";
+import { type DataPaths, eventsPath, logPath } from "../../base/paths.ts";
+import type { Database } from "../../store/db/database.ts";
+import { pruneLedger } from "../../store/workers/budget_ledger.ts";
+import { pruneTold } from "../../store/chat/notice.ts";
+import {
+  BATCH_ROWS,
+  deleteExecutions,
+  deleteUploads,
+  listOldExecutions,
+  listOldUploads,
+  listUnknownPaths,
+  listUnknownRuns,
+  type Prune,
+  pruneAnswers,
+  pruneBeeRuns,
+  pruneGivenUp,
+  pruneInbound,
+  pruneJournal,
+  pruneOccurrences,
+  pruneOwed,
+  pruneQuestions,
+  pruneRefreshTokens,
+  pruneSent,
+  pruneTasks,
+  pruneUsage,
+  pruneWaited,
+} from "../../store/db/retention.ts";
+import { BELL, type Bells } from "../../base/wakeups.ts";
+import { Stage } from "../stage/stage.ts";
+
+const log = logger("retention");
+
+/** What retention works with. */
+interface RetentionOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  paths: DataPaths;
+  config: Config["retention"];
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+// Events that a webhook is owed are kept so long.
+const OWED_DAYS = 7;
+// The longest period of a budget, and the newest rows before it.
+const LEDGER_MS = 35 * DAY_MS;
+// Longer than most notices wait for the next equal one; after it the next is told as the first.
+const TOLD_MS = 30 * DAY_MS;
+const POLL_MS = 15 * 60_000;
+// A pause between two batches, for the writes of others.
+const PAUSE_MS = 20;
+// Not right after a start, when the other stages are busy.
+const START_DELAY_MS = 10 * 60_000;
+// When the wall clock jumps by more than this, nothing is deleted for an hour: a clock that was set to the wrong year must
+// not delete what is in the database.
+const LEAP_MS = 60_000;
+const DISBELIEF_MS = 60 * 60_000;
+// The row of a younger file may not be written yet.
+const ORPHAN_AGE_MS = DAY_MS;
+
+/** Deletes what is older than `retention` says, batch by batch, and once a day files that no row refers to (contract 7). */
+export function createRetention(options: RetentionOptions): Stage {
+  const { db, clock, bells, paths } = options;
+  let quietUntil = clock.monotonic() + START_DELAY_MS;
+  let offset = clock.now() - clock.monotonic();
+  let orphansAt = clock.monotonic() + START_DELAY_MS;
+  return new Stage({ name: "retention", bell: BELL.retention, clock, bells, pollMs: POLL_MS, step });
+
+  async function step(signal: AbortSignal): Promise<number> {
+    const now = clock.now();
+    const monotonic = clock.monotonic();
+    if (Math.abs(now - monotonic - offset) > LEAP_MS) {
+      log.warning("The clock was set; nothing is deleted by age for an hour");
+      offset = now - monotonic;
+      quietUntil = monotonic + DISBELIEF_MS;
+    }
+    if (monotonic < quietUntil) return quietUntil - monotonic;
+    if (await pruneRound(options, now)) return PAUSE_MS;
+    if (monotonic >= orphansAt) {
+      orphansAt = monotonic + DAY_MS;
+      await removeOrphanLogs(db, paths, now, signal);
+      await removeOrphanUploads(db, paths, now, signal);
+    }
+    return Infinity;
+  }
+}
+
+/** One batch of each kind. Returns whether there may be more. */
+async function pruneRound(options: RetentionOptions, now: number): Promise<boolean> {
+  const { db, config } = options;
+  const kept = {
+    executions: now - config.executions,
+    messages: now - config.messages,
+    journal: now - config.journal,
+  };
+  let more = await pruneExecutions(options, kept.executions);
+  const kinds: [Prune, number][] = [
+    [pruneTasks, kept.executions],
+    [pruneBeeRuns, kept.executions],
+    [pruneUsage, kept.executions],
+    [pruneWaited, kept.executions],
+    [pruneInbound, kept.messages],
+    [pruneSent, kept.messages],
+    [pruneGivenUp, kept.messages],
+    [pruneLedger, now - LEDGER_MS],
+    [pruneQuestions, kept.messages],
+    [pruneJournal, kept.journal],
+    [pruneOwed, Math.min(kept.journal, now - OWED_DAYS * DAY_MS)],
+    [pruneOccurrences, kept.journal],
+    [pruneTold, now - TOLD_MS],
+    [pruneAnswers, now - DAY_MS],
+    [pruneRefreshTokens, now],
+  ];
+  for (const [prune, before] of kinds) {
+    const { rows } = await db.write([prune(before)]);
+    if ((rows[0]?.length ?? 0) >= BATCH_ROWS) more = true;
+  }
+  return await pruneUploads(options, kept.messages) || more;
+}
+
+// Files are deleted first: after a kill the row is still there, and the next round goes on.
+async function pruneExecutions({ db, paths }: RetentionOptions, before: number): Promise<boolean> {
+  const ids = await listOldExecutions(db, before);
+  if (ids.length === 0) return false;
+  for (const id of ids) await Promise.all([remove(logPath(paths, id)), remove(eventsPath(paths, id))]);
+  await db.write([deleteExecutions(ids)]);
+  return ids.length >= BATCH_ROWS;
+}
+
+async function pruneUploads({ db }: RetentionOptions, before: number): Promise<boolean> {
+  const files = await listOldUploads(db, before);
+  if (files.length === 0) return false;
+  for (const path of files) await remove(path);
+  await db.write([deleteUploads(files)]);
+  return files.length >= BATCH_ROWS;
+}
+
+/** Deletes logs without a run: those of pruned runs of the coordinator, and those that a kill left behind. */
+async function removeOrphanLogs(
+  db: Database,
+  paths: DataPaths,
+  now: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const folder of await folders(paths.logs)) {
+    const names = await files(join(paths.logs, folder));
+    const ids = [...new Set(names.map((name) => name.replace(/\.(log|jsonl)$/, "")))];
+    for (let at = 0; at < ids.length && !signal.aborted; at += BATCH_ROWS) {
+      for (const id of await listUnknownRuns(db, ids.slice(at, at + BATCH_ROWS))) {
+        for (const end of ["log", "jsonl"]) await removeOld(join(paths.logs, folder, `${id}.${end}`), now);
+      }
+    }
+  }
+}
+
+/** Deletes uploads without a row, and folders of deleted sessions. */
+async function removeOrphanUploads(
+  db: Database,
+  paths: DataPaths,
+  now: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const folder of await folders(paths.uploads)) {
+    const all = (await files(join(paths.uploads, folder))).map((name) => join(paths.uploads, folder, name));
+    for (let at = 0; at < all.length && !signal.aborted; at += BATCH_ROWS) {
+      for (const path of await listUnknownPaths(db, all.slice(at, at + BATCH_ROWS))) {
+        await removeOld(path, now);
+      }
+    }
+    // Fails for a folder that is not empty; a young one may be in use.
+    await removeOld(join(paths.uploads, folder), now);
+  }
+}
+
+async function folders(path: string): Promise<string[]> {
+  return await names(path, (entry) => entry.isDirectory);
+}
+
+async function files(path: string): Promise<string[]> {
+  return await names(path, (entry) => entry.isFile);
+}
+
+async function names(path: string, wanted: (entry: Deno.DirEntry) => boolean): Promise<string[]> {
+  const entries = await Array.fromAsync(Deno.readDir(path)).catch(() => []);
+  return entries.filter(wanted).map((entry) => entry.name);
+}
+
+async function removeOld(path: string, now: number): Promise<void> {
+  const changed = (await Deno.stat(path).catch(() => null))?.mtime?.getTime() ?? now;
+  if (now - changed > ORPHAN_AGE_MS) await remove(path);
+}
+
+async function remove(path: string): Promise<void> {
+  await Deno.remove(path).catch(() => {});
+}

@@ -1,0 +1,75 @@
+import { join } from "node:path";
+import { type DataPaths, stateDirOf } from "../base/paths.ts";
+import type { RunIdentity } from "../domain/call/run_identity.ts";
+import type { Engine, EngineRun } from "../engine/engine.ts";
+import type { EnvironmentOf, Grant } from "./environment.ts";
+
+/** What an agent's prompt has, beside the bare instruction. */
+export interface Briefing extends Pick<EngineRun, "prompt" | "retelling" | "session" | "extraArgs"> {
+  /** Text of the file SVC_CONTEXT_FILE. */
+  context: string;
+}
+
+/** What a run has to be equipped for. */
+export interface EquipmentRequest {
+  identity: RunIdentity;
+  engine: Engine;
+  /** Whose state the engine uses: a worker's id, or `bee`. */
+  stateOwner: string;
+  /** Called only for an engine outside this process, as is `brief`. */
+  grant: () => Promise<Grant>;
+  brief: () => Promise<Briefing>;
+  /** How long the run may last in all, where that is more than its engine's time limit. */
+  lifeMs?: number | undefined;
+}
+
+/** What a run gets beside the question. */
+interface Equipment extends
+  Pick<
+    EngineRun,
+    "runDir" | "stateDir" | "env" | "prompt" | "retelling" | "session" | "extraArgs" | "tools" | "rights"
+  > {
+  /** Values that must not be stored anywhere. */
+  secrets: string[];
+}
+
+/** For a run inside this process, which needs nothing. */
+const BARE: Equipment = {
+  runDir: "",
+  stateDir: null,
+  env: {},
+  prompt: "",
+  retelling: "",
+  session: null,
+  extraArgs: "",
+  tools: null,
+  rights: "",
+  secrets: [],
+};
+
+/** Makes what a program gets: its briefing, its environment, and the private directory `runDir`. */
+export async function equip(
+  { paths, environmentOf }: { paths: DataPaths; environmentOf: EnvironmentOf },
+  { engine, identity, grant, brief, stateOwner, lifeMs }: EquipmentRequest,
+  runDir: string,
+): Promise<Equipment> {
+  if (!engine.external) return BARE;
+  const contextPath = join(runDir, "context.json");
+  const [{ rights, env, secrets }, { context, ...briefing }] = await Promise.all([
+    grant().then(async (grant) => ({
+      rights: grant.scopes.join(" "),
+      ...await environmentOf({ identity, grant, engine, runDir, contextPath, lifeMs }),
+    })),
+    brief(),
+  ]);
+  Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
+  Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
+  const stateDir = stateDirOf(paths, stateOwner, engine);
+  return { ...briefing, runDir, stateDir, env, secrets, tools: toolsOf(env, engine), rights };
+}
+
+// The service's tools, for an engine that supports MCP; the run's token decides which tools it sees.
+function toolsOf(env: Record<string, string>, engine: Engine): EngineRun["tools"] {
+  if (!engine.agent) return null;
+  return { url: `${env.SVC_URL}/mcp`, tokenVariable: "SVC_TOKEN", token: env.SVC_TOKEN ?? "" };
+}

@@ -1,0 +1,75 @@
+// What the coordinator is told about one message: the people, what is remembered, and the conversation before it
+import type { Config } from "../../config/schema.ts";
+import type { BeeContext } from "../../domain/chat/bee_prompt.ts";
+import type { Media } from "../../domain/chat/message.ts";
+import { CONVERSATION_MAX_MESSAGES, type Said } from "../../domain/chat/prompt.ts";
+import type { Candidate } from "../../domain/chat/routing.ts";
+import { ctlPath } from "../../base/paths.ts";
+import type { Database } from "../../store/db/database.ts";
+import { listDepartments } from "../../store/workers/department.ts";
+import { listHistory } from "../../store/chat/history.ts";
+import { findMemoryMap } from "../../store/workers/memory.ts";
+import type { EngineRunOptions } from "./engine_run.ts";
+
+/** A message as it was said: in one part, or in several that were merged. */
+export interface AskedMessage {
+  id: string;
+  session_key: string;
+  text: string;
+  parts: readonly MessagePart[];
+}
+
+interface MessagePart {
+  id: string;
+  media: Media | null;
+}
+
+interface BeeBriefingOptions extends Pick<EngineRunOptions, "paths"> {
+  config: Config;
+  db: Database;
+  timeZone: string;
+}
+
+/** Everything that the coordinator's prompt has of one message (contract 4.4). */
+export async function briefBee(
+  { db, config, timeZone, paths }: BeeBriefingOptions,
+  { id, session_key, text, parts }: AskedMessage,
+  workers: Candidate[],
+  now: number,
+): Promise<BeeContext> {
+  const maxBytes = config.limits.max_prompt_bytes;
+  const [departments, global, session, history] = await Promise.all([
+    listDepartments(db),
+    findMemoryMap(db, "global", maxBytes / 4),
+    findMemoryMap(db, session_key, maxBytes / 4),
+    listHistory(db, session_key, { limit: CONVERSATION_MAX_MESSAGES, before: id, maxBytes }),
+  ]);
+  const names = new Map(departments.map((one) => [one.id, one.name]));
+  return {
+    persona: config.bee.persona,
+    now,
+    timeZone,
+    workers,
+    departments: departments.map(({ name, parent_id }) => ({
+      name,
+      parent: names.get(parent_id ?? "") ?? "",
+    })),
+    memory: { global: global.entries, session: session.entries },
+    conversation: before(history, parts),
+    message: {
+      id,
+      session_key,
+      text,
+      attachments: parts.map((part) => part.media).filter((media): media is Media => media !== null),
+    },
+    ctl: ctlPath(paths),
+  };
+}
+
+// Messages that were merged into this one are part of its text, not of the conversation before it.
+function before(history: string[], parts: readonly MessagePart[]): Said[] {
+  const own = new Set(parts.map((part) => part.id));
+  return history.map((json) => JSON.parse(json) as Said & { id: string })
+    .filter(({ id }) => !own.has(id))
+    .map(({ role, content, ts }) => ({ role, content, ts }));
+}

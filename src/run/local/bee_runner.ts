@@ -1,0 +1,153 @@
+// A run of the coordinator on its engine: the question and what the answer means; pipeline/routing.ts stores the outcome
+import type { Config } from "../../config/schema.ts";
+import { join } from "node:path";
+import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../../domain/chat/bee_plan.ts";
+import { type BeeContext, beePrompt, type Correction } from "../../domain/chat/bee_prompt.ts";
+import { sumOfUsage, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
+import type { RunIdentity, RunKeys } from "../../domain/call/run_identity.ts";
+import { BEE_SCOPES, BEE_SUBJECT } from "../../domain/call/scope.ts";
+import type { Catalog } from "../../engine/catalog.ts";
+import type { Engine, EngineOutcome } from "../../engine/engine.ts";
+import type { Database } from "../../store/db/database.ts";
+import { type EngineRunOptions, runEngine } from "./engine_run.ts";
+import type { OutcomeWriter } from "../outcome_writer.ts";
+import { meter, priced } from "../usage_recorder.ts";
+import type { Interruption } from "../../domain/work/interruption.ts";
+import { Runner } from "../run_registry.ts";
+import type { Failure } from "../../domain/call/vocabulary.ts";
+
+/** What the runs of the coordinator need. */
+export interface BeeRunnerOptions extends EngineRunOptions {
+  config: Config;
+  db: Database;
+  engines: Catalog;
+}
+
+/** One message to route. */
+interface BeeQuestion {
+  identity: RunIdentity;
+  context: BeeContext;
+}
+
+/** The outcome of a run: a plan, or why there is none. */
+export type BeeOutcome =
+  | { plan: BeePlan; usage: Usage }
+  | { failure: Failure; error: string; usage: Usage; /** Whether another try may help. */ again: boolean };
+
+/** Asks the coordinator's engine for a plan, one message per run. */
+export class BeeRunner {
+  readonly #options: BeeRunnerOptions;
+  readonly #runner: Runner;
+
+  constructor(options: BeeRunnerOptions, writer: OutcomeWriter) {
+    this.#options = options;
+    this.#runner = new Runner(options.clock, writer);
+  }
+
+  /** The runs in progress. */
+  get running(): RunIdentity[] {
+    return this.#runner.running;
+  }
+
+  /** Whether a run with these keys is in progress. */
+  has(keys: Partial<RunKeys>): boolean {
+    return this.#runner.has(keys);
+  }
+
+  /** Ends the runs of a conversation; resolves when their outcomes are stored. */
+  interrupt(sessionKey: string): Promise<void> {
+    return this.#runner.interrupt({ session_key: sessionKey }, "cancelled");
+  }
+
+  /** Ends a run because a budget is used up; `words` say which. */
+  stopFor(executionId: string, words: string): Promise<void> {
+    return this.#runner.interrupt({ execution_id: executionId }, `budget: ${words}`);
+  }
+
+  /** Ends every run; the messages are routed after the next start. */
+  stopAll(): Promise<void> {
+    return this.#runner.stopAll();
+  }
+
+  /** Runs it to its end and hands its outcome to `store`. Resolves when there is room for another one; never throws. */
+  start(
+    question: BeeQuestion,
+    store: (outcome: BeeOutcome, interruption: Interruption | null) => Promise<void>,
+  ): Promise<void> {
+    return this.#runner.start<BeeOutcome>({
+      identity: question.identity,
+      timeoutMs: this.#options.config.bee.timeout,
+      work: (signal) => this.#work(question, signal),
+      broken: failed("spawn_failed", "the service could not prepare the run; its log tells more"),
+      store,
+    });
+  }
+
+  // One answer that cannot be used is sent back once, with what is wrong with it (contract 4.4).
+  async #work(question: BeeQuestion, signal: AbortSignal): Promise<BeeOutcome> {
+    const { engines, config } = this.#options;
+    const engine = engines.find(config.bee.engine);
+    if (engine === null) return failed("spawn_failed", `no engine is called ${config.bee.engine}`);
+    const first = await this.#ask(question, engine, null, signal);
+    if (!("problem" in first)) return first;
+    const second = await this.#ask(question, engine, first, signal);
+    const usage = sumOfUsage(first.usage, second.usage);
+    if (!("problem" in second)) return { ...second, usage };
+    const error = `its plan cannot be used: ${second.problem}`;
+    return { failure: "engine_error", error, usage, again: false };
+  }
+
+  async #ask(
+    { identity, context }: BeeQuestion,
+    engine: Engine,
+    before: Unusable | null,
+    signal: AbortSignal,
+  ): Promise<BeeOutcome | Unusable> {
+    const correction: Correction | null = before && { answer: before.answer, problem: before.problem };
+    const { paths, clock, config } = this.#options;
+    const workDir = join(paths.root, "bee");
+    Deno.mkdirSync(workDir, { recursive: true, mode: 0o700 });
+    const prompt = beePrompt({ ...context, now: clock.now() }, correction, config.limits.max_prompt_bytes);
+    const briefing = {
+      context: JSON.stringify({ ...context, correction }, null, 2),
+      prompt,
+      retelling: prompt,
+      session: null,
+      extraArgs: "",
+    };
+    const metered = meter(this.#options, identity.execution_id, engine);
+    const again = correction === null ? "" : ", corrected";
+    const outcome = await runEngine(this.#options, {
+      identity,
+      engine,
+      stateOwner: BEE_SUBJECT,
+      workDir,
+      instruction: prompt,
+      schema: PLAN_JSON_SCHEMA,
+      signal,
+      grant: () => Promise.resolve({ subject: BEE_SUBJECT, scopes: BEE_SCOPES }),
+      brief: () => Promise.resolve(briefing),
+      ...metered,
+      onUsage: (now) => metered.onUsage(sumOfUsage(before?.usage ?? USAGE_UNKNOWN, now)),
+      opening: `[${engine.name} starts, attempt ${identity.attempt}${again}]`,
+      closing: (outcome) => {
+        const read = this.#read(outcome, context);
+        return "problem" in read ? `[the answer cannot be used: ${read.problem}]` : null;
+      },
+    });
+    return this.#read({ ...outcome, usage: priced(outcome.usage, engine.config.prices) }, context);
+  }
+
+  #read({ status, text, failure, error, usage }: EngineOutcome, context: BeeContext): BeeOutcome | Unusable {
+    if (status === "failed") return { failure: failure || "engine_error", error, usage, again: true };
+    const { workers: candidates, timeZone } = context;
+    const plan = readPlan(text, { candidates, timeZone, now: this.#options.clock.now() });
+    return "problem" in plan ? { answer: text, problem: plan.problem, usage } : { plan, usage };
+  }
+}
+
+type Unusable = Correction & { usage: Usage };
+
+function failed(failure: Failure, error: string): BeeOutcome {
+  return { failure, error, usage: USAGE_UNKNOWN, again: true };
+}

@@ -1,0 +1,209 @@
+// The gate of a schedule: a command that decides whether the task runs (contract 15)
+import type { Gate } from "../../domain/work/command.ts";
+import type { Bells } from "../../base/wakeups.ts";
+import { BELL } from "../../base/wakeups.ts";
+import { joined } from "../../base/bytes.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { newId } from "../../base/id.ts";
+import { logger } from "../../base/log.ts";
+import { runDirOf } from "../../base/paths.ts";
+import type { RunIdentity } from "../../domain/call/run_identity.ts";
+import type { Catalog } from "../../engine/catalog.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { maskText } from "../../engine/process/masked_text.ts";
+import type { Database } from "../../store/db/database.ts";
+import { isGateWanted } from "../../store/work/occurrence.ts";
+import { findTask } from "../../store/work/task.ts";
+import { grantOf } from "../briefing.ts";
+import { type Claim, passGate } from "../claim.ts";
+import { runCommand, textOf, withoutKeys, withShell } from "./command.ts";
+import type { EngineRunOptions } from "./engine_run.ts";
+import { endOfGate, type GateVerdict, storeGateEnd } from "./gate_end.ts";
+import type { Rules } from "../ending.ts";
+import { OutcomeWriter } from "../outcome_writer.ts";
+import type { Interruption } from "../../domain/work/interruption.ts";
+import { Runner } from "../run_registry.ts";
+import { workDirProblem } from "./work_dir.ts";
+
+const log = logger("gate");
+
+/** What gates work with. */
+interface GateOptions extends EngineRunOptions {
+  db: Database;
+  bells: Bells;
+  engines: Catalog;
+  rules: Rules;
+}
+
+/** How a gate ended: its exit code, or null with the reason in words. */
+interface Answer {
+  code: number | null;
+  words: string;
+  /** What it printed to stdout, cut. */
+  output: string;
+  /** The last that it printed, for an error. */
+  tail: string;
+}
+
+/** Bytes of a gate's output that go to the agent, and of an error. */
+const GATE_OUTPUT_MAX_BYTES = 64 * 1024;
+const ERROR_TAIL_MAX_CHARACTERS = 500;
+const WANTED_POLL_MS = 1_000;
+const GO = 0;
+const SKIP = 1;
+
+/** Runs the gates of schedules. The ids of a gate are those of the execution that it may become. */
+export class Gates {
+  readonly #options: GateOptions;
+  readonly #runner: Runner;
+
+  constructor(options: GateOptions) {
+    const { db, clock } = options;
+    this.#options = options;
+    this.#runner = new Runner(clock, new OutcomeWriter(clock, () => db.broken !== null));
+  }
+
+  /** The gates in progress. */
+  get running(): RunIdentity[] {
+    return this.#runner.running;
+  }
+
+  /** Ends a gate; resolves when its processes are gone. Unknown ids resolve at once. */
+  interrupt(executionId: string, reason: Interruption): Promise<void> {
+    return this.#runner.interrupt({ execution_id: executionId }, reason);
+  }
+
+  /** Ends every gate; each is asked again after the next start. */
+  stopAll(): Promise<void> {
+    return this.#runner.stopAll();
+  }
+
+  /**
+   * Runs the gate of a claim and stores what it came to. Answers the claim when its task runs now, with the gate's output behind
+   * its instruction; else null. Never throws.
+   */
+  async pass(claim: Claim, gate: Gate): Promise<Claim | null> {
+    let passed: Claim | null = null;
+    await this.#runner.start<Answer>({
+      identity: claim.execution,
+      work: (signal) => this.#ask(claim, gate, signal),
+      broken: refused("the service could not prepare it; the service's log tells more"),
+      store: async (answer, interruption) => {
+        passed = await this.#store(withOutput(claim, gate, answer), answer, interruption);
+      },
+    });
+    return passed;
+  }
+
+  async #ask(claim: Claim, gate: Gate, signal: AbortSignal): Promise<Answer> {
+    const { engines, paths } = this.#options;
+    const { execution, workDir } = claim;
+    const engine = engines.find(execution.engine);
+    if (engine === null) return refused(`no engine is called ${execution.engine}`);
+    const problem = workDirProblem(workDir, paths);
+    if (problem !== null) return refused(`the work directory ${workDir} cannot be used: ${problem}`);
+    const ended = new AbortController();
+    void this.#watch(claim, ended.signal);
+    const runDir = runDirOf(paths, newId());
+    try {
+      return await this.#run({ claim, gate, engine, runDir, signal });
+    } finally {
+      ended.abort();
+      void Deno.remove(runDir, { recursive: true }).catch(() => {});
+    }
+  }
+
+  async #run({ claim, gate, engine, runDir, signal }: {
+    claim: Claim;
+    gate: Gate;
+    engine: Engine;
+    runDir: string;
+    signal: AbortSignal;
+  }): Promise<Answer> {
+    const { umask, config } = this.#options;
+    const { execution: { run_id: runId }, workDir } = claim;
+    const { env, secrets } = await this.#environment(claim, engine, runDir);
+    const place = { runId, engine, workDir, env, umask, stopGraceMs: config.limits.stop_grace, signal };
+    let printed: Uint8Array = new Uint8Array();
+    const { code, words, tail } = await runCommand(place, {
+      words: withShell(engine, gate.command),
+      timeout_ms: gate.timeout_ms,
+      onOutput(stream, chunk) {
+        if (stream === "stderr" || printed.length > GATE_OUTPUT_MAX_BYTES) return;
+        printed = joined([printed, chunk.subarray(0, GATE_OUTPUT_MAX_BYTES + 1 - printed.length)]);
+      },
+    });
+    const cut = printed.length > GATE_OUTPUT_MAX_BYTES ? "\n[cut after 64 KiB]" : "";
+    const output = textOf(printed.subarray(0, GATE_OUTPUT_MAX_BYTES)) + cut;
+    return {
+      code,
+      words,
+      output: maskText(secrets, output),
+      tail: maskText(secrets, tail).trim().slice(-ERROR_TAIL_MAX_CHARACTERS),
+    };
+  }
+
+  // As a check's: the run's environment less its token and keys (contract 13). An engine inside this process has none.
+  async #environment(claim: Claim, engine: Engine, runDir: string) {
+    const { db, environmentOf } = this.#options;
+    const { execution: identity, workDir } = claim;
+    const place = { runId: identity.run_id, workDir };
+    if (!engine.external) return { env: withoutKeys({}, [], place), secrets: [] };
+    const grant = await grantOf(db, claim);
+    const { env, secrets } = await environmentOf({ identity, grant, engine, runDir, contextPath: "" });
+    Deno.mkdirSync(env.TMPDIR ?? runDir, { recursive: true, mode: 0o700 });
+    return { env: withoutKeys(env, secrets, place), secrets };
+  }
+
+  // Whoever cancels the task, by whatever way, ends its gate: the rows say so within a second, the bell at once.
+  async #watch({ execution: { task_id, execution_id } }: Claim, ended: AbortSignal): Promise<void> {
+    const { db, bells, clock } = this.#options;
+    const bell = bells.listen(BELL.gate);
+    try {
+      while (!ended.aborted) {
+        const wanted = await isGateWanted(db, task_id, execution_id).catch(() => true);
+        if (!wanted && !ended.aborted) return void this.interrupt(execution_id, "cancelled");
+        await bell.next(clock, WANTED_POLL_MS, ended);
+      }
+    } finally {
+      bell.close();
+    }
+  }
+
+  async #store(claim: Claim, answer: Answer, interruption: Interruption | null): Promise<Claim | null> {
+    const { db, clock, rules } = this.#options;
+    const { execution } = claim;
+    const now = clock.now();
+    const passed = answer.code === GO;
+    const statements = passed ? passGate(execution, now) : endOfGate(
+      execution,
+      verdictOf(answer, interruption),
+      await findTask(db, execution.task_id),
+      rules,
+      now,
+    );
+    faultPoint("gate.pre-commit");
+    const won = await storeGateEnd(db, execution, statements, now);
+    if (!won) log.info("The gate of task {id} ended after its task was changed", { id: execution.task_id });
+    return won && passed ? claim : null;
+  }
+}
+
+function refused(words: string): Answer {
+  return { code: null, words, output: "", tail: "" };
+}
+
+function withOutput(claim: Claim, { command }: Gate, { output }: Answer): Claim {
+  if (output.trim() === "") return claim;
+  const words = `${JSON.stringify(command)} ran before this and let it through. It printed:`;
+  const instruction = `${claim.execution.instruction}\n\n${words}\n\n${output}`;
+  return { ...claim, execution: { ...claim.execution, instruction } };
+}
+
+function verdictOf({ code, words, tail }: Answer, interruption: Interruption | null): GateVerdict {
+  if (code === SKIP) return { kind: "skip", exit: code };
+  if (code === null && interruption !== null) {
+    return { kind: interruption === "cancelled" ? "replaced" : "again" };
+  }
+  return { kind: "fail", exit: code, error: tail === "" ? words : `${words}: ${tail}` };
+}

@@ -1,0 +1,145 @@
+// What the end of a gate does to its task: it runs, is left out, has failed, or its gate is asked once more (contract 15)
+import { hasConversation } from "../../domain/chat/message.ts";
+import { keysOf, type RunKeys } from "../../domain/call/run_identity.ts";
+import { retryDelayMs } from "../../domain/work/task_plan.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { moved, record, recordIdle } from "../../store/events/journal.ts";
+import { unreserve } from "../../store/workers/budget_ledger.ts";
+import { insertNotice } from "../../store/chat/notice.ts";
+import { dropGate, endGate } from "../../store/work/occurrence.ts";
+import { closeCountdown } from "../../store/work/schedule_transitions.ts";
+import { askGateAgain } from "../../store/work/task_transitions.ts";
+import type { EndedTask, Rules } from "../ending.ts";
+import { endOfSchedule, gateFailedWords, titleOf } from "../schedule_end.ts";
+
+/** What a gate came to, where its task does not run now. */
+export type GateVerdict =
+  | { kind: "skip"; exit: number }
+  | { kind: "fail"; exit: number | null; error: string }
+  /** Another time takes its place. */
+  | { kind: "replaced" }
+  /** We ended it; it says nothing about the schedule. */
+  | { kind: "again" }
+  /** The service died while it ran. `attempt`: how many runs and gates were lost before. */
+  | { kind: "lost"; attempt: number };
+
+/** Why a task waits that its gate skipped. */
+const SKIPPED = "its gate skipped the last time";
+
+/** Everything that is stored when a gate ends and its task does not run, for one batch; guarded as endGate() is. */
+export function endOfGate(
+  run: RunKeys,
+  verdict: GateVerdict,
+  task: EndedTask | null,
+  rules: Rules,
+  now: number,
+): Statement[] {
+  const rest = [unreserve(run.execution_id), ...idle(run, now)];
+  if (verdict.kind === "again") {
+    const to = { to: "pending" as const, exit: null, error: "" };
+    return [...endGate(run, to, now), askGateAgain(run.task_id, { dueAt: null, reason: "" }, now), ...rest];
+  }
+  if (verdict.kind === "lost") {
+    const attempt = verdict.attempt + 1;
+    if (attempt < rules.maxAttempts) {
+      const reason =
+        `attempt ${attempt} of ${rules.maxAttempts} was lost with the service, while its gate ran`;
+      const again = askGateAgain(run.task_id, { dueAt: now + retryDelayMs(attempt), reason }, now);
+      return [...endGate(run, { to: "pending", exit: null, error: reason }, now), again, ...rest];
+    }
+  }
+  return [...fateOf(run, verdict, task, rules, now), ...rest];
+}
+
+function idle({ session_key }: RunKeys, now: number): Statement[] {
+  return hasConversation(session_key) ? [recordIdle(now, session_key)] : [];
+}
+
+function fateOf(
+  run: RunKeys,
+  verdict: Exclude<GateVerdict, { kind: "again" }>,
+  task: EndedTask | null,
+  { defaultZone }: Rules,
+  now: number,
+): Statement[] {
+  // There is no execution of this id.
+  const keys = { ...keysOf(run), execution_id: "" };
+  const { status, failure, error, exit } = endOf(verdict);
+  const to = status === "completed" ? "gated" as const : status;
+  const told = verdict.kind === "skip"
+    ? [record(now, { kind: "task.gated", ...keys, data: { exit } })]
+    : verdict.kind === "replaced"
+    ? []
+    : failed(run, { error, exit }, task, now);
+  const words = failure === "" ? error : `${failure}: ${error}`;
+  const ended = endGate(run, { to, exit, error: words }, now);
+  if (task?.type === "scheduled") {
+    const around = {
+      keys: { ...keys, execution_id: run.execution_id },
+      of: "gate" as const,
+      defaultZone,
+      now,
+    };
+    const last = { status: status === "completed" ? "gated" as const : status, failure, error };
+    return [...ended, ...told, ...endOfSchedule(task, last, around)];
+  }
+  const reason = failure === "" ? "its gate skipped it" : words;
+  const closed = closeCountdown(run.task_id, status, reason, now);
+  return [...ended, ...told, ...moved(closed, now, { kind: `task.${status}`, ...keys })];
+}
+
+function endOf(verdict: Exclude<GateVerdict, { kind: "again" }>) {
+  switch (verdict.kind) {
+    case "skip":
+      return { status: "completed", failure: "", error: SKIPPED, exit: verdict.exit } as const;
+    case "fail":
+      return { status: "failed", failure: "gate_failed", error: verdict.error, exit: verdict.exit } as const;
+    case "replaced":
+      return {
+        status: "cancelled",
+        failure: "cancelled",
+        error: "its next time took its place",
+        exit: null,
+      } as const;
+    case "lost":
+      return {
+        status: "failed",
+        failure: "server_lost",
+        error: "the service died while its gate ran",
+        exit: null,
+      } as const;
+  }
+}
+
+function failed(
+  run: RunKeys,
+  data: { error: string; exit: number | null },
+  task: EndedTask | null,
+  now: number,
+): Statement[] {
+  const keys = { ...keysOf(run), execution_id: "" };
+  const name = task === null || task.type === "immediate" ? run.task_id : titleOf(task);
+  const notice = {
+    kind: "schedule.failed" as const,
+    session_key: task?.deliver_to || run.session_key,
+    message_id: run.message_id,
+    about: run.task_id,
+    content: gateFailedWords(name, data.error),
+  };
+  return [record(now, { kind: "task.gate_failed", ...keys, data }), ...insertNotice(notice, now)];
+}
+
+/**
+ * Stores the end of a gate. When its task was cancelled meanwhile, or has another worker now, the gate ends with nothing said.
+ * Answers whether `statements` were stored.
+ */
+export async function storeGateEnd(
+  db: Database,
+  run: RunKeys,
+  statements: Statement[],
+  now: number,
+): Promise<boolean> {
+  const { won } = await db.write(statements);
+  if (!won) await db.write([dropGate(run.task_id, run.execution_id, now), unreserve(run.execution_id)]);
+  return won;
+}

@@ -1,0 +1,52 @@
+// A program of the configuration that is told what happened (contract 11)
+import { logger } from "../../base/log.ts";
+import { detectIsolation } from "../../engine/process/isolation.ts";
+import { findProgram, runProcess } from "../../engine/process/process.ts";
+
+const log = logger("notices");
+const TIMEOUT_MS = 30_000;
+const STOP_GRACE_MS = 1_000;
+const OUTPUT_MAX_CHARACTERS = 500;
+
+/** Starts a program with `body` on its standard input, and waits for its end, 30 s at most. Never throws: what went wrong is in the log. */
+export async function tellProgram(
+  [name = "", ...args]: readonly string[],
+  body: string,
+  umask: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const env = Object.fromEntries(
+    ["PATH", "HOME", "LANG", "TZ"].flatMap((key) => {
+      const value = Deno.env.get(key);
+      return value === undefined ? [] : [[key, value]];
+    }),
+  );
+  const runId = crypto.randomUUID();
+  let output = "";
+  try {
+    const { reason, code } = await runProcess({
+      runId,
+      command: findProgram(name, env.PATH ?? ""),
+      args,
+      cwd: Deno.cwd(),
+      env: { ...env, SVC_RUN_ID: runId },
+      stdin: body,
+      isolation: await detectIsolation(),
+      umask,
+      timeoutMs: TIMEOUT_MS,
+      idleTimeoutMs: TIMEOUT_MS,
+      waitedMs: () => 0,
+      stopGraceMs: STOP_GRACE_MS,
+      signal,
+      onStart: () => {},
+      onOutput: (_stream, chunk) => {
+        output = (output + new TextDecoder().decode(chunk)).slice(-OUTPUT_MAX_CHARACTERS);
+      },
+    });
+    if (reason === "exited" && code === 0) return;
+    const words = reason === "exited" ? `exit code ${code}` : `it did not end (${reason})`;
+    log.warning("The program {name} of a notice failed: {words}; {output}", { name, words, output });
+  } catch (error) {
+    log.warning("Cannot start the program {name} of a notice: {error}", { name, error });
+  }
+}

@@ -1,0 +1,65 @@
+// The check of a run's work: it runs after the agent says that it is done, and what it says goes back to the agent (contract 13)
+import type { Verified, Verify } from "../../domain/work/command.ts";
+import { sumOfUsage } from "../../domain/work/execution.ts";
+import type { EngineOutcome } from "../../engine/engine.ts";
+import type { RunLog } from "../../engine/process/run_log.ts";
+import { type CommandPlace, runCommand, withShell } from "./command.ts";
+
+/** What a check needs of the run that it belongs to. */
+interface CheckedRun extends CommandPlace {
+  log: RunLog;
+  /** Goes on in the engine's session of `before` with these words. */
+  again: (words: string, before: EngineOutcome) => Promise<EngineOutcome>;
+}
+
+/** The outcome of a run whose work was checked. */
+type VerifiedOutcome = EngineOutcome & { verify: Verified };
+
+/**
+ * Checks the work after the engine succeeded. A failed check goes back to the agent in the same session, `attempts` times; then
+ * the run has failed with `verify_failed` (contract 13, reliability CMD-1).
+ */
+export async function verified(
+  run: CheckedRun,
+  verify: Verify,
+  first: EngineOutcome,
+): Promise<VerifiedOutcome> {
+  let outcome = first;
+  for (let attempts = 1;; attempts++) {
+    if (outcome.status !== "completed") {
+      return { ...outcome, verify: { status: null, attempts: attempts - 1 } };
+    }
+    const { code, words, tail } = await check(run, verify);
+    run.log.line(`[check ${attempts}: ${words}]`);
+    if (run.signal.aborted) {
+      const ended = { status: "failed" as const, failure: "cancelled" as const, error: "the run was ended" };
+      return { ...outcome, ...ended, verify: { status: null, attempts } };
+    }
+    if (code === 0) return { ...outcome, verify: { status: "passed", attempts } };
+    if (attempts > verify.attempts) {
+      const error = `the check failed ${attempts} times; the last time ${words}`;
+      return {
+        ...outcome,
+        status: "failed",
+        failure: "verify_failed",
+        error,
+        verify: { status: "failed", attempts },
+      };
+    }
+    run.log.line(`[its output goes back to the agent, ${attempts} of ${verify.attempts}]`);
+    const next = await run.again(wordsFor(verify, words, tail), outcome);
+    outcome = { ...next, usage: sumOfUsage(outcome.usage, next.usage) };
+  }
+}
+
+function wordsFor({ command }: Verify, words: string, tail: string): string {
+  return `Your work was checked with ${JSON.stringify(command)}, and the check failed: ${words}.\n` +
+    `The end of its output:\n\n${tail}\n\nMend this. Your work is checked again when you are done.`;
+}
+
+async function check(run: CheckedRun, { command, timeout_ms }: Verify) {
+  const { engine, log } = run;
+  const words = withShell(engine, command);
+  log.line(`[checking the work: ${JSON.stringify(words)}]`);
+  return await runCommand(run, { words, timeout_ms, onOutput: (_stream, chunk) => log.write(chunk) });
+}

@@ -1,0 +1,238 @@
+// Runners enter, claim a run, and get the same run again when they repeat the claim (contract 18)
+import { basename, join } from "node:path";
+import { type Clock, sleep } from "../../base/clock.ts";
+import { logger } from "../../base/log.ts";
+import { VERSION } from "../../base/version.ts";
+import type { Verify } from "../../domain/work/command.ts";
+import { conflict, ServiceError } from "../../domain/call/error.ts";
+import {
+  CLAIM_WAIT_MAX_MS,
+  type LeaseTimes,
+  RUNNER_PROTOCOL,
+  type RunnerClaim,
+  type RunnerClaimed,
+  type WireOrder,
+} from "../../domain/workers/runner.ts";
+import type { RunnerBinding } from "../../domain/call/scope.ts";
+import { type Database, guardedRows } from "../../store/db/database.ts";
+import { listParts } from "../../store/chat/inbound_part.ts";
+import { findClaimedRun, type RemoteRunRow, renewLeases } from "../../store/workers/remote_run.ts";
+import { findRunnerRow, type RunnerRow, seeRunner, takeRunner } from "../../store/workers/runner.ts";
+import { brief, grantWith } from "../briefing.ts";
+import type { Claim } from "../claim.ts";
+import { signRunToken } from "../environment.ts";
+import type { Poll, Polls } from "./claim_requests.ts";
+
+const log = logger("runner");
+
+/** What claims of runners are answered with. */
+interface RemoteClaimsOptions {
+  db: Database;
+  clock: Clock;
+  polls: Polls;
+  times: LeaseTimes;
+  /** The signing key; another one after it was rotated. */
+  key: () => Uint8Array;
+  timeZone: string;
+  limits: { max_prompt_bytes: number; max_log_bytes: number };
+  /** Lets the dispatcher look for a task. */
+  wakeDispatcher: () => void;
+}
+
+// A run may take longer than its engine's time limit says, and its token ends with it, whatever stands here.
+const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
+// Leases count from the sending of a claim: of 120 s a claim that waits takes 25, and of shorter ones as much as this.
+const WAIT_SHARE = 1 / 4;
+// Each note is a commit. A runner that was not noted just before its longest wait does not become silent during it.
+const SEEN_EVERY_MS = 5_000;
+
+const REPEATED = new ServiceError("unavailable", "Cannot answer this: the same claim has come once more", {
+  retry_after_s: 1,
+});
+
+/** Answers the claims of runners. */
+export class RemoteClaims {
+  readonly #options: RemoteClaimsOptions;
+
+  constructor(options: RemoteClaimsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Lets this runner in, and returns the function that waits for its run. The answer has the run with its lease; `run` is null when there was none in time.
+   * Throws `conflict` when another process runs as this runner, or when this one is older than the service.
+   */
+  async claim(
+    binding: RunnerBinding,
+    claim: RunnerClaim,
+  ): Promise<(signal: AbortSignal) => Promise<RunnerClaimed>> {
+    const since = this.#options.clock.now();
+    const runner = await this.#enter(binding, claim);
+    return async (signal) => {
+      const row = await this.#runFor(runner, claim, signal);
+      const run = row === null || isOver(row, runner)
+        ? null
+        : await this.#order(row, runner, { claim, since });
+      return { epoch: runner.epoch, version: VERSION, ...this.#options.times, run };
+    };
+  }
+
+  async #runFor(
+    runner: RunnerRow,
+    claim: RunnerClaim,
+    signal: AbortSignal,
+  ): Promise<RemoteRunRow | null> {
+    const { db, clock, polls, times, wakeDispatcher } = this.#options;
+    const bell = new AbortController();
+    const poll: Poll = {
+      ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
+      // With a reason: without one, abort() makes an error with its stack.
+      wake: () => bell.abort("rung"),
+    };
+    try {
+      // From here on the same request that arrived before waits no longer, and the run that it was about to get is stored.
+      await polls.add(poll);
+      if (await findClaimedRun(db, runner.id, claim.request_id) === null) {
+        wakeDispatcher();
+        const waitMs = Math.min(claim.wait_ms, CLAIM_WAIT_MAX_MS, times.lease_ms * WAIT_SHARE);
+        await sleep(clock, waitMs, AbortSignal.any([bell.signal, signal]));
+      }
+    } finally {
+      polls.remove(poll);
+    }
+    // The dispatcher may be writing a run for this request.
+    await poll.giving?.catch(() => {});
+    const row = await findClaimedRun(db, runner.id, claim.request_id);
+    // An answer without a run would be final, although the repeated request may still get one.
+    if (row === null && poll.isRepeated) throw REPEATED;
+    return row;
+  }
+
+  /**
+   * Null when the lease was lost meanwhile. It is renewed when there is an order: a run whose order cannot be made is lost, and tried again. It lasts from when the claim
+   * came, which is after it was sent: one that began later need not be written again.
+   */
+  async #order(
+    row: RemoteRunRow,
+    runner: RunnerRow,
+    { claim, since }: { claim: RunnerClaim; since: number },
+  ): Promise<WireOrder | null> {
+    const { db, clock, times } = this.#options;
+    const order = await this.#orderOf(row, runner, claim);
+    if ((row.lease_until ?? 0) >= since + times.lease_ms) return order;
+    const { id: runner_id, epoch } = runner;
+    const renewed = renewLeases({ runner_id, epoch }, [row.execution_id], clock.now(), times.lease_ms);
+    const { won } = await db.write(guardedRows(1, renewed));
+    return won ? order : null;
+  }
+
+  /** Notes that a process runs as this runner, and answers its row. Throws `conflict` when another one does. */
+  async #enter(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
+    const { db, clock } = this.#options;
+    if (claim.protocol !== RUNNER_PROTOCOL) {
+      throw conflict(
+        `Cannot give runs to svc ${claim.version}: this service is ${VERSION}, and they do not understand each other; ` +
+          `install ${VERSION} on the runner`,
+      );
+    }
+    const row = await findRunnerRow(db, binding.id);
+    if (row === null) throw gone();
+    const now = clock.now();
+    const silentMs = now - (row.last_seen_at ?? 0);
+    if (row.process === claim.process) {
+      if (claim.epoch !== 0 && claim.epoch !== row.epoch) throw replaced(row);
+      if (silentMs >= SEEN_EVERY_MS || isChanged(row, claim)) {
+        await db.writeOr(seeRunner(row.id, row.epoch, now, claim), () => replaced(row));
+      }
+      return row;
+    }
+    if (claim.epoch !== 0) throw replaced(row);
+    if (row.place !== "" && row.place !== claim.place && silentMs < this.#options.times.lease_ms) {
+      throw conflict(
+        `Cannot run as ${row.name}: another process does, in ${row.work_root}, or did within the last ${
+          this.#options.times.lease_ms / 1_000
+        } s. Start it there, or wait; two machines need a name and a token each: ` +
+          "svc ctl runner add <name>",
+      );
+    }
+    await db.writeOr(takeRunner(row, claim, now), () => replaced(row));
+    log.info("Runner {name} has come: svc {version}, {runs} runs at a time", {
+      name: row.name,
+      version: claim.version,
+      runs: claim.max_runs,
+    });
+    const taken = await findRunnerRow(db, binding.id);
+    if (taken === null) throw gone();
+    return taken;
+  }
+
+  async #orderOf(row: RemoteRunRow, runner: RunnerRow, { engines }: RunnerClaim): Promise<WireOrder> {
+    const { db, clock, key, timeZone, limits } = this.#options;
+    const claim = claimOf(row);
+    const { execution } = claim;
+    const engine = engines.find(({ name }) => name === execution.engine) ??
+      { name: execution.engine, agent: false };
+    const grant = grantWith(execution.worker_id, JSON.parse(row.scopes) as string[]);
+    const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, instruction } =
+      execution;
+    return {
+      execution: {
+        ...{ session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, instruction },
+        engine: execution.engine,
+      },
+      work_dir: claim.workDir,
+      verify: JSON.parse(row.verify) as Verify | null,
+      time_zone: timeZone,
+      max_log_bytes: limits.max_log_bytes,
+      grant: { subject: grant.subject, scopes: [...grant.scopes] },
+      token: await signRunToken(key(), { identity: execution, grant, lifeS: TOKEN_LIFE_S }, clock.now()),
+      files: await listFiles(db, message_id),
+      briefing: await brief(db, claim, engine, {
+        pathOf: (path) => join(runner.work_root, "files", execution_id, basename(path)),
+        ctl: `${runner.work_root}/bin/svc`,
+        maxPromptBytes: limits.max_prompt_bytes,
+      }),
+    };
+  }
+}
+
+async function listFiles(db: Database, messageId: string): Promise<string[]> {
+  const parts = await listParts(db, messageId);
+  return parts.flatMap(({ media }) => media === null ? [] : [basename(media.path)]);
+}
+
+/** The claim of a run that a runner has, as the dispatcher made it. */
+export function claimOf(row: RemoteRunRow): Claim {
+  const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = row;
+  const { worker_name, session_id, engine, instruction, created_at } = row;
+  const { type, cron, time_zone, deliver_to, verify } = row;
+  return {
+    execution: {
+      ...{ session_key, worker_id, task_id, execution_id, message_id, attempt, run_id },
+      ...{ worker_name, session_id, engine, instruction, created_at },
+    },
+    task: { type, cron, time_zone, deliver_to, verify, attempt: row.task_attempt },
+    workDir: row.work_dir,
+    remote: true,
+  };
+}
+
+// What has ended, and what another process had, is not run again.
+function isOver({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boolean {
+  return lease_until === null || lease_until === 0 || epoch !== runner.epoch;
+}
+
+function isChanged(row: RunnerRow, { max_runs, engines, version }: RunnerClaim): boolean {
+  return row.max_runs !== max_runs || row.version !== version || row.engines !== JSON.stringify(engines);
+}
+
+/** The refusal of a process that another one has replaced. */
+export function replaced({ name }: { name: string }): ServiceError {
+  return conflict(
+    `Cannot go on as ${name}: another process runs as this runner now, and has taken its runs over`,
+  );
+}
+
+function gone(): ServiceError {
+  return new ServiceError("unauthenticated", "Cannot accept this token: its runner was removed");
+}

@@ -1,0 +1,218 @@
+// pending -> running -> its end, of runs that runners have: what they report is stored as that of a run of this machine is
+import { basename } from "node:path";
+import { cutToBytes } from "../../base/bytes.ts";
+import type { Bells } from "../../base/wakeups.ts";
+import type { Clock } from "../../base/clock.ts";
+import { logger } from "../../base/log.ts";
+import { type DataPaths, eventsPath, logPath } from "../../base/paths.ts";
+import type { Steps } from "../../base/recent_activity.ts";
+import type { Waits } from "../../base/human_waits.ts";
+import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
+import { sane } from "../../domain/work/execution.ts";
+import { isSessionId } from "../../domain/chat/session.ts";
+import type {
+  LeaseTimes,
+  RunEnd,
+  RunEvents,
+  RunLogged,
+  RunLogPart,
+  RunnerBeat,
+  RunnerHeard,
+  RunReport,
+} from "../../domain/workers/runner.ts";
+import type { RunnerBinding } from "../../domain/call/scope.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { cutResult } from "../../engine/result.ts";
+import { LogCopies } from "../../files/log_copy.ts";
+import { openInside } from "../../files/uploads.ts";
+import type { Database, Statement } from "../../store/db/database.ts";
+import { listParts } from "../../store/chat/inbound_part.ts";
+import { countUse } from "../../store/workers/budget_ledger.ts";
+import {
+  endLease,
+  findRemoteRun,
+  listHeldRuns,
+  noteReports,
+  type RemoteRunRow,
+  renewLeases,
+} from "../../store/workers/remote_run.ts";
+import { findRunnerRow, seeRunner } from "../../store/workers/runner.ts";
+import { claimOf, replaced } from "./remote_claims.ts";
+import type { Recorder } from "../recorder.ts";
+import type { Interruption } from "../../domain/work/interruption.ts";
+
+const log = logger("runner");
+
+/** What reports of runners are stored with. */
+interface RemoteReportsOptions {
+  db: Database;
+  clock: Clock;
+  bells: Bells;
+  paths: DataPaths;
+  recorder: Recorder;
+  times: LeaseTimes;
+  waits: Waits;
+  steps: Steps;
+  maxLogBytes: number;
+  /** Name of the bell that rings when a log grows. */
+  logBell: (executionId: string) => string;
+}
+
+/** A file on its way to a runner. The caller closes it. */
+interface RunFile {
+  file: Deno.FsFile;
+  size: number;
+  mime: string;
+  originalName: string;
+}
+
+/** Takes what runners report of their runs. Everything may come twice, and late: what does not belong here any more is `conflict`. */
+export class RemoteReports {
+  readonly #options: RemoteReportsOptions;
+  readonly #logs: LogCopies;
+
+  constructor(options: RemoteReportsOptions) {
+    this.#options = options;
+    this.#logs = new LogCopies(options.maxLogBytes);
+  }
+
+  /** Renews the leases of the runs that a runner has, and answers which these are and what is to be ended. Throws `conflict`. */
+  async beat(binding: RunnerBinding, { process, epoch, running }: RunnerBeat): Promise<RunnerHeard> {
+    const { db, clock, times, waits } = this.#options;
+    const row = await findRunnerRow(db, binding.id);
+    if (row === null || row.process !== process || row.epoch !== epoch) throw replaced(binding);
+    const now = clock.now();
+    await db.writeOr([
+      ...seeRunner(row.id, epoch, now),
+      renewLeases({ runner_id: row.id, epoch }, running, now, times.lease_ms),
+    ], () => replaced(binding));
+    const held = await listHeldRuns(db, row.id, epoch);
+    const asked = new Set(running);
+    return {
+      runs: held.filter(({ id }) => asked.has(id))
+        .map(({ id, stop }) => ({ id, stop, waited_ms: waits.waitedMs(id) })),
+    };
+  }
+
+  /** Appends a part of a log that is not there yet, and answers how much there is. Throws `conflict`. */
+  async log(binding: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged> {
+    const { db, bells, logBell, paths } = this.#options;
+    // Files may be shared with the server that has taken over.
+    if (db.broken !== null) {
+      throw new ServiceError("unavailable", `Cannot store anything: ${db.broken}`, { retry_after_s: 1 });
+    }
+    await this.#held(binding, id, part.epoch);
+    const path = part.kind === "log" ? logPath(paths, id) : eventsPath(paths, id);
+    const size = await this.#logs.append(path, part.offset, bytes);
+    faultPoint("log.append");
+    bells.ring(logBell(id));
+    return { size };
+  }
+
+  /** Stores what a run says while it goes on. Throws `conflict`. */
+  async report(binding: RunnerBinding, id: string, { epoch, events }: RunEvents): Promise<void> {
+    const row = await this.#held(binding, id, epoch);
+    const fresh = events.filter(({ no }) => no > row.events);
+    const last = fresh.at(-1);
+    if (last === undefined) return;
+    const { won } = await this.#options.db.write([
+      ...noteReports(id, { epoch, from: row.events, to: last.no }),
+      ...fresh.flatMap((event) => this.#statementsOf(row, event)),
+    ]);
+    if (!won) {
+      // The same request came twice at once, and the other one was first.
+      if ((await this.#held(binding, id, epoch)).events >= last.no) return;
+      throw conflict(`Cannot store reports of run ${id}: others came meanwhile`);
+    }
+    faultPoint("pid.recorded");
+    for (const event of fresh) if (event.kind === "step") this.#options.steps.note(id, event.words);
+  }
+
+  #statementsOf(row: RemoteRunRow, event: RunReport): Statement[] {
+    const { recorder, clock } = this.#options;
+    switch (event.kind) {
+      case "started":
+        // Its own clock may be wrong.
+        return row.started_at === null ? recorder.started(claimOf(row), clock.now()) : [];
+      case "session": {
+        const id = sessionOf(event.id);
+        return id === "" ? [] : recorder.session(claimOf(row), { id, usage: sane(event.usage) });
+      }
+      case "usage":
+        return [countUse(row.execution_id, sane(event.usage))];
+      case "step":
+        return [];
+    }
+  }
+
+  /** Opens a file of the message of a run that the runner has. Throws `not_found`, `conflict`. */
+  async media(binding: RunnerBinding, id: string, name: string): Promise<RunFile> {
+    const { db, paths } = this.#options;
+    const row = await findRemoteRun(db, binding.id, id);
+    if (row === null || row.lease_until === null || row.lease_until === 0) throw over(id);
+    const media = (await listParts(db, row.message_id)).map((part) => part.media)
+      .find((one) => one !== null && basename(one.path) === name);
+    const found = media === undefined || media === null ? null : await openInside(paths.uploads, media.path);
+    if (found === null) throw notFound("file", name);
+    return { file: found.file, size: found.size, mime: media?.mime ?? "", originalName: name };
+  }
+
+  /** Stores how a run ended. The same report again changes nothing. Throws `conflict` when it belongs to the runner no longer. */
+  async end(binding: RunnerBinding, id: string, end: RunEnd): Promise<void> {
+    const { db, clock, bells, paths, recorder, waits, steps, logBell } = this.#options;
+    const row = await this.#find(binding, id, end.epoch);
+    if (row.reported === 1) return;
+    const now = clock.now();
+    const at = end.ran_ms === null ? null : Math.max(row.created_at, Math.trunc(now - end.ran_ms));
+    const start = { at: row.started_at ?? at, stored: row.started_at !== null };
+    const { verify, ...told } = end.outcome;
+    const outcome = {
+      ...told,
+      text: cutResult(told.text),
+      error: cutToBytes(told.error.replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
+      usage: sane(told.usage),
+      sessionId: sessionOf(told.sessionId),
+      sessionUsage: sane(told.sessionUsage),
+    };
+    const statements = await recorder.end(
+      claimOf(row),
+      verify === undefined ? outcome : { ...outcome, verify },
+      start,
+      end.interruption as Interruption | null,
+    );
+    // The log is on the disk before the outcome (reliability DUR-9).
+    await Promise.all([logPath(paths, id), eventsPath(paths, id)].map((path) => this.#logs.sync(path)));
+    faultPoint("outcome.pre-commit");
+    const { won } = await db.write([...endLease(id, end.epoch), ...statements]);
+    faultPoint("outcome.post-commit");
+    bells.ring(logBell(id));
+    waits.forget(id);
+    steps.forget(id);
+    // Of two reports at once the other one was first.
+    if (!won && (await this.#find(binding, id, end.epoch)).reported === 0) throw over(id);
+    if (!won) log.info("The end of run {id} was told twice", { id });
+  }
+
+  async #held(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
+    const row = await this.#find(binding, id, epoch);
+    if (row.lease_until === null || row.lease_until === 0) throw over(id);
+    return row;
+  }
+
+  // A run of another runner is answered as one that does not exist: a runner learns nothing but its own.
+  async #find(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
+    const row = await findRemoteRun(this.#options.db, binding.id, id);
+    if (row === null || row.epoch !== epoch) throw over(id);
+    return row;
+  }
+}
+
+function sessionOf(id: string): string {
+  return isSessionId(id) ? id : "";
+}
+
+const ERROR_MAX_BYTES = 4 * 1024;
+
+function over(id: string) {
+  return conflict(`Cannot take this: run ${id} does not belong to this runner, or does so no longer`);
+}

@@ -1,0 +1,69 @@
+// What a run uses, and what its engine says of its provider, while it runs
+import type { Clock } from "../base/clock.ts";
+import { logger } from "../base/log.ts";
+import { sane, type Usage } from "../domain/work/execution.ts";
+import type { ProviderWindow } from "../engine/protocol/adapter.ts";
+import type { EngineConfig } from "../engine/config.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Database, Statement } from "../store/db/database.ts";
+import { saveWindow } from "../store/workers/engine_window.ts";
+import { countUse } from "../store/workers/budget_ledger.ts";
+
+const log = logger("executor");
+
+const MILLION = 1_000_000;
+// Of one engine; a provider has two or three.
+const WINDOWS_MAX = 20;
+
+/** The use with its cost by the prices of the engine; without prices what the engine says counts. It is an estimate (contract 14). */
+export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
+  if (prices === undefined || usage.input_tokens === null && usage.output_tokens === null) return usage;
+  const cost = (usage.input_tokens ?? 0) * prices.input + (usage.output_tokens ?? 0) * prices.output;
+  return sane({ ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) });
+}
+
+/**
+ * Takes the reports of a run and stores them: its use beside its reservation, the provider's windows beside the engine. Of what
+ * comes while one report is being stored, the latest use and the latest of each window are kept: it has everything that was used before.
+ */
+export function meter(
+  { db, clock }: { db: Database; clock: Clock },
+  executionId: string,
+  engine: Engine,
+): { onUsage: (usage: Usage) => void; onWindows: (windows: ProviderWindow[]) => void } {
+  let latest: Usage | null = null;
+  const windowsNow = new Map<string, ProviderWindow>();
+  let storing = false;
+  const store = async () => {
+    if (storing) return;
+    storing = true;
+    while (latest !== null || windowsNow.size > 0) {
+      const usage = latest === null ? [] : [countUse(executionId, priced(latest, engine.config.prices))];
+      const seen_at = clock.now();
+      const windows = [...windowsNow.values()];
+      latest = null;
+      windowsNow.clear();
+      await tried([...usage, ...windows.map((one) => saveWindow({ ...one, engine: engine.name, seen_at }))]);
+    }
+    storing = false;
+  };
+  const tried = async (statements: Statement[]) => {
+    try {
+      await db.write(statements);
+    } catch (error) {
+      log.warning("Cannot note what the run {id} reports: {error}", { id: executionId, error });
+    }
+  };
+  return {
+    onUsage: (usage) => {
+      latest = usage;
+      void store();
+    },
+    onWindows: (windows) => {
+      for (const window of windows) {
+        if (windowsNow.has(window.name) || windowsNow.size < WINDOWS_MAX) windowsNow.set(window.name, window);
+      }
+      void store();
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import type { LoginKind } from "../../domain/call/vocabulary.ts";
+import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import type { PasswordSource } from "../../domain/call/vocabulary.ts";
+
+/** The operator's stored password. */
+export interface Credential extends Row {
+  username: string;
+  password_hash: string;
+  source: PasswordSource;
+  version: number;
+}
+
+/** The credential, or null before the first start. */
+export function findCredential(db: Database): Promise<Credential | null> {
+  return db.first<Credential>("select username, password_hash, source, version from credential limit 1");
+}
+
+/** Replaces the credential; whoever calls decides whether the version goes up. */
+export function saveCredential(credential: Credential, now: number): Statement[] {
+  return [
+    { sql: "delete from credential", args: [] },
+    {
+      sql:
+        "insert into credential (username, password_hash, source, version, updated_at) values (?, ?, ?, ?, ?)",
+      args: [credential.username, credential.password_hash, credential.source, credential.version, now],
+    },
+  ];
+}
+
+/** Another password for the operator, guarded by the version that the caller saw; all older tokens become invalid. */
+export function changePassword(
+  { hash, source }: { hash: string; source: PasswordSource },
+  version: number,
+  now: number,
+): Statement[] {
+  return guarded(
+    `update credential
+    set password_hash = ?, source = ?, version = version + 1, updated_at = ?
+    where version = ?`,
+    [hash, source, now, version],
+  );
+}
+
+/** Makes every token invalid and leaves the password as it is. */
+export function endAllLogins(now: number): Statement[] {
+  return [
+    { sql: "update credential set version = version + 1, updated_at = ?", args: [now] },
+    { sql: "delete from refresh_token", args: [] },
+  ];
+}
+
+/** A refresh token as stored: its hash only. */
+export interface RefreshToken extends Row {
+  id: string;
+  username: string;
+  /** "" for the operator. */
+  user_id: string;
+  kind: LoginKind;
+  version: number;
+  expires_at: number;
+}
+
+/** Stores a refresh token by its hash. */
+export function insertRefreshToken(token: RefreshToken & { token_hash: string }, now: number): Statement {
+  return {
+    sql: `insert into refresh_token (id, token_hash, username, user_id, kind, version, created_at, expires_at)
+      values (?, ?, ?, ?, ?, ?, ?, ?)`,
+    args: [
+      token.id,
+      token.token_hash,
+      token.username,
+      token.user_id,
+      token.kind,
+      token.version,
+      now,
+      token.expires_at,
+    ],
+  };
+}
+
+/** The refresh token with this hash that is not expired, or null. */
+export function findRefreshToken(db: Database, tokenHash: string, now: number): Promise<RefreshToken | null> {
+  return db.first<RefreshToken>(
+    `select id, username, user_id, kind, version, expires_at
+    from refresh_token
+    where token_hash = ? and expires_at > ?`,
+    [tokenHash, now],
+  );
+}
+
+/** Revokes one refresh token. */
+export function deleteRefreshToken(tokenHash: string): Statement {
+  return { sql: "delete from refresh_token where token_hash = ?", args: [tokenHash] };
+}
+
+/** Revokes the operator's refresh tokens: the password changed. */
+export function deleteRefreshTokens(): Statement {
+  return { sql: "delete from refresh_token where user_id = ''", args: [] };
+}
+
+/** How often `who` failed to log in during a minute (Unix time in minutes). */
+interface LoginFailures {
+  who: string;
+  minute: number;
+  count: number;
+}
+
+/** The failed logins of this minute. Those of any other are worth nothing: the clock may have been ahead. */
+export function listLoginFailures(
+  db: Database,
+  minute: number,
+): Promise<{ who: string; failures: number }[]> {
+  return db.read("select who, failures from login_failure where minute = ?", [minute]);
+}
+
+/** Replaces what is stored of failed logins. */
+export function saveLoginFailures(failures: readonly LoginFailures[]): Statement[] {
+  return [
+    { sql: "delete from login_failure", args: [] },
+    {
+      sql: `insert into login_failure (who, minute, failures)
+        select value ->> 'who', value ->> 'minute', value ->> 'count' from json_each(?)`,
+      args: [JSON.stringify(failures)],
+    },
+  ];
+}

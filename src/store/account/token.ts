@@ -1,0 +1,78 @@
+import { nameKey } from "../../domain/call/name.ts";
+import type { Listing, Page } from "../../domain/call/page.ts";
+import { type Token, tokenSchema } from "../../domain/account/token.ts";
+import type { Role } from "../../domain/call/vocabulary.ts";
+import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { oneOf, type Where } from "../db/filter.ts";
+import { list } from "../db/list.ts";
+import { shown } from "../db/json_projection.ts";
+
+/** What a request with a token needs to know of it and of its owner. */
+export interface TokenGrant extends Row {
+  id: string;
+  name: string;
+  /** JSON list. */
+  scopes: string;
+  expires_at: number | null;
+  last_used_at: number | null;
+  user_id: string;
+  user_name: string;
+  role: Role;
+  disabled: number;
+}
+
+const TOKEN_JSON = shown("token", tokenSchema, { user_name: "user.name" });
+
+const FROM = "token join user on user.id = token.user_id";
+
+/** The token of this id with its owner, or null. */
+export function findTokenGrant(db: Database, id: string): Promise<TokenGrant | null> {
+  return db.first<TokenGrant>(
+    `select token.id, token.name, token.scopes, token.expires_at, token.last_used_at,
+      token.user_id, user.name as user_name, user.role, user.disabled
+    from ${FROM}
+    where token.id = ?`,
+    [id],
+  );
+}
+
+/** A page of tokens, newest first; of these users alone unless `userIds` is null. */
+export function listTokens(
+  db: Database,
+  userIds: readonly string[] | null,
+  page: Page,
+): Promise<Listing<Token>> {
+  const where: Where = { conditions: [], args: [] };
+  if (userIds !== null) oneOf("token.user_id")(where, userIds);
+  return list(db, { table: "token", from: FROM, json: TOKEN_JSON, where }, page);
+}
+
+/** Stores a new token, guarded by its owner having fewer than `max`. A name that is taken breaks the batch. */
+export function insertToken(token: Token, max: number): Statement[] {
+  return guarded(
+    `insert into token (id, user_id, name, name_key, scopes, expires_at, created_at)
+    select ?, ?, ?, ?, ?, ?, ?
+    where (select count(*) from token where user_id = ?) < ?`,
+    [
+      token.id,
+      token.user_id,
+      token.name,
+      nameKey(token.name),
+      JSON.stringify(token.scopes),
+      token.expires_at,
+      token.created_at,
+      token.user_id,
+      max,
+    ],
+  );
+}
+
+/** Revokes a token, guarded by its existence, and by being this user's unless `userId` is null. */
+export function deleteToken(id: string, userId: string | null): Statement[] {
+  return guarded("delete from token where id = ? and (? is null or user_id = ?)", [id, userId, userId]);
+}
+
+/** Notes that a token was used. */
+export function noteTokenUse(id: string, now: number): Statement {
+  return { sql: "update token set last_used_at = ? where id = ?", args: [now, id] };
+}

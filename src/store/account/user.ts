@@ -1,0 +1,209 @@
+import { nameKey } from "../../domain/call/name.ts";
+import type { Listing, Page } from "../../domain/call/page.ts";
+import { type User, type UserFilter, userSchema } from "../../domain/account/user.ts";
+import type { Role, UserOrigin } from "../../domain/call/vocabulary.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import { type Filters, oneOf, whereOf } from "../db/filter.ts";
+import { list } from "../db/list.ts";
+import { shown } from "../db/json_projection.ts";
+
+/** A user as stored. */
+export interface UserRow extends Row {
+  id: string;
+  name: string;
+  role: Role;
+  /** 1 when disabled. */
+  disabled: number;
+  /** "" for whoever has no password here. */
+  password_hash: string;
+  version: number;
+  origin: UserOrigin;
+  issuer: string;
+  subject: string;
+  created_at: number;
+  updated_at: number;
+  last_login_at: number | null;
+}
+
+const COLUMNS =
+  "id, name, role, disabled, password_hash, version, origin, issuer, subject, created_at, updated_at, last_login_at";
+
+const USER_JSON = shown("user", userSchema);
+
+const USER_FILTERS: Filters<UserFilter> = { role: oneOf("user.role") };
+
+/** A row as the API shows it. */
+export function toUser(row: UserRow): User {
+  const { id, name, role, origin, created_at, updated_at, last_login_at } = row;
+  return { id, name, role, disabled: row.disabled === 1, origin, created_at, updated_at, last_login_at };
+}
+
+/** The user that an id or a name means, ids first, or null (contract 9). */
+export function findUser(db: Database, idOrName: string): Promise<UserRow | null> {
+  return db.first<UserRow>(
+    `select ${COLUMNS} from user where id = ? or name_key = ? order by id = ? desc limit 1`,
+    [idOrName, nameKey(idOrName), idOrName],
+  );
+}
+
+/** The user of this id, or null. */
+export function findUserById(db: Database, id: string): Promise<UserRow | null> {
+  return db.first<UserRow>(`select ${COLUMNS} from user where id = ?`, [id]);
+}
+
+/** The user of this name, or null. */
+export function findUserByName(db: Database, name: string): Promise<UserRow | null> {
+  return db.first<UserRow>(`select ${COLUMNS} from user where name_key = ?`, [nameKey(name)]);
+}
+
+/** Whom an OpenID provider means, or null (contract 9). */
+export function findUserBySubject(db: Database, issuer: string, subject: string): Promise<UserRow | null> {
+  return db.first<UserRow>(
+    `select ${COLUMNS} from user where issuer = ? and subject = ? and issuer <> ''`,
+    [issuer, subject],
+  );
+}
+
+/** The operator of the configuration, or null before the first start with this schema. */
+export function findOperator(db: Database): Promise<UserRow | null> {
+  return db.first<UserRow>(`select ${COLUMNS} from user where origin = 'operator'`);
+}
+
+/** Any password's hash: what an unknown name is checked against, so that it takes as long as a known one (reliability AUT-3). */
+export async function findAnyHash(db: Database): Promise<string | null> {
+  const row = await db.first<{ password_hash: string }>(
+    "select password_hash from user where password_hash <> '' limit 1",
+  );
+  return row?.password_hash ?? null;
+}
+
+/** A page of users, newest first. */
+export function listUsers(db: Database, filter: UserFilter, page: Page): Promise<Listing<User>> {
+  return list(db, { table: "user", json: USER_JSON, where: whereOf(filter, USER_FILTERS) }, page);
+}
+
+/** Stores a new user, guarded by there being fewer than `max`. A name or subject that is taken breaks the batch. */
+export function insertUser(user: UserRow, max: number): Statement[] {
+  return guarded(
+    `insert into user (id, name, name_key, role, disabled, password_hash, version, origin, issuer, subject,
+      created_at, updated_at, last_login_at)
+    select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    where (select count(*) from user) < ?`,
+    [
+      user.id,
+      user.name,
+      nameKey(user.name),
+      user.role,
+      user.disabled,
+      user.password_hash,
+      user.version,
+      user.origin,
+      user.issuer,
+      user.subject,
+      user.created_at,
+      user.updated_at,
+      user.last_login_at,
+      max,
+    ],
+  );
+}
+
+// What takes an admin away needs another one who can log in (contract 9).
+const NOT_THE_LAST = `exists (
+      select 1 from user as other where other.id <> user.id and other.role = 'admin' and other.disabled = 0)`;
+
+/** Changes a user, guarded by its existence, and by an admin being left. A name that is taken breaks the batch. */
+export function updateUser(
+  id: string,
+  change: { name?: string | undefined; role?: Role | undefined; disabled?: boolean | undefined },
+  now: number,
+): Statement[] {
+  const set = ["updated_at = ?"];
+  const args: Value[] = [now];
+  if (change.name !== undefined) {
+    set.push("name = ?", "name_key = ?");
+    args.push(change.name, nameKey(change.name));
+  }
+  if (change.role !== undefined) {
+    set.push("role = ?");
+    args.push(change.role);
+  }
+  if (change.disabled !== undefined) {
+    set.push("disabled = ?");
+    args.push(change.disabled ? 1 : 0);
+  }
+  const stays = change.disabled !== true && (change.role === undefined || change.role === "admin");
+  return guarded(
+    `update user
+    set ${set.join(", ")}
+    where id = ?${stays ? "" : ` and (role <> 'admin' or disabled = 1 or ${NOT_THE_LAST})`}`,
+    [...args, id],
+  );
+}
+
+/** Another password, guarded by the version that the caller saw; older logins of this user are worth nothing. */
+export function changeUserPassword(user: UserRow, passwordHash: string, now: number): Statement[] {
+  return [
+    ...guarded(
+      `update user
+      set password_hash = ?, version = version + 1, updated_at = ?
+      where id = ? and version = ? and origin = 'local'`,
+      [passwordHash, now, user.id, user.version],
+    ),
+    endLogins(user.id),
+  ];
+}
+
+/** Deletes a user with its tokens and logins, guarded by its existence, and by an admin being left. */
+export function deleteUser(id: string): Statement[] {
+  return [
+    ...guarded(
+      `delete from user
+      where id = ? and origin <> 'operator' and (role <> 'admin' or disabled = 1 or ${NOT_THE_LAST})`,
+      [id],
+    ),
+    endLogins(id),
+  ];
+}
+
+/** Ends the logins of one user. */
+function endLogins(userId: string): Statement {
+  return { sql: "delete from refresh_token where user_id = ? and user_id <> ''", args: [userId] };
+}
+
+/** Notes that a user has logged in; with a role that its provider gave it. */
+export function noteLogin(id: string, now: number, role?: Role): Statement {
+  return role === undefined
+    ? { sql: "update user set last_login_at = ? where id = ?", args: [now, id] }
+    : { sql: "update user set last_login_at = ?, role = ? where id = ?", args: [now, role, id] };
+}
+
+/** Makes the operator's row say what the configuration says; whoever had the name before is the operator from now on. */
+export function saveOperator(id: string, username: string, now: number): Statement[] {
+  return [
+    // Another name in the configuration: the operator of before gives way when a user has that name already.
+    {
+      sql: `delete from user
+        where origin = 'operator' and exists (
+          select 1 from user as other where other.name_key = ? and other.origin <> 'operator')`,
+      args: [nameKey(username)],
+    },
+    {
+      sql: `update user
+        set origin = 'operator', role = 'admin', disabled = 0, password_hash = '', issuer = '', subject = '',
+          version = version + 1, updated_at = ?
+        where name_key = ? and origin <> 'operator'`,
+      args: [now, nameKey(username)],
+    },
+    {
+      sql: "update user set name = ?, name_key = ?, updated_at = ? where origin = 'operator' and name <> ?",
+      args: [username, nameKey(username), now, username],
+    },
+    {
+      sql: `insert into user (id, name, name_key, role, origin, created_at, updated_at)
+        select ?, ?, ?, 'admin', 'operator', ?, ?
+        where not exists (select 1 from user where origin = 'operator')`,
+      args: [id, username, nameKey(username), now, now],
+    },
+  ];
+}

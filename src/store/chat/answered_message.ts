@@ -1,0 +1,30 @@
+import type { Statement } from "../db/database.ts";
+import { takeMessage } from "./inbound.ts";
+import { record, recordIdle } from "../events/journal.ts";
+import type { AskedHere } from "../work/question.ts";
+import { answerQuestion } from "../work/question_transitions.ts";
+
+/** A message that is an answer. */
+interface Answering {
+  message: { id: string; session_key: string };
+  question: Omit<AskedHere, "options" | "created_at" | "expires_at">;
+  answer: string;
+  by: string;
+  taskId: string;
+}
+
+/** received -> bee_processed: the message answers the question, and goes no further. Guarded by both. */
+export function answerWith({ message, question, answer, by, taskId }: Answering, now: number): Statement[] {
+  const { id, session_key } = message;
+  return [
+    ...takeMessage(id, "task", now),
+    ...answerQuestion(question, { answer, by, messageId: id, taskId }, now),
+    record(now, {
+      kind: "message.routed",
+      session_key,
+      message_id: id,
+      data: { reason: `answers question ${question.id}` },
+    }),
+    recordIdle(now, session_key),
+  ];
+}

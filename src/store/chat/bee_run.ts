@@ -1,0 +1,133 @@
+import { BELL } from "../../base/wakeups.ts";
+import { type Usage, usageSchema } from "../../domain/work/execution.ts";
+import type { RunIdentity } from "../../domain/call/run_identity.ts";
+import type { RunBinding } from "../../domain/call/scope.ts";
+import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import type { Failure } from "../../domain/call/vocabulary.ts";
+import { type BeeRun, beeRunSchema } from "../../domain/chat/bee_run.ts";
+import type { Listing } from "../../domain/call/page.ts";
+import { inConversation, type Where } from "../db/filter.ts";
+import { DEPTH } from "../db/chain_depth.ts";
+import { list } from "../db/list.ts";
+import { shown } from "../db/json_projection.ts";
+
+/** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
+interface NewBeeRun extends RunIdentity {
+  engine: string;
+  created_at: number;
+}
+
+/** How a coordinator's run ended. */
+export interface BeeRunEnd {
+  status: "completed" | "failed";
+  reason: string;
+  reply: string;
+  task_count: number;
+  error: string;
+  failure: Failure | "";
+  usage: Usage;
+}
+
+/** Stores a coordinator's run as running. */
+export function insertBeeRun(run: NewBeeRun): Statement {
+  return {
+    sql: `insert into bee_run (id, message_id, session_key, engine, status, attempt, run_id, created_at)
+      values (?, ?, ?, ?, 'running', ?, ?, ?)`,
+    args: [
+      run.execution_id,
+      run.message_id,
+      run.session_key,
+      run.engine,
+      run.attempt,
+      run.run_id,
+      run.created_at,
+    ],
+  };
+}
+
+/** running -> completed or failed, once. Where its engine said nothing at the end, what it had counted before holds. */
+export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement[] {
+  return guarded(
+    `update bee_run
+    set status = ?, reason = ?, reply = ?, task_count = ?, error = ?, failure = ?,
+      input_tokens = coalesce(?, (select input_tokens from reservation where execution_id = bee_run.id)),
+      output_tokens = coalesce(?, (select output_tokens from reservation where execution_id = bee_run.id)),
+      cost_usd = coalesce(?, (select cost_usd from reservation where execution_id = bee_run.id)),
+      completed_at = ?
+    where id = ? and status = 'running'`,
+    [
+      end.status,
+      end.reason,
+      end.reply,
+      end.task_count,
+      end.error,
+      end.failure,
+      end.usage.input_tokens,
+      end.usage.output_tokens,
+      end.usage.cost_usd,
+      now,
+      id,
+    ],
+    BELL.budget,
+  );
+}
+
+/** The rights of a coordinator's run token, read at every request; null when the run has ended (reliability SCP-5). */
+export function findBeeGrant(
+  db: Database,
+  id: string,
+  attempt: number,
+): Promise<RunBinding | null> {
+  return db.first<RunBinding & Row>(
+    `select id as execution_id, attempt, '' as worker_id, '' as task_id, session_key, message_id,
+      coalesce((select ${DEPTH} from inbound_message where inbound_message.id = message_id), 0) - 1 as depth
+    from bee_run
+    where id = ? and attempt = ? and status = 'running'`,
+    [id, attempt],
+  );
+}
+
+/** Status of a coordinator's run, or null; null as well when it is outside the conversation that the caller is bound to. */
+export async function findBeeRunStatus(
+  db: Database,
+  id: string,
+  boundTo: string | null,
+): Promise<"running" | "completed" | "failed" | null> {
+  const row = await db.first<{ status: "running" | "completed" | "failed" }>(
+    "select status from bee_run where id = ? and (? is null or session_key = ?)",
+    [id, boundTo, boundTo],
+  );
+  return row?.status ?? null;
+}
+
+/** The JSON of a run of the bee. */
+export const BEE_RUN_JSON = shown("bee_run", beeRunSchema, { usage: shown("bee_run", usageSchema) });
+
+/** Which texts of a coordinator's run may be large. */
+export const BEE_RUN_TEXTS = ["reason", "reply", "error"];
+
+/** A coordinator's run that has not ended. */
+interface OpenBeeRun extends Row {
+  execution_id: string;
+  run_id: string;
+  since: number;
+}
+
+/** Every coordinator's run that is running. */
+export function listOpenBeeRuns(db: Database): Promise<OpenBeeRun[]> {
+  return db.read<OpenBeeRun>(
+    "select id as execution_id, run_id, created_at as since from bee_run where status = 'running'",
+  );
+}
+
+/** The newest runs of the coordinator, or those after a cursor; of one conversation only when the caller is bound to it. */
+export function listBeeRuns(
+  db: Database,
+  boundTo: string | null,
+  { limit, cursor }: { limit: number; cursor?: string | undefined },
+): Promise<Listing<BeeRun>> {
+  const where: Where = { conditions: [], args: [] };
+  inConversation(where, "bee_run.session_key", boundTo);
+  const query = { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS, where };
+  return list(db, query, { page: 1, page_size: limit, cursor });
+}

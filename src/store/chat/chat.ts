@@ -1,0 +1,219 @@
+import { type ChatFilter, type ChatSession, chatSessionSchema } from "../../domain/chat/chat.ts";
+import type { Media } from "../../domain/chat/message.ts";
+import type { Listing, Page } from "../../domain/call/page.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import { list, parsed } from "../db/list.ts";
+import type { EventKind } from "../../domain/call/vocabulary.ts";
+import { firstShown, shown } from "../db/json_projection.ts";
+import { BY_LIST, type Filters, inConversation, named, whereOf } from "../db/filter.ts";
+
+const SESSION_JSON = shown("chat_session", chatSessionSchema);
+
+/** Stores a new local session. */
+export function insertChatSession(session: ChatSession): Statement {
+  return {
+    sql: "insert into chat_session (id, name, worker_id, created_at, updated_at) values (?, ?, ?, ?, ?)",
+    args: [session.id, session.name, session.worker_id, session.created_at, session.updated_at],
+  };
+}
+
+/** What an update of a local session may name. */
+interface ChatChange {
+  name: string | undefined;
+  /** null: none. */
+  worker_id: string | null | undefined;
+}
+
+/** Changes what is named only, guarded by the session's existence: two changes at the same time both count. */
+export function updateChatSession(id: string, change: ChatChange, now: number): Statement[] {
+  const set = ["updated_at = ?"];
+  const args: Value[] = [now];
+  for (const name of ["name", "worker_id"] as const) {
+    const value = change[name];
+    if (value === undefined) continue;
+    set.push(`${name} = ?`);
+    args.push(value);
+  }
+  return guarded(`update chat_session set ${set.join(", ")} where id = ?`, [...args, id]);
+}
+
+/** Updates `updated_at` of a session, guarded by its existence: nothing is sent into a deleted one. */
+export function touchChatSession(id: string, now: number): Statement[] {
+  return guarded("update chat_session set updated_at = ? where id = ?", [now, id]);
+}
+
+/** Deletes the session and all its messages, replies and contexts, guarded by its existence (interface 3). */
+export function deleteChatSession(id: string, sessionKey: string): Statement[] {
+  return [
+    ...guarded("delete from chat_session where id = ?", [id]),
+    { sql: "delete from inbound_message where session_key = ?", args: [sessionKey] },
+    { sql: "delete from outbound_message where session_key = ?", args: [sessionKey] },
+    { sql: "delete from session_context where session_key = ?", args: [sessionKey] },
+    { sql: "delete from memory where scope = ?", args: [sessionKey] },
+    { sql: "delete from question where session_key = ?", args: [sessionKey] },
+    { sql: "delete from upload where session_id = ?", args: [id] },
+  ];
+}
+
+/** The session, or null. */
+export async function findChatSession(db: Database, id: string): Promise<ChatSession | null> {
+  return parsed(await firstShown(db, SESSION_JSON, "from chat_session where id = ?", [id]));
+}
+
+const FILTERS: Filters<ChatFilter> = {
+  ref: named("chat_session", { column: "name", key: (name) => name }),
+  // Who asks is known to the list only.
+  last: BY_LIST,
+};
+
+/** Who asks for sessions: the sender of messages, and the conversation that it is bound to, if any. */
+interface ChatReader {
+  sender: string;
+  boundTo: string | null;
+}
+
+/** Sessions newest first; only the bound one when the caller is bound to a conversation. */
+export function listChatSessions(
+  db: Database,
+  { sender, boundTo }: ChatReader,
+  filter: ChatFilter,
+  page: Page,
+): Promise<Listing<ChatSession>> {
+  const where = whereOf(filter, FILTERS);
+  if (filter.last) {
+    where.conditions.push(`'local:' || chat_session.id = (
+      select session_key from inbound_message where sender = ? and platform = 'local' order by id desc limit 1)`);
+    where.args.push(sender);
+  }
+  inConversation(where, "'local:' || chat_session.id", boundTo);
+  return list(db, { table: "chat_session", json: SESSION_JSON, where }, page);
+}
+
+/** One event of a conversation, as its stream needs it. */
+export interface ConversationEvent extends Row {
+  seq: number;
+  kind: EventKind;
+  task_id: string;
+  worker_name: string;
+  /** Of task.created: whether it is queued now or waits for its time. */
+  status: string | null;
+  /** JSON text of the reply of a message.sent, null when it is gone. */
+  message: string | null;
+}
+
+/** Events of a conversation with a number above `after`, oldest first. */
+export function listConversationEvents(
+  db: Database,
+  sessionKey: string,
+  after: number,
+  most: { events: number; contentBytes: number },
+): Promise<ConversationEvent[]> {
+  return db.read<ConversationEvent>(
+    `with next as (
+      select seq, kind, journal.task_id, journal.worker_id, journal.execution_id,
+        journal.data ->> 'status' as status, outbound_message.id as said_id,
+        coalesce(octet_length(outbound_message.content), 0) as bytes
+      from journal
+      left join outbound_message
+        on kind = 'message.sent' and outbound_message.id = journal.data ->> 'outbound_id'
+      where journal.session_key = ? and journal.session_key <> '' and seq > ?
+      order by seq
+      limit ?),
+    summed as (select *, sum(bytes) over (order by seq) - bytes as bytes_before from next)
+    select seq, kind, summed.task_id, summed.status,
+      coalesce(worker.name, execution.worker_name, '') as worker_name,
+      case when said_id is not null then json_object(
+        'id', said_id,
+        'role', 'bee',
+        'content', outbound_message.content,
+        'ts', outbound_message.sent_at,
+        'source_type', outbound_message.source_type,
+        'source_id', outbound_message.source_id,
+        'worker_name', coalesce(worker.name, execution.worker_name, ''),
+        'media', json(outbound_message.media),
+        'reply_to', outbound_message.message_id,
+        'question_id', nullif(outbound_message.question_id, '')) end as message
+    from summed
+    left join worker on worker.id = summed.worker_id
+    left join execution on execution.id = summed.execution_id
+    left join outbound_message on outbound_message.id = said_id
+    where bytes_before < ?
+    order by seq`,
+    [sessionKey, after, most.events, most.contentBytes],
+  );
+}
+
+/** The number after which the latest `count` events of a conversation follow. */
+export async function startOfReplay(db: Database, sessionKey: string, count: number): Promise<number> {
+  const row = await db.first<{ seq: number }>(
+    `select seq
+    from journal
+    where session_key = ? and session_key <> ''
+    order by seq desc
+    limit 1 offset ?`,
+    [sessionKey, count],
+  );
+  return row?.seq ?? 0;
+}
+
+/** A stored upload. */
+export interface Upload extends Media {
+  session_id: string;
+  original_name: string;
+  created_at: number;
+}
+
+/** Stores the row of an uploaded file, guarded by the session's quota. */
+export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
+  return guarded(
+    `insert into upload (path, session_id, name, original_name, size, mime, created_at)
+      select ?, ?, ?, ?, ?, ?, ?
+      from (select count(*) as files, coalesce(sum(size), 0) as bytes from upload where session_id = ?)
+      where files < ? and bytes + ? <= ?`,
+    [
+      upload.path,
+      upload.session_id,
+      upload.name,
+      upload.original_name,
+      upload.size,
+      upload.mime,
+      upload.created_at,
+      upload.session_id,
+      most.files,
+      upload.size,
+      most.bytes,
+    ],
+  );
+}
+
+/** How much a session holds, or may hold at most. */
+export interface UploadQuota {
+  files: number;
+  bytes: number;
+}
+
+/** What is known of an uploaded file, or null. */
+export async function findUpload(db: Database, path: string): Promise<Media | null> {
+  const row = await db.first<{ path: string; name: string; size: number; mime: string }>(
+    "select path, name, size, mime from upload where path = ?",
+    [path],
+  );
+  return row;
+}
+
+/** How many files a session holds, and how large they are together. */
+export async function measureUploads(db: Database, sessionId: string): Promise<UploadQuota> {
+  const row = await db.first<{ files: number; bytes: number }>(
+    "select count(*) as files, coalesce(sum(size), 0) as bytes from upload where session_id = ?",
+    [sessionId],
+  );
+  return row ?? { files: 0, bytes: 0 };
+}
+
+/** The name that an uploaded file had at its sender, or null. */
+export async function findOriginalName(db: Database, path: string): Promise<string | null> {
+  const row = await db.first<{ name: string }>("select original_name as name from upload where path = ?", [
+    path,
+  ]);
+  return row?.name ?? null;
+}

@@ -1,0 +1,128 @@
+import { type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
+import type { Listing, Page } from "../../domain/call/page.ts";
+import type { Database, Statement } from "../db/database.ts";
+import { list } from "../db/list.ts";
+import { EXECUTION_IS_OPEN, TASK_IS_ACTIVE } from "../db/status_sql.ts";
+import { contextSchema, type SessionContext } from "../../domain/chat/session.ts";
+import { shown } from "../db/json_projection.ts";
+
+const CONTEXT_JSON = shown("context", contextSchema, {
+  worker_name: "(select name from worker where worker.id = context.worker_id)",
+  active_tasks: `(
+    select count(*)
+    from task
+    where task.session_key = context.session_key and task.worker_id = context.worker_id
+      and status ${TASK_IS_ACTIVE})`,
+});
+
+/** Contexts of a session key; there is one per worker, so the newest worker comes first. */
+export function listContexts(db: Database, sessionKey: string, page: Page): Promise<Listing<SessionContext>> {
+  // Lists go by id; a context's id within its session is its worker's.
+  const context = "(select *, worker_id as id from session_context) as context";
+  return list(db, {
+    table: "context",
+    from: context,
+    json: CONTEXT_JSON,
+    where: { conditions: ["context.session_key = ?"], args: [sessionKey] },
+  }, page);
+}
+
+/** Drops a worker's contexts that another engine than `engine` made: no engine can resume another one's session (contract 3, Session context). */
+export function deleteForeignContexts(workerId: string, engine: string): Statement {
+  return { sql: "delete from session_context where worker_id = ? and engine <> ?", args: [workerId, engine] };
+}
+
+/** Drops the contexts of a session key, of one worker or of all; returns their workers. */
+export function deleteContexts(sessionKey: string, workerId = ""): Statement {
+  return {
+    sql: `delete from session_context
+      where session_key = ? and (? = '' or worker_id = ?)
+      returning worker_id`,
+    args: [sessionKey, workerId, workerId],
+  };
+}
+
+/** Stops open runs from storing a cleared context again when they end. */
+export function forgetContexts(sessionKey: string, workerId = ""): Statement {
+  return {
+    sql: `update execution
+      set keeps_context = 0
+      where status ${EXECUTION_IS_OPEN} and session_key = ? and (? = '' or worker_id = ?)`,
+    args: [sessionKey, workerId, workerId],
+  };
+}
+
+/** The same for every conversation of a worker. */
+export function forgetWorkerContexts(workerId: string): Statement {
+  return {
+    sql: `update execution set keeps_context = 0 where status ${EXECUTION_IS_OPEN} and worker_id = ?`,
+    args: [workerId],
+  };
+}
+
+/** What an engine's session is resumed with. */
+interface StoredContext {
+  session_id: string;
+  work_dir: string;
+  /** Usage of the session so far, for engines that report totals. */
+  usage: Usage;
+}
+
+/** The context of a session key, a worker and an engine, or null. */
+export async function findContext(
+  db: Database,
+  sessionKey: string,
+  workerId: string,
+  engine: string,
+): Promise<StoredContext | null> {
+  const row = await db.first<{ session_id: string; work_dir: string; usage: string }>(
+    `select session_id, work_dir, usage
+    from session_context
+    where session_key = ? and worker_id = ? and engine = ?`,
+    [sessionKey, workerId, engine],
+  );
+  return row === null ? null : { ...row, usage: { ...USAGE_UNKNOWN, ...JSON.parse(row.usage) } };
+}
+
+/** The session of the run that asked, for the task that brings the answer, when that run had one of its own; else null (contract 12). */
+export async function findAskedSession(
+  db: Database,
+  taskId: string,
+  engine: string,
+): Promise<StoredContext | null> {
+  const row = await db.first<Omit<StoredContext, "usage"> & Usage>(
+    `select execution.session_id, question.work_dir, sum(past.input_tokens) as input_tokens,
+      sum(past.output_tokens) as output_tokens, sum(past.cost_usd) as cost_usd
+    from question
+    join execution on execution.id = question.execution_id
+    join execution as past on past.session_id = execution.session_id
+      and +past.worker_id = execution.worker_id and past.engine = execution.engine
+    where question.answer_task_id = ? and question.own_session = 1 and execution.engine = ?
+      and execution.session_id not in ('', execution.session_key)
+    group by execution.id`,
+    [taskId, engine],
+  );
+  if (row === null) return null;
+  const { session_id, work_dir, ...usage } = row;
+  return { session_id, work_dir, usage };
+}
+
+/**
+ * Stores the context of a run for the next one. Does nothing when the context was cleared meanwhile, when the worker
+ * was deleted, or when it has changed to another engine (contract 3, Session context).
+ */
+export function keepContext(executionId: string, context: StoredContext, now: number): Statement {
+  return {
+    sql:
+      `insert into session_context (session_key, worker_id, engine, session_id, work_dir, usage, updated_at)
+      select execution.session_key, execution.worker_id, execution.engine, ?, ?, ?, ?
+      from execution
+      join worker on worker.id = execution.worker_id and worker.engine in ('', execution.engine)
+      where execution.id = ? and execution.keeps_context = 1 and not exists (
+        select 1 from question where answer_task_id = execution.task_id and own_session = 1)
+      on conflict (session_key, worker_id) do update set
+        engine = excluded.engine, session_id = excluded.session_id, work_dir = excluded.work_dir,
+        usage = excluded.usage, updated_at = excluded.updated_at`,
+    args: [context.session_id, context.work_dir, JSON.stringify(context.usage), now, executionId],
+  };
+}

@@ -1,0 +1,53 @@
+import type { Database, Row } from "../db/database.ts";
+import { DEPTH } from "../db/chain_depth.ts";
+import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
+
+/** A message that the coordinator has to route, with the default worker of its session, or on a platform with whom it replies to. */
+export interface FeedingMessage extends Row {
+  id: string;
+  session_key: string;
+  platform: string;
+  attempt: number;
+  due_at: number;
+  worker_id: string | null;
+  /** What a program sent: it goes to the worker of its platform. */
+  is_data: number;
+  /** Why it waits, or "". */
+  error: string;
+  /** How many tasks of agents led to it, or to a part of it (contract 2.9). */
+  depth: number;
+}
+
+const FEEDING =
+  `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error, ${DEPTH} as depth,
+      coalesce(chat_session.worker_id, (
+        select source_id
+        from outbound_message
+        where outbound_message.id = reply_to and source_type = 'worker' and inbound_message.platform <> 'local'
+      )) as worker_id
+    from inbound_message
+    left join chat_session on 'local:' || chat_session.id = session_key`;
+
+/** A received message as it is when it is fed; null while another one of its session is being routed. */
+export function findToFeed(db: Database, id: string): Promise<FeedingMessage | null> {
+  return db.first<FeedingMessage>(
+    `${FEEDING}
+    where inbound_message.id = ? and status = 'received' and not exists (
+      select 1
+      from inbound_message as earlier
+      where earlier.status = 'feeding' and earlier.status ${MESSAGE_IS_UNROUTED}
+        and earlier.session_key = inbound_message.session_key)`,
+    [id],
+  );
+}
+
+/** The oldest feeding message of each session, earliest due first: one conversation is routed in order. */
+export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
+  return db.read<FeedingMessage>(
+    `${FEEDING}
+    where inbound_message.id in (select min(id) from inbound_message where status = 'feeding' group by session_key)
+    order by due_at, inbound_message.id
+    limit ?`,
+    [limit],
+  );
+}

@@ -1,0 +1,43 @@
+import { type Media, MERGED_MAX_BYTES } from "../../domain/chat/message.ts";
+import type { Database, Row } from "../db/database.ts";
+
+interface PartRow extends Row {
+  id: string;
+  content: string;
+  /** JSON text. */
+  media: string;
+}
+
+/** A part of what somebody said. */
+interface InboundPart {
+  id: string;
+  content: string;
+  media: Media | null;
+}
+
+/** A message and everything that was merged into it, in order of arrival. */
+export async function listParts(db: Database, id: string): Promise<InboundPart[]> {
+  return (await readParts(db, id)).map((row) => ({
+    id: row.id,
+    content: row.content,
+    media: JSON.parse(row.media),
+  }));
+}
+
+// Most are one message. Its text comes as it is: in a list it is JSON, and up to six times as large.
+async function readParts(db: Database, id: string): Promise<PartRow[]> {
+  const whole = await db.first<PartRow>(
+    `select id, iif(octet_length(content) <= ?, content, '') as content, media
+    from inbound_message
+    where id = ? and not exists (select 1 from inbound_message as part where part.merged_into = inbound_message.id)`,
+    [MERGED_MAX_BYTES, id],
+  );
+  if (whole !== null) return [whole];
+  return await db.read<PartRow>(
+    `select id, iif(sum(octet_length(content)) over (order by id) <= ?, content, '') as content, media
+    from inbound_message
+    where id = ? or merged_into = ?
+    order by id`,
+    [MERGED_MAX_BYTES, id, id],
+  );
+}

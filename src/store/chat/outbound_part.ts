@@ -1,0 +1,174 @@
+import { BELL } from "../../base/wakeups.ts";
+import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+
+/** A reply that waits, the oldest of its conversation. */
+export interface WaitingOutbound extends Row {
+  id: string;
+  session_key: string;
+  message_id: string;
+  content: string;
+  media: string;
+  attempt: number;
+  error: string;
+  /** Whether its parts are stored: 1 or 0. */
+  is_cut: number;
+  /** Since when it waits: since it was made, or since somebody asked to send it again. */
+  since: number;
+  /** What the platform calls the message that it answers; null for none. */
+  answers: string | null;
+  question_id: string;
+  /** Of its question, as JSON, while that is open. */
+  options: string;
+}
+
+// More is read in the next round.
+const WAITING_MAX_BYTES = 1024 * 1024;
+
+/**
+ * The oldest waiting reply of each conversation of a platform, when it is due: later ones wait for it (contract 10). `busy` are
+ * conversations that are being served.
+ */
+export function listWaiting(
+  db: Database,
+  platform: string,
+  { now, busy, limit }: { now: number; busy: readonly string[]; limit: number },
+): Promise<WaitingOutbound[]> {
+  return db.read<WaitingOutbound>(
+    `select id, session_key, message_id, content, media, attempt, error,
+      coalesce(resent_at, created_at) as since, question_id,
+      exists (select 1 from outbound_part where outbound_id = outbound_message.id) as is_cut,
+      coalesce((select options from question where question.id = question_id and status = 'open'), '[]') as options,
+      (select platform_message_id from inbound_message where id = message_id) as answers
+    from outbound_message
+    where id in (
+      select id
+      from (
+        select id, sum(octet_length(content)) over (order by due_at, id) - octet_length(content) as bytes_before
+        from (
+          select id, due_at, content
+          from outbound_message as one
+          where platform = ? and status = 'failed' and due_at is not null and due_at <= ?
+            and session_key not in (select value from json_each(?))
+            and not exists (
+              select 1
+              from outbound_message as earlier
+              where earlier.platform = one.platform and earlier.session_key = one.session_key and earlier.id < one.id
+                and earlier.status = 'failed' and earlier.due_at is not null)
+          order by due_at, id
+          limit ?))
+      where bytes_before < ?)
+    order by due_at, id`,
+    [platform, now, JSON.stringify(busy), limit, WAITING_MAX_BYTES],
+  );
+}
+
+/** Replies that are due for platforms that are not among these. */
+export function listHomeless(
+  db: Database,
+  platforms: readonly string[],
+  now: number,
+  limit: number,
+): Promise<{ id: string; session_key: string; message_id: string; platform: string; attempt: number }[]> {
+  return db.read(
+    `select id, session_key, message_id, platform, attempt
+    from outbound_message
+    where status = 'failed' and due_at is not null and due_at <= ?
+      and platform not in (select value from json_each(?))
+    order by due_at
+    limit ?`,
+    [now, JSON.stringify(platforms), limit],
+  );
+}
+
+/** How many replies of each platform wait, and since when. */
+export function countWaiting(db: Database): Promise<{ platform: string; waiting: number; since: number }[]> {
+  return db.read(
+    `select platform, count(*) as waiting, min(created_at) as since
+    from outbound_message
+    where status = 'failed' and due_at is not null
+    group by platform`,
+  );
+}
+
+/** A part of a reply. */
+export interface OutboundPart extends Row {
+  number: number;
+  /** JSON. */
+  body: string;
+  unanswered: number;
+  sending_at: number | null;
+  sent_at: number | null;
+}
+
+/** The parts of a reply in order; none before it was cut. */
+export function listParts(db: Database, outboundId: string): Promise<OutboundPart[]> {
+  return db.read<OutboundPart>(
+    `select number, body, unanswered, sending_at, sent_at
+    from outbound_part
+    where outbound_id = ?
+    order by number`,
+    [outboundId],
+  );
+}
+
+/** Stores the parts of a reply that has none yet. */
+export function insertParts(outboundId: string, bodies: readonly string[]): Statement[] {
+  return bodies.map((body, number) => ({
+    sql: `insert into outbound_part (outbound_id, number, body)
+      select ?, ?, ?
+      where exists (select 1 from outbound_message where id = ? and status = 'failed')`,
+    args: [outboundId, number, body, outboundId],
+  }));
+}
+
+/** A part is about to be sent: from here on it may have arrived. Guarded by its message still waiting. */
+export function sendPart(outboundId: string, number: number, now: number): Statement[] {
+  return guarded(
+    `update outbound_part
+    set sending_at = ?
+    where outbound_id = ? and number = ? and sending_at is null and sent_at is null
+      and exists (select 1 from outbound_message where id = ? and status = 'failed' and due_at is not null)`,
+    [now, outboundId, number, outboundId],
+  );
+}
+
+/** The platform took it. */
+export function finishPart(outboundId: string, number: number, sentAs: string, now: number): Statement[] {
+  return guarded(
+    `update outbound_part
+    set sending_at = null, sent_at = ?, sent_as = ?
+    where outbound_id = ? and number = ? and sending_at is not null`,
+    [now, sentAs, outboundId, number],
+  );
+}
+
+/** It was not sent after all; or, with `unanswered`, nobody knows. */
+export function releasePart(outboundId: string, number: number, unanswered: boolean): Statement[] {
+  return guarded(
+    `update outbound_part
+    set sending_at = null, unanswered = unanswered + ?
+    where outbound_id = ? and number = ? and sending_at is not null`,
+    [unanswered ? 1 : 0, outboundId, number],
+  );
+}
+
+/** At a start: what was being sent has had no answer. */
+export function releaseParts(): Statement {
+  return {
+    sql: `update outbound_part
+      set sending_at = null, unanswered = unanswered + 1
+      where sending_at is not null`,
+    args: [],
+    bell: BELL.outbox,
+  };
+}
+
+/** A reply is tried again at `dueAt`, without counting an attempt: its platform is held. */
+export function holdOutbound(id: string, error: string, dueAt: number): Statement[] {
+  return guarded(
+    `update outbound_message
+    set error = ?, due_at = ?
+    where id = ? and status = 'failed' and due_at is not null`,
+    [error, dueAt, id],
+  );
+}

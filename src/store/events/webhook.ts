@@ -1,0 +1,256 @@
+import { nameKey } from "../../domain/call/name.ts";
+import type { Json } from "../../domain/call/json.ts";
+import type { Listing, Page } from "../../domain/call/page.ts";
+import {
+  deliverySchema,
+  type Webhook,
+  type WebhookDelivery,
+  webhookSchema,
+  type WebhookUpdate,
+} from "../../domain/system/webhook.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import { oneOf, type Where } from "../db/filter.ts";
+import { list, parsed } from "../db/list.ts";
+import { firstShown, shown } from "../db/json_projection.ts";
+
+const WEBHOOK_JSON = shown("webhook", webhookSchema, {
+  next_attempt_at: "webhook.due_at",
+});
+const DELIVERY_JSON = shown("webhook_delivery", deliverySchema);
+
+/** Tries of one webhook that are kept. */
+const DELIVERIES_MAX = 500;
+
+/** A page of webhooks, newest first. */
+export function listWebhooks(db: Database, page: Page): Promise<Listing<Webhook>> {
+  return list(db, { table: "webhook", json: WEBHOOK_JSON, where: { conditions: [], args: [] } }, page);
+}
+
+/** The webhook with this id or name, or null. */
+export async function findWebhook(db: Database, ref: string): Promise<Webhook | null> {
+  const json: Json<Webhook> | null = await firstShown(
+    db,
+    WEBHOOK_JSON,
+    "from webhook where id = ? or name_key = ?",
+    [ref.toLowerCase(), nameKey(ref)],
+  );
+  return parsed(json ?? undefined);
+}
+
+/** A webhook before it is stored. */
+interface NewWebhook {
+  id: string;
+  name: string;
+  url: string;
+  secret: string;
+  events: readonly string[];
+  enabled: boolean;
+  origin: "config" | "api";
+  allow_private: boolean;
+}
+
+// A new one gets what happens from now on.
+const LAST = "(select coalesce(max(seq), 0) from journal)";
+
+/** Stores a webhook, guarded by fewer than `max`. A name that is taken breaks the batch. */
+export function insertWebhook(webhook: NewWebhook, max: number, now: number): Statement[] {
+  return guarded(
+    `insert into webhook (id, name, name_key, url, secret, events, enabled, origin, allow_private,
+        cursor, due_at, created_at, updated_at)
+      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ${LAST}, ?, ?, ?
+      where (select count(*) from webhook) < ?`,
+    [
+      webhook.id,
+      webhook.name,
+      nameKey(webhook.name),
+      webhook.url,
+      webhook.secret,
+      JSON.stringify(webhook.events),
+      webhook.enabled,
+      webhook.origin,
+      webhook.allow_private,
+      now,
+      now,
+      now,
+      max,
+    ],
+  );
+}
+
+/** Those of the configuration are as it says; one that it does not name any more is deleted. Others keep their place in the journal. */
+export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], now: number): Statement[] {
+  return [
+    {
+      sql: `delete from webhook
+        where origin = 'config' and name_key not in (select value from json_each(?))
+          or origin = 'api' and name_key in (select value from json_each(?))`,
+      args: Array(2).fill(JSON.stringify(webhooks.map(({ name }) => nameKey(name)))),
+    },
+    ...webhooks.map((one) => ({
+      sql: `insert into webhook (id, name, name_key, url, secret, events, enabled, origin, allow_private,
+          cursor, due_at, created_at, updated_at)
+        values (?, ?, ?, ?, ?, ?, ?, 'config', ?, ${LAST}, ?, ?, ?)
+        on conflict (name_key) do update set
+          secret = excluded.secret,
+          events = excluded.events,
+          allow_private = excluded.allow_private,
+          enabled = iif(disabled_reason <> '' and url = excluded.url, 0, excluded.enabled),
+          disabled_reason = iif(url = excluded.url, disabled_reason, ''),
+          url = excluded.url`,
+      args: [
+        one.id,
+        one.name,
+        nameKey(one.name),
+        one.url,
+        one.secret,
+        JSON.stringify(one.events),
+        one.enabled,
+        one.allow_private,
+        now,
+        now,
+        now,
+      ],
+    })),
+  ];
+}
+
+/** What can be changed of a webhook. */
+interface WebhookChange extends WebhookUpdate {
+  /** Differs from the present one by its capitals at most. */
+  name?: string;
+}
+
+/**
+ * Changes what is named only, guarded by the webhook's existence: two changes at the same time both count. What is owed is tried
+ * anew. What the service switched off stays off, with its reason, until somebody switches it on.
+ */
+export function updateWebhook(id: string, change: WebhookChange, now: number): Statement[] {
+  const set = ["attempt = 0", "due_at = ?", "updated_at = ?"];
+  const args: Value[] = [now, now];
+  for (const name of ["name", "url", "secret", "enabled"] as const) {
+    const value = change[name];
+    if (value === undefined) continue;
+    set.push(`${name} = ?`);
+    args.push(value);
+  }
+  if (change.events !== undefined) {
+    set.push("events = ?");
+    args.push(JSON.stringify(change.events));
+  }
+  if (change.enabled === true) set.push("disabled_reason = ''");
+  return guarded(`update webhook set ${set.join(", ")} where id = ?`, [...args, id]);
+}
+
+/** Deletes a webhook with its tries, guarded by its existence. */
+export function deleteWebhook(id: string): Statement[] {
+  return guarded("delete from webhook where id = ?", [id]);
+}
+
+/** Everything behind `after` is owed again. */
+export function replayWebhook(id: string, after: number, now: number): Statement[] {
+  return guarded(
+    `update webhook
+    set cursor = min(?, ${LAST}), attempt = 0, due_at = ?
+    where id = ?`,
+    [after, now, id],
+  );
+}
+
+/** A webhook with what its delivery needs. */
+export interface DueWebhook extends Row {
+  id: string;
+  name: string;
+  url: string;
+  secret: string;
+  /** JSON. */
+  events: string;
+  allow_private: number;
+  cursor: number;
+  attempt: number;
+  updated_at: number;
+}
+
+const DUE = "id, name, url, secret, events, allow_private, cursor, attempt, updated_at";
+
+/** Webhooks that may be tried now. */
+export function listDueWebhooks(db: Database, now: number): Promise<DueWebhook[]> {
+  return db.read<DueWebhook>(`select ${DUE} from webhook where enabled = 1 and due_at <= ? order by due_at`, [
+    now,
+  ]);
+}
+
+/** The same of one, whether it is switched on or not. */
+export function findDueWebhook(db: Database, id: string): Promise<DueWebhook | null> {
+  return db.first<DueWebhook>(`select ${DUE} from webhook where id = ?`, [id]);
+}
+
+/** A webhook as a try has found it: what somebody changed or had replayed meanwhile counts more than how the try went. */
+type Tried = Pick<DueWebhook, "id" | "cursor" | "updated_at">;
+
+const AS_TRIED = "where id = ? and enabled = 1 and cursor = ? and updated_at = ?";
+
+/** The event was taken, or none up to here concerned it; guarded by the webhook being as it was. */
+export function advanceWebhook({ id, cursor, updated_at }: Tried, to: number, now: number): Statement[] {
+  return guarded(`update webhook set cursor = ?, attempt = 0, due_at = ? ${AS_TRIED}`, [
+    to,
+    now,
+    ...[id, cursor, updated_at],
+  ]);
+}
+
+/** The event was not taken: the next try; guarded as advanceWebhook(). */
+export function postponeWebhook(
+  { id, cursor, updated_at }: Tried,
+  attempt: number,
+  dueAt: number,
+): Statement[] {
+  return guarded(`update webhook set attempt = ?, due_at = ? ${AS_TRIED}`, [
+    attempt,
+    dueAt,
+    ...[id, cursor, updated_at],
+  ]);
+}
+
+/** The service switches it off; guarded as advanceWebhook(). */
+export function disableWebhook(
+  { id, cursor, updated_at }: Tried,
+  reason: string,
+  now: number,
+): Statement[] {
+  return guarded(`update webhook set enabled = 0, disabled_reason = ?, updated_at = ? ${AS_TRIED}`, [
+    reason,
+    now,
+    ...[id, cursor, updated_at],
+  ]);
+}
+
+/** Notes a try; the oldest of DELIVERIES_MAX gives way. */
+export function insertDelivery(webhookId: string, delivery: WebhookDelivery): Statement[] {
+  const { id, seq, kind, attempt, status, error, duration_ms, created_at } = delivery;
+  return [
+    {
+      sql:
+        `insert into webhook_delivery (id, webhook_id, seq, kind, attempt, status, error, duration_ms, created_at)
+        select ?, ?, ?, ?, ?, ?, ?, ?, ?
+        where exists (select 1 from webhook where id = ?)`,
+      args: [id, webhookId, seq, kind, attempt, status, error, duration_ms, created_at, webhookId],
+    },
+    {
+      sql: `delete from webhook_delivery
+        where webhook_id = ? and id <= (
+          select id from webhook_delivery where webhook_id = ? order by id desc limit 1 offset ?)`,
+      args: [webhookId, webhookId, DELIVERIES_MAX],
+    },
+  ];
+}
+
+/** The tries of a webhook, newest first. */
+export function listDeliveries(
+  db: Database,
+  webhookId: string,
+  page: Page,
+): Promise<Listing<WebhookDelivery>> {
+  const where: Where = { conditions: [], args: [] };
+  oneOf("webhook_delivery.webhook_id")(where, webhookId);
+  return list(db, { table: "webhook_delivery", json: DELIVERY_JSON, where }, page);
+}

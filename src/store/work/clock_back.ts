@@ -1,0 +1,37 @@
+// What was stored while the wall clock was ahead, when it has been set back (reliability CRN-4).
+import { BELL } from "../../base/wakeups.ts";
+import type { Statement } from "../db/database.ts";
+
+/**
+ * What waits until a time that the clock had already shown is due now, or it would wait as long as the step was. Back-offs that
+ * cannot be told from that are cut short, once.
+ */
+export function dueAfterStepBack(now: number): Statement[] {
+  return [
+    {
+      sql: "update task set due_at = ? where status = 'pending' and due_at > ? and updated_at > ?",
+      args: [now, now, now],
+      bell: BELL.dispatcher,
+    },
+    {
+      sql: "update inbound_message set due_at = ? where status = 'feeding' and due_at > ?",
+      args: [now, now],
+      bell: BELL.bee,
+    },
+    {
+      sql:
+        "update outbound_message set due_at = ? where status = 'failed' and due_at is not null and due_at > ?",
+      args: [now, now],
+      bell: BELL.outbox,
+    },
+    {
+      sql: "update webhook set due_at = ? where enabled = 1 and due_at > ?",
+      args: [now, now],
+    },
+  ];
+}
+
+/** What runs used counts from now on at the latest: a use in the future would never leave a rolling period (contract 14). */
+export function settleByNow(now: number): Statement {
+  return { sql: "update ledger set at = ? where at > ?", args: [now, now], bell: BELL.budget };
+}

@@ -1,0 +1,281 @@
+import { BELL } from "../../base/wakeups.ts";
+import type { Verified } from "../../domain/work/command.ts";
+import { type Execution, executionSchema, type Usage, usageSchema } from "../../domain/work/execution.ts";
+import type { RunIdentity } from "../../domain/call/run_identity.ts";
+import type { RunBinding } from "../../domain/call/scope.ts";
+import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { parsed } from "../db/list.ts";
+import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
+import type { Failure } from "../../domain/call/vocabulary.ts";
+import { firstShown, shown } from "../db/json_projection.ts";
+import type { Json } from "../../domain/call/json.ts";
+
+/** The JSON of an execution. */
+export const EXECUTION_JSON = shown("execution", executionSchema, {
+  usage: shown("execution", usageSchema),
+  verify: "json_object('status', execution.verify_status, 'attempts', execution.verify_attempts)",
+});
+
+/** Which texts of an execution may be large. */
+export const EXECUTION_TEXTS = ["instruction", "result", "error", "session_id"];
+
+/** What is known of an execution when it is claimed. */
+export interface NewExecution extends RunIdentity {
+  worker_name: string;
+  session_id: string;
+  engine: string;
+  instruction: string;
+  created_at: number;
+}
+
+/** Stores a new execution as pending, with the number of the run that its task is at. */
+export function insertExecution({ execution_id, ...rest }: NewExecution): Statement {
+  const row = { id: execution_id, ...rest };
+  return {
+    sql: `insert into execution (${Object.keys(row).join(", ")}, status, run_no)
+      values (${Object.keys(row).map(() => "?").join(", ")}, 'pending',
+        coalesce((select run_no from task where id = ?), 0))`,
+    args: [...Object.values(row), row.task_id],
+  };
+}
+
+/** The last execution of one run of a task, or null (contract 8.9). */
+export async function findRunOf(db: Database, taskId: string, runNo: number): Promise<Execution | null> {
+  return parsed(
+    await firstShown(
+      db,
+      EXECUTION_JSON,
+      "from execution where task_id = ? and run_no = ? order by id desc limit 1",
+      [
+        taskId,
+        runNo,
+      ],
+    ),
+  );
+}
+
+/** pending -> running: the engine has started. */
+export function startExecution(id: string, now: number): Statement[] {
+  return guarded(
+    "update execution set status = 'running', started_at = ? where id = ? and status = 'pending'",
+    [
+      now,
+      id,
+    ],
+  );
+}
+
+/** Stores the engine's session of an open execution. */
+export function setSession(id: string, sessionId: string): Statement {
+  return {
+    sql: `update execution set session_id = ? where id = ? and status ${EXECUTION_IS_OPEN}`,
+    args: [sessionId, id],
+  };
+}
+
+/** How a run ended. */
+export interface ExecutionEnd {
+  /** When it started, where that is not stored yet. */
+  started_at?: number | null;
+  status: "completed" | "failed";
+  session_id: string;
+  result: string;
+  error: string;
+  failure: Failure | "";
+  exit_code: number | null;
+  usage: Usage;
+  /** Absent where the work was not checked. */
+  verify?: Verified | undefined;
+}
+
+/**
+ * pending or running -> completed or failed. The guard: only the first outcome is written. Where its engine said nothing at
+ * the end, what it had counted before holds.
+ */
+export function finishExecution(id: string, end: ExecutionEnd, now: number): Statement[] {
+  const { input_tokens, output_tokens, cost_usd } = end.usage;
+  return guarded(
+    `update execution
+    set status = ?, session_id = ?, result = ?, error = ?, failure = ?, exit_code = ?,
+      input_tokens = coalesce(?, (select input_tokens from reservation where execution_id = execution.id)),
+      output_tokens = coalesce(?, (select output_tokens from reservation where execution_id = execution.id)),
+      cost_usd = coalesce(?, (select cost_usd from reservation where execution_id = execution.id)),
+      completed_at = ?, started_at = coalesce(started_at, ?),
+      verify_status = ?, verify_attempts = ?
+    where id = ? and status ${EXECUTION_IS_OPEN}`,
+    [
+      end.status,
+      end.session_id,
+      end.result,
+      end.error,
+      end.failure,
+      end.exit_code,
+      input_tokens,
+      output_tokens,
+      cost_usd,
+      now,
+      end.started_at ?? null,
+      end.verify?.status ?? null,
+      end.verify?.attempts ?? 0,
+      id,
+    ],
+    BELL.budget,
+  );
+}
+
+/** Stores who asked to cancel an execution, guarded by its being open. */
+export function markCancelled(id: string, by: string): Statement[] {
+  return guarded(`update execution set cancelled_by = ? where id = ? and status ${EXECUTION_IS_OPEN}`, [
+    by,
+    id,
+  ]);
+}
+
+/** Stores that another time of its schedule takes the place of an execution; no change once it has ended. */
+export function markReplaced(id: string): Statement {
+  return {
+    sql:
+      `update execution set cancelled_by = 'system' where id = ? and status ${EXECUTION_IS_OPEN} and cancelled_by = ''`,
+    args: [id],
+  };
+}
+
+/** The execution, or null. */
+export async function findExecution(db: Database, id: string): Promise<Execution | null> {
+  return parsed(await findExecutionJson(db, id));
+}
+
+/** The execution as JSON text, or null; null as well when it is outside the conversation that the caller is bound to. */
+export function findExecutionJson(
+  db: Database,
+  id: string,
+  boundTo: string | null = null,
+): Promise<Json<Execution> | null> {
+  const rest = "from execution where id = ? and (? is null or session_key = ?)";
+  return firstShown(db, EXECUTION_JSON, rest, [id, boundTo, boundTo]);
+}
+
+/** A run that has not ended, as the rescuer finds it after a start. */
+export interface OpenExecution extends Row, RunIdentity {
+  session_id: string;
+  cancelled_by: string;
+  worker_name: string;
+  since: number;
+  /** Of its task. */
+  task_status: string;
+  /** 1 when a runner had it. */
+  remote: number;
+}
+
+/** Every execution that is pending or running, but for those that belong to a runner. */
+export function listOpenExecutions(db: Database, now: number): Promise<OpenExecution[]> {
+  return db.read<OpenExecution>(
+    `select execution.id as execution_id, execution.task_id, execution.worker_id, execution.session_key,
+      execution.message_id, execution.session_id, execution.attempt, execution.run_id, execution.cancelled_by,
+      execution.worker_name, execution.created_at as since,
+      task.status as task_status, lease.execution_id is not null as remote
+    from execution
+    join task on task.id = execution.task_id
+    left join remote_run as lease on lease.execution_id = execution.id
+    where execution.status ${EXECUTION_IS_OPEN} and coalesce(lease.lease_until, 0) <= ?
+    order by execution.id`,
+    [now],
+  );
+}
+
+// What a gate may yet become an execution of: it has its id already. There are no more of them than slots.
+const GATE_ROWS = 10_000;
+const GATES = `select gate.execution_id as id
+    from (
+      select task_id, execution_id
+      from occurrence indexed by occurrence_gating
+      where status = 'gating'
+      limit ${GATE_ROWS}) as gate
+    join task on task.id = gate.task_id
+    where`;
+
+/** Ids of the open executions of a worker, and of those that a gate is about to decide about. */
+export async function listOpenExecutionIds(db: Database, workerId: string): Promise<string[]> {
+  const rows = await db.read<{ id: string }>(
+    `select id from execution where worker_id = ? and status ${EXECUTION_IS_OPEN}
+    union all ${GATES} task.worker_id = ?`,
+    [workerId, workerId],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Ids of the open executions of a conversation, of one worker or all, and of those that a gate is about to decide about. */
+export async function listOpenExecutionsOf(
+  db: Database,
+  sessionKey: string,
+  workerId = "",
+): Promise<string[]> {
+  const rows = await db.read<{ id: string }>(
+    `select id
+    from execution
+    where status ${EXECUTION_IS_OPEN} and session_key = ? and (? = '' or worker_id = ?)
+    union all ${GATES} task.session_key = ? and (? = '' or task.worker_id = ?)`,
+    [sessionKey, workerId, workerId, sessionKey, workerId, workerId],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** How many runs a task has had, the present one included. */
+export async function countExecutionsOf(db: Database, taskId: string): Promise<number> {
+  const row = await db.first<{ runs: number }>("select count(*) as runs from execution where task_id = ?", [
+    taskId,
+  ]);
+  return row?.runs ?? 0;
+}
+
+/** How many runs of a task have met a rate limit. */
+export async function countLimitedRuns(db: Database, taskId: string): Promise<number> {
+  const row = await db.first<{ runs: number }>(
+    "select count(*) as runs from execution where task_id = ? and failure = 'rate_limited'",
+    [taskId],
+  );
+  return row?.runs ?? 0;
+}
+
+/** Whether each of the last `count` runs of a task ended with this error. */
+export async function hasEndedWith(
+  db: Database,
+  taskId: string,
+  error: string,
+  count: number,
+): Promise<boolean> {
+  const row = await db.first<{ runs: number }>(
+    `select count(*) as runs
+    from (select error from execution where task_id = ? and completed_at is not null order by id desc limit ?)
+    where error = ?`,
+    [taskId, count, error],
+  );
+  return row?.runs === count;
+}
+
+/** The rights of a run token, read at every request: the open run that it was made for, and its worker's scopes. */
+interface RunGrant extends Row, RunBinding {
+  /** JSON text. */
+  scopes: string;
+}
+
+/**
+ * The grant of a run that is still going on with this attempt, else null (reliability SCP-5, SCP-6); also null when its runner was removed,
+ * or when its worker was given *:* while it runs where no such worker may (contract 18).
+ */
+export function findRunGrant(db: Database, executionId: string, attempt: number): Promise<RunGrant | null> {
+  return db.first<RunGrant>(
+    `select execution.id as execution_id, execution.attempt, execution.task_id, execution.worker_id,
+      execution.session_key, execution.message_id, worker.scopes, task.depth
+    from execution
+    join worker on worker.id = execution.worker_id
+    join task on task.id = execution.task_id
+    where execution.id = ? and execution.attempt = ? and execution.status ${EXECUTION_IS_OPEN} and not exists (
+      select 1
+      from remote_run
+      left join runner on runner.id = remote_run.runner_id
+      where remote_run.execution_id = execution.id and (runner.id is null or runner.allow_admin = 0 and exists (
+        select 1 from json_each(worker.scopes) where value = '*:*')))`,
+    [executionId, attempt],
+  );
+}

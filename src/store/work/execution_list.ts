@@ -1,0 +1,92 @@
+import type { Execution, ExecutionFilter } from "../../domain/work/execution.ts";
+import type { Listing, Page } from "../../domain/call/page.ts";
+import type { Database } from "../db/database.ts";
+import { EXECUTION_JSON, EXECUTION_TEXTS } from "./execution.ts";
+import {
+  between,
+  BY_LIST,
+  type Filters,
+  inConversation,
+  named,
+  oneOf,
+  type Where,
+  whereOf,
+  within,
+} from "../db/filter.ts";
+import { list } from "../db/list.ts";
+
+const FILTERS: Filters<ExecutionFilter> = {
+  ref: named("execution"),
+  worker_id: oneOf("execution.worker_id"),
+  status: oneOf("execution.status"),
+  session_id: BY_LIST,
+  started_from: BY_LIST,
+  started_to: BY_LIST,
+  completed_from: BY_LIST,
+  completed_to: BY_LIST,
+};
+
+const STARTED = { table: "execution", column: "started_at", index: "execution_started" };
+const COMPLETED = { table: "execution", column: "completed_at", index: "execution_completed" };
+
+/** Executions newest first. A session id also matches the session key, and `local:` + the id (contract 3, Execution). */
+export async function listExecutions(
+  db: Database,
+  filter: ExecutionFilter,
+  boundTo: string | null,
+  page: Page,
+): Promise<Listing<Execution>> {
+  const where = whereOf(filter, FILTERS);
+  const from = await withinTimes(db, where, filter);
+  inConversation(where, "execution.session_key", boundTo);
+  if (filter.session_id !== undefined) await ofSessions(db, where, filter.session_id);
+  const counter = { name: "execution" };
+  return list(
+    db,
+    { table: "execution", from, json: EXECUTION_JSON, texts: EXECUTION_TEXTS, where, counter },
+    page,
+  );
+}
+
+// One of the two times selects the rows by its index, the other only filters them.
+async function withinTimes(db: Database, where: Where, filter: ExecutionFilter): Promise<string> {
+  const started = { from: filter.started_from, to: filter.started_to };
+  const completed = { from: filter.completed_from, to: filter.completed_to };
+  if (completed.from === undefined && completed.to === undefined) {
+    return await within(db, where, STARTED, started);
+  }
+  between(where, "+execution.started_at", started);
+  return await within(db, where, COMPLETED, completed);
+}
+
+// A session is named by its key, by its local id, or by the engine's own id. One name mostly means one conversation,
+// and then one index answers in the right order.
+async function ofSessions(db: Database, where: Where, ids: string[]): Promise<void> {
+  const [id = ""] = ids;
+  const keys = ids.flatMap((one) => [one, `local:${one}`]);
+  const found = ids.length > 1
+    ? null
+    : await db.first<{ low: string | null; high: string | null; keys: string }>(
+      `select
+      (select session_key from execution where session_id = ? order by session_key limit 1) as low,
+      (select session_key from execution where session_id = ? order by session_key desc limit 1) as high,
+      (select json_group_array(value) from json_each(?)
+        where exists (select 1 from execution where session_key = value)) as keys`,
+      [id, id, JSON.stringify(keys)],
+    );
+  const named = JSON.parse(found?.keys ?? "[]") as string[];
+  const { low = null, high = null } = found ?? {};
+  if (found !== null && low === high && (low === null || named.includes(low))) {
+    return oneOf("execution.session_key")(where, named.length > 0 ? named : [id]);
+  }
+  if (found !== null && low !== null && low === high && named.length === 0) {
+    where.conditions.push("execution.session_id = ?", "execution.session_key = ?");
+    where.args.push(id, low);
+    return;
+  }
+  const marks = (values: string[]) => values.map(() => "?").join(", ");
+  where.conditions.push(
+    `(execution.session_id in (${marks(ids)}) or execution.session_key in (${marks(keys)}))`,
+  );
+  where.args.push(...ids, ...keys);
+}

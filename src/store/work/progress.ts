@@ -1,0 +1,94 @@
+import { type Database, type Row, type Statement } from "../db/database.ts";
+import { EXECUTION_IS_OPEN, MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
+
+/** A message or run of a conversation that somebody waits for. */
+export interface Working extends Row {
+  session_key: string;
+  platform: string;
+  /** "" while the message is not routed. */
+  execution_id: string;
+  worker: string;
+  since: number;
+  is_direct: number;
+  /** What the platform calls the message. */
+  answers: string;
+  /** A reply of this conversation waits, and goes first. */
+  replying: number;
+}
+
+/** What people of these platforms wait for at the moment, and no run that waits for them. Schedules are not waited for. */
+export function listWorking(
+  db: Database,
+  platforms: readonly string[],
+  now: number,
+  limit: number,
+): Promise<Working[]> {
+  const replying = `exists (
+    select 1
+    from outbound_message as reply
+    where reply.platform = message.platform and reply.session_key = message.session_key
+      and reply.status = 'failed' and reply.due_at is not null)`;
+  return db.read<Working>(
+    `select message.session_key, message.platform, '' as execution_id, '' as worker, received_at as since, is_direct,
+      platform_message_id as answers, ${replying} as replying
+    from inbound_message as message
+    where message.status ${MESSAGE_IS_UNROUTED} and message.is_data = 0 and message.due_at <= ?
+      and message.platform in (select value from json_each(?))
+    union all
+    select message.session_key, message.platform, execution.id, execution.worker_name, execution.created_at, is_direct,
+      platform_message_id, ${replying}
+    from execution
+    join task on task.id = execution.task_id and task.type = 'immediate'
+    join inbound_message as message on message.id = execution.message_id
+      and message.session_key = execution.session_key
+    where execution.status ${EXECUTION_IS_OPEN} and message.is_data = 0
+      and message.platform in (select value from json_each(?))
+      and not exists (select 1 from question where question.execution_id = execution.id and question.waiting = 1)
+    order by since
+    limit ?`,
+    [now, JSON.stringify(platforms), JSON.stringify(platforms), limit],
+  );
+}
+
+/** What is shown of a conversation at the moment. */
+export interface ShownProgress extends Row {
+  session_key: string;
+  platform: string;
+  /** What the platform calls the message; "" when that is not known. */
+  sent_as: string;
+  text: string;
+  edits: number;
+  edited_at: number;
+}
+
+/** Every progress message that is there, of these platforms. */
+export function listProgress(
+  db: Database,
+  platforms: readonly string[],
+  limit: number,
+): Promise<ShownProgress[]> {
+  return db.read<ShownProgress>(
+    `select session_key, platform, sent_as, text, edits, edited_at
+    from platform_progress
+    where platform in (select value from json_each(?))
+    limit ?`,
+    [JSON.stringify(platforms), limit],
+  );
+}
+
+/** Notes what is shown of a conversation. */
+export function keepProgress(shown: ShownProgress): Statement {
+  const { session_key, platform, sent_as, text, edits, edited_at } = shown;
+  return {
+    sql: `insert into platform_progress (session_key, platform, sent_as, text, edits, edited_at)
+      values (?, ?, ?, ?, ?, ?)
+      on conflict (session_key) do update set
+        sent_as = excluded.sent_as, text = excluded.text, edits = excluded.edits, edited_at = excluded.edited_at`,
+    args: [session_key, platform, sent_as, text, edits, edited_at],
+  };
+}
+
+/** Nothing is shown of a conversation any more. */
+export function deleteProgress(sessionKey: string): Statement {
+  return { sql: "delete from platform_progress where session_key = ?", args: [sessionKey] };
+}

@@ -1,0 +1,194 @@
+import { BELL } from "../../base/wakeups.ts";
+import type { Json } from "../../domain/call/json.ts";
+import type { Listing, Page } from "../../domain/call/page.ts";
+import {
+  OPEN_QUESTIONS_MAX,
+  type OpenQuestion,
+  type Question,
+  type QuestionFilter,
+  questionSchema,
+} from "../../domain/work/question.ts";
+import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Filters, inConversation, named, oneOf, whereOf } from "../db/filter.ts";
+import { list, parsed } from "../db/list.ts";
+import { firstShown, shown } from "../db/json_projection.ts";
+
+const QUESTION_JSON = shown("question", questionSchema, {
+  default: "question.default_answer",
+});
+
+/** Which texts of a question may be large. */
+const QUESTION_TEXTS = ["text", "answer"];
+
+/** A question with the fields that the API does not show. */
+export interface NewQuestion extends Question {
+  asked_by: string;
+  own_session: boolean;
+  work_dir: string;
+}
+
+/** Whether two questions are equal, for one task (contract 12). The arguments are those of equalTo(). */
+const EQUAL =
+  "task_id = ? and task_id <> '' and status = 'open' and text = ? and options = ? and default_answer = ?";
+
+function equalTo({ task_id, text, options, default: fallback }: Question) {
+  return [task_id, text, JSON.stringify(options), fallback];
+}
+
+/** Stores an open question, guarded: none of its task is equal, and its conversation has few enough open ones. */
+export function insertQuestion(question: NewQuestion): Statement[] {
+  return guarded(
+    `insert into question (id, session_key, message_id, task_id, execution_id, worker_id, asked_by, text, options,
+        default_answer, status, own_session, work_dir, created_at, expires_at)
+      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?
+      where not exists (select 1 from question where ${EQUAL})
+        and (select count(*) from question where session_key = ? and status = 'open') < ?`,
+    [
+      question.id,
+      question.session_key,
+      question.message_id,
+      question.task_id,
+      question.execution_id,
+      question.worker_id,
+      question.asked_by,
+      question.text,
+      JSON.stringify(question.options),
+      question.default,
+      question.own_session,
+      question.work_dir,
+      question.created_at,
+      question.expires_at,
+      ...equalTo(question),
+      question.session_key,
+      OPEN_QUESTIONS_MAX,
+    ],
+    BELL.question,
+  );
+}
+
+/** The open question of the same task that is equal to this one, or null. */
+export async function findEqual(db: Database, question: NewQuestion): Promise<Question | null> {
+  return parsed(await firstShown(db, QUESTION_JSON, `from question where ${EQUAL}`, equalTo(question)));
+}
+
+/** The run that asks an equal question takes it over: the answer comes to it. Guarded by the question's being open. */
+export function adoptQuestion(id: string, executionId: string): Statement[] {
+  return guarded("update question set execution_id = ?, waiting = 0 where id = ? and status = 'open'", [
+    executionId,
+    id,
+  ]);
+}
+
+/** The question as JSON text, or null; null as well when it is outside the conversation that the caller is bound to. */
+export function findQuestionJson(
+  db: Database,
+  id: string,
+  boundTo: string | null = null,
+): Promise<Json<Question> | null> {
+  const rest = "from question where id = ? and (? is null or session_key = ?)";
+  return firstShown(db, QUESTION_JSON, rest, [id, boundTo, boundTo]);
+}
+
+const FILTERS: Filters<QuestionFilter> = {
+  ref: named("question"),
+  status: oneOf("question.status"),
+  session_key: oneOf("question.session_key"),
+  worker_id: oneOf("question.worker_id"),
+};
+
+/** Questions newest first. */
+export function listQuestions(
+  db: Database,
+  filter: QuestionFilter,
+  boundTo: string | null,
+  page: Page,
+): Promise<Listing<Question>> {
+  const where = whereOf(filter, FILTERS);
+  inConversation(where, "question.session_key", boundTo);
+  return list(db, { table: "question", json: QUESTION_JSON, texts: QUESTION_TEXTS, where }, page);
+}
+
+/** An open question of a conversation, with its keys. */
+export interface AskedHere extends OpenQuestion {
+  session_key: string;
+  worker_id: string;
+  task_id: string;
+  execution_id: string;
+  message_id: string;
+}
+
+/** The open questions of these conversations, oldest first. */
+export async function listOpenQuestions(
+  db: Database,
+  sessionKeys: readonly string[],
+): Promise<AskedHere[]> {
+  const rows = await db.read<Omit<AskedHere, "options"> & { options: string } & Row>(
+    `select id, session_key, worker_id, task_id, execution_id, message_id, options, created_at, expires_at
+    from question
+    where status = 'open' and session_key in (select value from json_each(?))
+    order by id`,
+    [JSON.stringify(sessionKeys)],
+  );
+  return rows.map((row) => ({ ...row, options: JSON.parse(row.options) }));
+}
+
+/** A question whose time is over. */
+export interface DueQuestion extends Row {
+  id: string;
+  session_key: string;
+  worker_id: string;
+  task_id: string;
+  execution_id: string;
+  message_id: string;
+  default: string;
+}
+
+/** Open questions whose time is over, the longest first. */
+export function listDueQuestions(db: Database, now: number, limit: number): Promise<DueQuestion[]> {
+  return db.read<DueQuestion>(
+    `select id, session_key, worker_id, task_id, execution_id, message_id, default_answer as "default"
+    from question
+    where status = 'open' and expires_at <= ?
+    order by expires_at
+    limit ?`,
+    [now, limit],
+  );
+}
+
+/** When the next open question's time is over, or null. */
+export async function nextExpiry(db: Database): Promise<number | null> {
+  const row = await db.first<{ at: number | null }>(
+    "select min(expires_at) as at from question where status = 'open'",
+  );
+  return row?.at ?? null;
+}
+
+/** The question that a message of ours asked, or "". */
+export async function findQuestionOfMessage(db: Database, outboundId: string): Promise<string> {
+  const row = await db.first<{ question_id: string }>(
+    "select question_id from outbound_message where id = ?",
+    [outboundId],
+  );
+  return row?.question_id ?? "";
+}
+
+/** The instruction of the task that asked, for the task that brings the answer; "" for any other task. */
+export async function findAskedInstruction(db: Database, taskId: string): Promise<string> {
+  const row = await db.first<{ instruction: string }>(
+    `select task.instruction
+    from question
+    join task on task.id = question.task_id
+    where question.answer_task_id = ?`,
+    [taskId],
+  );
+  return row?.instruction ?? "";
+}
+
+/** Whether the task brings the answer of a run with a session of its own. */
+export async function hasOwnSession(db: Database, taskId: string): Promise<boolean> {
+  const row = await db.first(
+    "select 1 as one from question where answer_task_id = ? and own_session = 1",
+    [taskId],
+  );
+  return row !== null;
+}

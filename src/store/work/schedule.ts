@@ -1,0 +1,104 @@
+import type { Listing, Page } from "../../domain/call/page.ts";
+import type { ScheduleFilter } from "../../domain/work/schedule.ts";
+import type { Task } from "../../domain/work/task.ts";
+import { BELL } from "../../base/wakeups.ts";
+import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
+import { type Filters, inConversation, named, oneOf, whereOf } from "../db/filter.ts";
+import { list } from "../db/list.ts";
+import { TASK_IS_ACTIVE, TASK_IS_TIMED } from "../db/status_sql.ts";
+import { TASK_JSON, TASK_TEXTS } from "./task.ts";
+
+// As in the index task_soonest.
+const SOONEST = "iif(task.paused = 1 or task.next_run_at is null, 9007199254740991, task.next_run_at)";
+
+const FILTERS: Filters<ScheduleFilter> = {
+  ref: named("task"),
+  // With + no index is used for it: the order has one.
+  status: oneOf("+task.status"),
+  worker_id: oneOf("task.worker_id"),
+  paused: ({ conditions, args }, paused) => {
+    conditions.push("+task.paused = ?");
+    args.push(paused);
+  },
+  failing: ({ conditions }, failing) => {
+    conditions.push(failing ? "task.failures_in_row > 0" : "+task.failures_in_row = 0");
+  },
+};
+
+/** Schedules and countdowns, soonest first; then those that have no next time (contract 15). */
+export function listSchedules(
+  db: Database,
+  filter: ScheduleFilter,
+  boundTo: string | null,
+  page: Page,
+): Promise<Listing<Task>> {
+  const where = whereOf(filter, FILTERS);
+  where.conditions.push(`task.type ${TASK_IS_TIMED}`);
+  inConversation(where, "task.session_key", boundTo);
+  const narrow = filter.worker_id ?? filter.ref ?? boundTo;
+  const from = narrow === undefined || narrow === null ? "task indexed by task_soonest" : "task";
+  return list(db, { table: "task", from, order: SOONEST, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
+}
+
+/** What an update of a schedule changes, in the columns of its row. */
+export type ScheduleChange =
+  & Partial<
+    Pick<
+      Task,
+      | "name"
+      | "instruction"
+      | "cron"
+      | "time_zone"
+      | "scheduled_at"
+      | "worker_id"
+      | "paused"
+      | "overlap"
+      | "pause_after_failures"
+      | "deliver_to"
+      | "until"
+      | "max_runs"
+      | "gate"
+      | "verify"
+      | "next_run_at"
+      | "failures_in_row"
+      | "reason"
+    >
+  >
+  & { queued_at?: null; depth?: number };
+
+/** What a next time is worked out from. */
+export const TIMED_BY = ["cron", "time_zone", "scheduled_at", "until"] as const;
+
+/** Some of it, as it was read. */
+export type TimedBy = Partial<Pick<Task, (typeof TIMED_BY)[number]>>;
+
+/** What has to be so still when a schedule is changed. */
+interface ScheduleGuard {
+  /** It waits for its time. */
+  waiting?: boolean;
+  /** Columns that are as they were read. */
+  asRead?: TimedBy;
+}
+
+/** Changes the named columns only, guarded by the task's being active, and by what else is asked for. */
+export function updateSchedule(
+  id: string,
+  change: ScheduleChange,
+  { waiting = false, asRead = {} }: ScheduleGuard,
+  now: number,
+): Statement[] {
+  const entries = Object.entries(change) as [string, Value | object][];
+  // A chain of tasks never gets shorter.
+  const set = entries.map(([name]) => name === "depth" ? "depth = max(depth, ?)" : `${name} = ?`);
+  const args = entries.map(([name, value]) =>
+    name === "gate" || name === "verify" ? JSON.stringify(value) : value as Value
+  );
+  const still = Object.entries(asRead) as [string, Value][];
+  const where = ["id = ?", `status ${TASK_IS_ACTIVE}`, ...still.map(([name]) => `${name} is ?`)];
+  if (waiting) where.push("+status = 'scheduled'");
+  return guarded(
+    `update task set ${[...set, "updated_at = ?"].join(", ")} where ${where.join(" and ")}`,
+    [...args, now, id, ...still.map(([, value]) => value)],
+    BELL.scheduler,
+  );
+}

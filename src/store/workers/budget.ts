@@ -1,0 +1,100 @@
+import type { BudgetFilter, BudgetUpdate, StoredBudget } from "../../domain/workers/budget.ts";
+import { storedBudgetSchema } from "../../domain/workers/budget.ts";
+import { nameKey } from "../../domain/call/name.ts";
+import type { Listing } from "../../domain/call/page.ts";
+import { BELL } from "../../base/wakeups.ts";
+import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
+import { type Filters, named, oneOf, whereOf } from "../db/filter.ts";
+import { list, parsed } from "../db/list.ts";
+import { firstShown, shown } from "../db/json_projection.ts";
+
+const BUDGET_JSON = shown("budget", storedBudgetSchema, { limit: 'budget."limit"' });
+
+const FILTERS: Filters<BudgetFilter> = {
+  ref: named("budget", { column: "name_key", key: nameKey }),
+  target: oneOf("budget.target"),
+};
+
+/** Budgets, newest first. */
+export function listBudgets(db: Database, filter: BudgetFilter): Promise<Listing<StoredBudget>> {
+  return list(db, { table: "budget", json: BUDGET_JSON, where: whereOf(filter, FILTERS) }, filter);
+}
+
+/** The budget, or null. */
+export async function findBudget(db: Database, id: string): Promise<StoredBudget | null> {
+  return parsed(await firstShown(db, BUDGET_JSON, "from budget where id = ?", [id]));
+}
+
+// What is used is looked at again, and what was held may go on.
+function ringing([change, ...guards]: Statement[]): Statement[] {
+  if (change === undefined) return [];
+  return [{ ...change, bell: BELL.budget }, ...guards.map((guard) => ({ ...guard, bell: BELL.dispatcher }))];
+}
+
+/** Stores a new budget, guarded by there being fewer than `max`. A name that is taken breaks the batch. */
+export function insertBudget(budget: StoredBudget, max: number): Statement[] {
+  return ringing(guarded(
+    `insert into budget (id, name, name_key, target, unit, "limit", period, soft, action, created_at, updated_at)
+    select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    where (select count(*) from budget) < ?`,
+    [
+      budget.id,
+      budget.name,
+      nameKey(budget.name),
+      budget.target,
+      budget.unit,
+      budget.limit,
+      budget.period,
+      budget.soft,
+      budget.action,
+      budget.created_at,
+      budget.updated_at,
+      max,
+    ],
+  ));
+}
+
+/** What an update of a budget may name. */
+type BudgetChange = Pick<BudgetUpdate, "name" | "target" | "unit" | "limit" | "period" | "soft" | "action">;
+
+/** Changes what is named, guarded by the existence of the budget. Another limit may be told of again. */
+export function updateBudget(id: string, change: BudgetChange, now: number): Statement[] {
+  const set = ["updated_at = ?"];
+  const args: Value[] = [now];
+  for (const name of ["name", "target", "unit", "limit", "period", "soft", "action"] as const) {
+    const value = change[name];
+    if (value === undefined) continue;
+    set.push(`"${name}" = ?`);
+    args.push(value);
+    if (name === "name") {
+      set.push("name_key = ?");
+      args.push(nameKey(change.name ?? ""));
+    } else if (name !== "action") set.push("soft_notified_at = null", "hard_notified_at = null");
+  }
+  return ringing(guarded(
+    `update budget set ${[...new Set(set)].join(", ")} where id = ?`,
+    [...args, id],
+  ));
+}
+
+/** Puts a budget out of force until a time, or into force again with null; guarded by its existence. */
+export function liftBudget(id: string, until: number | null, now: number): Statement[] {
+  return ringing(guarded(
+    "update budget set lifted_until = ?, updated_at = ? where id = ?",
+    [until, now, id],
+  ));
+}
+
+/** Deletes a budget, guarded by its existence. What was used stays in the ledger. */
+export function deleteBudget(id: string): Statement[] {
+  return ringing(guarded("delete from budget where id = ?", [id]));
+}
+
+/** Notes that it was said that a budget is soft or hard, guarded by its not being said since `before` (once in a period). */
+export function noteTold(id: string, state: "soft" | "hard", before: number, now: number): Statement[] {
+  const column = `${state}_notified_at`;
+  return guarded(
+    `update budget set ${column} = ? where id = ? and (${column} is null or ${column} <= ?)`,
+    [now, id, before],
+  );
+}

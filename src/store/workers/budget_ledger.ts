@@ -1,0 +1,246 @@
+import type { Amounts, Month, OpenUse, StoredBudget } from "../../domain/workers/budget.ts";
+import type { Usage } from "../../domain/work/execution.ts";
+import { countsAfter, countsUntil } from "../../domain/workers/budget.ts";
+import { BELL } from "../../base/wakeups.ts";
+import { BATCH_ROWS, type Prune } from "../db/retention.ts";
+import type { Database, Row, Statement, Value } from "../db/database.ts";
+
+/** The last sum of ended runs of a target; a span is the difference of two of them. */
+export const LATEST = "from ledger where target = one.value order by at desc, runs desc limit 1";
+/** The last sum at a time or before. */
+export const BEFORE = "from ledger where target = one.value and at <= ? order by at desc, runs desc limit 1";
+
+/** A budget with what ended runs used of it in its period, as a counted number. */
+export interface MeasuredBudget extends StoredBudget, Row {
+  settled: number;
+  soft_notified_at: number | null;
+  hard_notified_at: number | null;
+}
+
+const FIELD = { runs: "runs", tokens: "tokens", minutes: "ms", usd: "nano_usd" } as const;
+
+const UNIT =
+  "case budget.unit when 'runs' then runs when 'tokens' then tokens when 'minutes' then ms else nano_usd end";
+
+/** Budgets with what ended runs used: those of these targets, those of these ids, or with null all. */
+export function measureBudgets(
+  db: Database,
+  which: { targets: readonly string[] } | { ids: readonly string[] } | null,
+  now: number,
+  month: Month,
+): Promise<MeasuredBudget[]> {
+  const bounds = (["5h", "24h", "7d", "month"] as const).map((period) => countsAfter(period, now, month));
+  const where = which === null
+    ? ""
+    : `where ${"ids" in which ? "id" : "target"} in (select value from json_each(?))`;
+  const args: Value[] = which === null ? [] : [JSON.stringify("ids" in which ? which.ids : which.targets)];
+  return db.read<MeasuredBudget>(
+    `select id, name, target, unit, "limit", period, soft, action, lifted_until, soft_notified_at, hard_notified_at, created_at,
+      updated_at,
+      coalesce((
+        select ${UNIT} from ledger where ledger.target = budget.target order by at desc, runs desc limit 1), 0)
+      - coalesce((
+        select ${UNIT}
+        from ledger
+        where ledger.target = budget.target and at <= case budget.period
+          when '5h' then ? when '24h' then ? when '7d' then ? when 'month' then ? else -1 end
+        order by at desc, runs desc
+        limit 1), 0) as settled
+    from budget
+    ${where}
+    order by id`,
+    [...bounds, ...args],
+  );
+}
+
+/** What ended runs used of a target in a period, as a counted number. */
+export async function findSettled(
+  db: Database,
+  { target, unit, period }: Pick<StoredBudget, "target" | "unit" | "period">,
+  now: number,
+  month: Month,
+): Promise<number> {
+  const row = await db.first<{ settled: number }>(
+    `select coalesce((select ${FIELD[unit]} ${LATEST}), 0) - coalesce((select ${
+      FIELD[unit]
+    } ${BEFORE}), 0) as settled
+    from (select ? as value) as one`,
+    [countsAfter(period, now, month), target],
+  );
+  return row?.settled ?? 0;
+}
+
+/** Whether there is any budget. */
+export async function hasBudgets(db: Database): Promise<boolean> {
+  return await db.first("select 1 as one from budget limit 1") !== null;
+}
+
+/** How long back a target is looked at for `roomAt`: the newest use first, so many rows at most. */
+const ROOM_MAX_ROWS = 100_000;
+
+/**
+ * When the run ended whose use has to stop counting, so that at most `most` of the period is left; null when nothing has to.
+ * `most` is a counted number of the budget's unit.
+ */
+export async function findRoom(
+  db: Database,
+  budget: Pick<MeasuredBudget, "target" | "unit" | "settled">,
+  most: number,
+  after: number,
+): Promise<number | null> {
+  if (budget.settled <= most) return null;
+  const field = FIELD[budget.unit];
+  const row = await db.first<{ at: number }>(
+    `select at
+    from (select at, ${field} as counted from ledger where target = ? and at > ? order by at, runs limit ${ROOM_MAX_ROWS})
+    where counted >= (
+      select ${field} from ledger where target = ? order by at desc, runs desc limit 1) - ?
+    limit 1`,
+    [budget.target, after, budget.target, most],
+  );
+  return row?.at ?? null;
+}
+
+/** When at most `most` of the budget's period is left by the time alone; null: not by the time. */
+export async function roomAt(
+  db: Database,
+  budget: MeasuredBudget,
+  most: number,
+  { now, month }: { now: number; month: Month },
+): Promise<number | null> {
+  const at = await findRoom(db, budget, most, countsAfter(budget.period, now, month));
+  return at === null ? null : countsUntil(budget.period, at, month);
+}
+
+/** What each of the last runs of a worker used, the newest first. */
+export async function listLastAmounts(db: Database, workerId: string, count: number): Promise<Amounts[]> {
+  const sums = await db.read<Amounts & Row>(
+    `select runs, tokens, ms, nano_usd from ledger where target = ? order by at desc, runs desc limit ?`,
+    [`worker:${workerId}`, count + 1],
+  );
+  const first = sums.at(-1);
+  // The very first run has nothing before it.
+  if (first?.runs === 1 && sums.length <= count) sums.push({ runs: 0, tokens: 0, ms: 0, nano_usd: 0 });
+  return sums.slice(0, -1).map((sum, index) => {
+    const before = sums[index + 1] ?? sum;
+    return {
+      runs: 1,
+      tokens: sum.tokens - before.tokens,
+      ms: sum.ms - before.ms,
+      nano_usd: sum.nano_usd - before.nano_usd,
+    };
+  });
+}
+
+/** What a new run is expected to use, for the batch of its claim. */
+export function reserve(executionId: string, targets: readonly string[], expected: Amounts): Statement {
+  return {
+    sql: "insert into reservation (execution_id, targets, tokens, ms, nano_usd) values (?, ?, ?, ?, ?)",
+    args: [executionId, JSON.stringify(targets), expected.tokens, expected.ms, expected.nano_usd],
+  };
+}
+
+/** A run that was expected does not come: its gate did not let it through. */
+export function unreserve(executionId: string): Statement {
+  return { sql: "delete from reservation where execution_id = ?", args: [executionId], bell: BELL.budget };
+}
+
+/** What the engine of an open run has counted so far; a later report has more. */
+export function countUse(executionId: string, usage: Usage): Statement {
+  return {
+    sql: `update reservation
+      set input_tokens = max(coalesce(input_tokens, 0), coalesce(?, 0)),
+        output_tokens = max(coalesce(output_tokens, 0), coalesce(?, 0)),
+        cost_usd = iif(? is null, cost_usd, max(coalesce(cost_usd, 0), ?))
+      where execution_id = ?`,
+    args: [usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.cost_usd, executionId],
+    bell: BELL.budget,
+  };
+}
+
+/** The run begins to wait for a person, or does so no longer: meanwhile its minutes stand still (contract 14). */
+export function countWaiting(executionId: string, waiting: boolean, now: number): Statement {
+  return {
+    sql: waiting
+      ? "update reservation set waiting_since = coalesce(waiting_since, ?) where execution_id = ?"
+      : `update reservation
+        set waited_ms = waited_ms + max(0, ? - waiting_since), waiting_since = null
+        where execution_id = ? and waiting_since is not null`,
+    args: [now, executionId],
+    bell: BELL.budget,
+  };
+}
+
+/** An open run: what it is expected to use and what it has used so far. */
+export interface OpenRun extends OpenUse {
+  execution_id: string;
+  started_at: number | null;
+  /** It waits for a person: its minutes stand still. */
+  waiting: boolean;
+}
+
+interface ReservationRow extends Row {
+  execution_id: string;
+  targets: string;
+  tokens: number;
+  ms: number;
+  nano_usd: number;
+  counted_tokens: number;
+  counted_nano_usd: number;
+  waited_ms: number;
+  waiting_since: number | null;
+  started_at: number | null;
+}
+
+/** Every open run with a reservation, of workers and of the coordinator. Minutes are counted by our own clock. */
+export async function listOpenRuns(db: Database, now: number): Promise<OpenRun[]> {
+  const rows = await db.read<ReservationRow>(
+    `select execution_id, targets, tokens, ms, nano_usd, waited_ms, waiting_since,
+      coalesce(reservation.input_tokens, 0) + coalesce(reservation.output_tokens, 0) as counted_tokens,
+      cast(round(coalesce(reservation.cost_usd, 0) * 1e9) as integer) as counted_nano_usd,
+      coalesce(
+        (select started_at from execution where id = execution_id),
+        (select created_at from bee_run where id = execution_id)) as started_at
+    from reservation`,
+  );
+  return rows.map((row) => ({
+    execution_id: row.execution_id,
+    targets: JSON.parse(row.targets) as string[],
+    expected: { runs: 1, tokens: row.tokens, ms: row.ms, nano_usd: row.nano_usd },
+    counted: {
+      runs: 0,
+      tokens: row.counted_tokens,
+      ms: row.started_at === null
+        ? 0
+        : Math.max(0, (row.waiting_since ?? now) - row.started_at - row.waited_ms),
+      nano_usd: row.counted_nano_usd,
+    },
+    started_at: row.started_at,
+    waiting: row.waiting_since !== null,
+  }));
+}
+
+/** Targets of runs that ended, and of budgets that were changed, at or after a time, each once. */
+export async function listChangedTargets(db: Database, since: number): Promise<string[]> {
+  const rows = await db.read<{ target: string }>(
+    "select target from ledger where at >= ? union select target from budget where updated_at >= ?",
+    [since, since],
+  );
+  return rows.map((row) => row.target);
+}
+
+/** Rows of the ledger that no period needs any more; the newest before `before` is what later sums are compared with. */
+export const pruneLedger: Prune = (before) => ({
+  sql: `delete from ledger
+      where (target, at, runs) in (
+        select target, at, runs
+        from ledger as old
+        where at < ? and exists (
+          select 1
+          from ledger
+          where ledger.target = old.target and (ledger.at, ledger.runs) > (old.at, old.runs) and ledger.at < ?)
+        order by at
+        limit ?)
+      returning 1`,
+  args: [before, before, BATCH_ROWS],
+});

@@ -1,0 +1,76 @@
+import type { Listing, Page } from "../../domain/call/page.ts";
+import type { Task } from "../../domain/work/task.ts";
+import type { FleetKind } from "../../domain/call/vocabulary.ts";
+import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { list } from "../db/list.ts";
+import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
+import { TASK_JSON, TASK_TEXTS } from "../work/task.ts";
+
+/** Which fleet manages what: `kind id` to the name of the fleet. */
+export async function listManaged(db: Database): Promise<ReadonlyMap<string, string>> {
+  const rows = await db.read<{ kind: string; id: string; fleet: string } & Row>(
+    "select kind, id, fleet from fleet_object",
+  );
+  return new Map(rows.map(({ kind, id, fleet }) => [`${kind} ${id}`, fleet]));
+}
+
+/** Puts one thing under a fleet. */
+export function manage(kind: FleetKind, id: string, fleet: string): Statement {
+  return {
+    sql: `insert into fleet_object (kind, id, fleet) values (?, ?, ?)
+      on conflict (kind, id) do update set fleet = excluded.fleet`,
+    args: [kind, id, fleet],
+  };
+}
+
+// Those that can be named in a file. The index has no others.
+const NAMED_SCHEDULE = `task.status ${TASK_IS_ACTIVE} and task.type = 'scheduled' and task.name <> ''`;
+const SCHEDULES = "task indexed by task_named";
+
+/** Active schedules that have a name. */
+export function listNamedSchedules(db: Database, page: Page): Promise<Listing<Task>> {
+  const where = { conditions: [NAMED_SCHEDULE], args: [] };
+  return list(db, { table: "task", from: SCHEDULES, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
+}
+
+// Every change of a row changes its time, so count and sum tell whether anything did.
+const STATE = `(
+  select group_concat(rows || ' ' || times)
+  from (
+    select count(*) as rows, coalesce(sum(updated_at), 0) as times from department
+    union all
+    select count(*), coalesce(sum(updated_at), 0) from worker
+    union all
+    select count(*), coalesce(sum(updated_at), 0) from ${SCHEDULES} where ${NAMED_SCHEDULE}
+    union all
+    select count(*), coalesce(sum(updated_at), 0) from budget
+    union all
+    select count(*), coalesce(sum(updated_at), 0) from webhook
+    union all
+    select count(*), coalesce(sum(updated_at), 0) from memory where scope = 'global'
+    union all
+    select count(*), 0 from fleet_object))`;
+
+/** A text that is another one after every change of what a fleet can hold. */
+export async function fleetState(db: Database): Promise<string> {
+  const row = await db.first<{ state: string }>(`select ${STATE} as state`);
+  return row?.state ?? "";
+}
+
+/** Guards a batch by nothing of what a fleet can hold having changed since `state` was read (contract 16). */
+export function unlessFleetChanged(state: string): Statement[] {
+  return guarded(
+    `update counter set value = value where name = 'worker' and key = 'all' and ${STATE} = ?`,
+    [state],
+  );
+}
+
+/** How many bytes of text all that a fleet can hold has. */
+export async function fleetBytes(db: Database): Promise<number> {
+  const row = await db.first<{ bytes: number }>(`select
+    (select coalesce(sum(octet_length(description) + octet_length(memory) + octet_length(constraints)
+      + octet_length(engine_args) + octet_length(scopes)), 0) from worker) +
+    (select coalesce(sum(octet_length(instruction)), 0) from ${SCHEDULES} where ${NAMED_SCHEDULE}) +
+    (select coalesce(sum(octet_length(value)), 0) from memory where scope = 'global') as bytes`);
+  return row?.bytes ?? 0;
+}

@@ -1,0 +1,87 @@
+import { type MemoryEntry, memorySchema } from "../../domain/workers/memory.ts";
+import { COUNT_MAX, type Listing, type Page } from "../../domain/call/page.ts";
+import { type Measured, type Objects, readMeasured } from "../db/size_limited_read.ts";
+import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { parsed } from "../db/list.ts";
+import { firstShown, shown } from "../db/json_projection.ts";
+import { jsonList } from "../../domain/call/json.ts";
+
+const MEMORY_JSON = shown("memory", memorySchema);
+
+/** Entries of a scope as one object, the newest first. */
+interface MemoryMap {
+  entries: Record<string, string>;
+  /** How many older entries are left out. */
+  left: number;
+}
+
+/** The entries of a scope; of more than `maxBytes` the newest, as far as they fit. */
+export async function findMemoryMap(db: Database, scope: string, maxBytes: number): Promise<MemoryMap> {
+  const rows = await db.read<{ key: string; value: string | null }>(
+    `select memory.key, iif(fits, value, null) as value
+    from memory
+    join (
+      select key, sum(octet_length(key) + octet_length(value)) over (order by updated_at desc, key) <= ? as fits
+      from memory
+      where scope = ?) as measured on measured.key = memory.key
+    where scope = ?
+    order by updated_at desc, memory.key`,
+    [maxBytes, scope, scope],
+  );
+  const kept = rows.flatMap(({ key, value }) => value === null ? [] : [[key, value] as const]);
+  return { entries: Object.fromEntries(kept), left: rows.length - kept.length };
+}
+
+/** One page of a scope's entries by key; with more text than a read may make as list() (contract 1, contract 8.18). */
+export async function listMemory(db: Database, scope: string, page: Page): Promise<Listing<MemoryEntry>> {
+  const { cursor = "", page_size: size } = page;
+  const offset = page.cursor === undefined ? (page.page - 1) * size : 0;
+  const measured = await db.read<Measured & Row>(
+    `select key as id, octet_length(value) as bytes
+    from memory
+    where scope = ? and key > ?
+    order by key
+    limit ? offset ?`,
+    // One more than is shown tells whether it goes on.
+    [scope, cursor, size + 1, offset],
+  );
+  const count = await db.first<{ total: number }>(
+    "select count(*) as total from (select 1 from memory where scope = ? limit ?)",
+    [scope, COUNT_MAX + 1],
+  );
+  const { rows, ended } = await readMeasured(db, entriesOf(scope), measured.slice(0, size), {
+    over: page.cursor === undefined ? "cut" : "end",
+  });
+  return {
+    json: jsonList(rows.map((row) => row.json)),
+    total: count?.total ?? 0,
+    next: ended || measured.length > size ? rows.at(-1)?.id ?? null : null,
+  };
+}
+
+function entriesOf(scope: string): Objects<MemoryEntry> {
+  const find = (key: string) => ({ sql: "from memory where scope = ? and key = ?", args: [scope, key] });
+  return { table: "memory", json: MEMORY_JSON, texts: ["value"], find };
+}
+
+/** The entry, or null. */
+export async function findMemory(db: Database, scope: string, key: string): Promise<MemoryEntry | null> {
+  return parsed(await firstShown(db, MEMORY_JSON, "from memory where scope = ? and key = ?", [scope, key]));
+}
+
+/** Saves or replaces an entry, guarded by a new one finding fewer than `max` in its scope. */
+export function saveMemory(entry: MemoryEntry, max: number): Statement[] {
+  const { scope, key, value, updated_at } = entry;
+  return guarded(
+    `insert into memory (scope, key, value, updated_at)
+    select ?, ?, ?, ?
+    where (select count(*) from memory where scope = ? and key <> ?) < ?
+    on conflict (scope, key) do update set value = excluded.value, updated_at = excluded.updated_at`,
+    [scope, key, value, updated_at, scope, key, max],
+  );
+}
+
+/** Deletes an entry, guarded by its existence. */
+export function deleteMemory(scope: string, key: string): Statement[] {
+  return guarded("delete from memory where scope = ? and key = ?", [scope, key]);
+}

@@ -1,0 +1,38 @@
+import { BELL } from "../../base/wakeups.ts";
+import type { RateLimit } from "../../domain/workers/rate_limit.ts";
+import type { Database, Row, Statement } from "../db/database.ts";
+
+interface LimitRow extends Row {
+  engine: string;
+  until: number;
+  strikes: number;
+}
+
+/** The last limit of an engine, over or not; null when its last run had none. */
+export async function findLimit(db: Database, engine: string): Promise<RateLimit | null> {
+  return await db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
+}
+
+/** Engines that have to wait at `now`, by name. */
+export function listLimits(db: Database, now: number): Promise<{ engine: string; until: number }[]> {
+  return db.read("select engine, until from rate_limit where until > ? order by engine", [now]);
+}
+
+/** Stores until when an engine has to wait. Of two limits at once the later time counts. */
+export function setLimit(limit: RateLimit): Statement {
+  return {
+    sql: `insert into rate_limit (engine, until, strikes) values (?, ?, ?)
+      on conflict (engine) do update set until = max(until, excluded.until), strikes = excluded.strikes`,
+    args: [limit.engine, limit.until, limit.strikes],
+  };
+}
+
+/** Deletes a limit that is over, after a run without one. A new limit of another run stays. */
+export function forgetLimit(engine: string, now: number): Statement {
+  return { sql: "delete from rate_limit where engine = ? and until <= ?", args: [engine, now] };
+}
+
+/** Ends the wait of an engine by hand (contract 14). */
+export function liftLimit(engine: string): Statement {
+  return { sql: "delete from rate_limit where engine = ?", args: [engine], bell: BELL.dispatcher };
+}

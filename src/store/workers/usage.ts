@@ -1,0 +1,91 @@
+import type { UsageRow, UsedInQuarter, WaitedInQuarter } from "../../domain/workers/usage.ts";
+import type { Database } from "../db/database.ts";
+import { inConversation, type Where } from "../db/filter.ts";
+import { QUARTER_MS } from "../events/overview.ts";
+
+// What no run has reported stays null: sum() of nothing but nulls is null.
+const SUMS = `sum(executions) as executions, sum(failed) as failed,
+  round(sum(ms) / 60000.0, 3) as minutes, sum(input_tokens) as input_tokens,
+  sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd`;
+
+/** Use since a time by worker; the name of a deleted one comes from its executions. */
+export function usageByWorker(db: Database, since: number): Promise<UsageRow[]> {
+  return db.read(
+    `select worker_id as key, coalesce(
+        (select name from worker where worker.id = worker_id),
+        (select worker_name from execution where execution.worker_id = usage.worker_id order by id desc limit 1),
+        '') as name, ${SUMS}
+    from usage
+    where bucket_start >= ?
+    group by worker_id
+    order by sum(executions) desc, key`,
+    [quarterOf(since)],
+  );
+}
+
+/** Use since a time by department: a worker of several counts in each of them. */
+export function usageByDepartment(db: Database, since: number): Promise<UsageRow[]> {
+  return db.read(
+    `select department.id as key, department.name as name, ${SUMS}
+    from usage
+    join worker_department on worker_department.worker_id = usage.worker_id
+    join department on department.id = worker_department.department_id
+    where bucket_start >= ?
+    group by department.id
+    order by sum(executions) desc, name`,
+    [quarterOf(since)],
+  );
+}
+
+/**
+ * Use since a time by what executions say: their engine, or their conversation; the thousand with most of them. Of one
+ * conversation only for who is bound to it (contract 2.8).
+ */
+export function usageByExecution(
+  db: Database,
+  column: "engine" | "session_key",
+  since: number,
+  boundTo: string | null,
+): Promise<UsageRow[]> {
+  const where: Where = { conditions: ["completed_at >= ?"], args: [since] };
+  inConversation(where, "session_key", boundTo);
+  // A column that is not in this index would cost a look at each row (0004_usage.ts).
+  return db.read(
+    `select ${column} as key, '' as name, count(*) as executions, sum(status = 'failed') as failed,
+      round(sum(max(0, completed_at - coalesce(started_at, completed_at))) / 60000.0, 3) as minutes,
+      sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd
+    from execution indexed by execution_completed
+    where ${where.conditions.join(" and ")}
+    group by ${column}
+    order by count(*) desc, key
+    limit 1000`,
+    where.args,
+  );
+}
+
+/** Use since a time by quarter of an hour, oldest first; quarters without any are left out. */
+export async function usageByQuarter(db: Database, since: number): Promise<UsedInQuarter[]> {
+  return await db.read(
+    `select bucket_start * ${QUARTER_MS} as at, ${SUMS}
+    from usage
+    where bucket_start >= ?
+    group by bucket_start
+    order by bucket_start`,
+    [quarterOf(since)],
+  );
+}
+
+/** How long runs waited since a time by the quarter of an hour in which they began, oldest first. */
+export async function waitedByQuarter(db: Database, since: number): Promise<WaitedInQuarter[]> {
+  return await db.read(
+    `select bucket_start * ${QUARTER_MS} as at, runs, ms, longest_ms
+    from queue_wait_stats
+    where bucket_start >= ?
+    order by bucket_start`,
+    [quarterOf(since)],
+  );
+}
+
+function quarterOf(at: number): number {
+  return Math.floor(at / QUARTER_MS);
+}

@@ -1,0 +1,210 @@
+import { BELL } from "../../base/wakeups.ts";
+import type { Listing, Page } from "../../domain/call/page.ts";
+import type { Candidate } from "../../domain/chat/routing.ts";
+import { nameKey } from "../../domain/call/name.ts";
+import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
+import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
+import { BY_LIST, type Filters, named, oneOf, whereOf } from "../db/filter.ts";
+import { list, parsed } from "../db/list.ts";
+import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
+import { columnValue, fieldsOf, firstShown, shown } from "../db/json_projection.ts";
+import type { Json } from "../../domain/call/json.ts";
+
+const WORKER_JSON = shown("worker", workerSchema, {
+  departments: `coalesce((
+    select json_group_array(json_object('id', id, 'name', name))
+    from (
+      select department.id, department.name
+      from worker_department
+      join department on department.id = department_id
+      where worker_id = worker.id
+      order by name_key)), json('[]'))`,
+  status: `case
+    when exists (
+      select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN})
+    then iif(exists (
+      select 1
+      from question
+      join execution on execution.id = question.execution_id and execution.status ${EXECUTION_IS_OPEN}
+      where question.worker_id = worker.id and question.waiting = 1), 'waiting', 'working')
+    when worker.paused then 'paused'
+    else 'idle' end`,
+});
+
+const WORKER_TEXTS = ["description", "memory", "constraints"];
+
+const storedSchema = workerSchema.omit({ status: true, departments: true, home: true });
+
+/** A worker as its row holds it. */
+type WorkerRow = Omit<Worker, "status" | "departments" | "home">;
+
+/** Statements that store a new worker and its departments (by id). */
+export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
+  const names = fieldsOf(storedSchema);
+  return [
+    {
+      sql: `insert into worker (name_key, ${names.join(", ")}) values (?, ${
+        names.map(() => "?").join(", ")
+      })`,
+      args: [nameKey(worker.name), ...names.map((name) => columnValue(storedSchema, name, worker[name]))],
+    },
+    ...joinDepartments(worker.id, departmentIds),
+  ];
+}
+
+const CHANGEABLE = fieldsOf(
+  storedSchema.omit({ id: true, work_dir: true, created_at: true, updated_at: true }),
+);
+
+/** The fields of a worker that an update may name. */
+export type WorkerChange = Partial<Pick<WorkerRow, (typeof CHANGEABLE)[number]>>;
+
+/**
+ * Statements that change the named fields only, guarded by the worker's existence: two updates of different fields at the same
+ * time both count. `departmentIds` null leaves the departments alone.
+ */
+export function updateWorker(
+  id: string,
+  change: WorkerChange,
+  departmentIds: string[] | null,
+  now: number,
+): Statement[] {
+  const set = ["updated_at = ?"];
+  const args: Value[] = [now];
+  for (const name of CHANGEABLE) {
+    const value = change[name];
+    if (value === undefined || name === "engine_args") continue;
+    set.push(`${name} = ?`);
+    args.push(columnValue(storedSchema, name, value));
+  }
+  if (change.engine_args !== undefined) {
+    // Merged per engine; "" clears one, for which a merge patch has null.
+    const patch = Object.entries(change.engine_args).map((
+      [engine, value],
+    ) => [engine, value === "" ? null : value]);
+    set.push("engine_args = json_patch(engine_args, ?)");
+    args.push(JSON.stringify(Object.fromEntries(patch)));
+  }
+  if (change.name !== undefined) {
+    set.push("name_key = ?");
+    args.push(nameKey(change.name));
+  }
+  // The runner of before has the directory, which the next one does not.
+  if (change.runs_on !== undefined) set.push("home = ''");
+  // Tasks may have waited for this: the worker was paused, or its engine has to wait for its provider.
+  const isAwaited = change.paused === false || change.engine !== undefined || change.runs_on !== undefined;
+  const bell = isAwaited ? BELL.dispatcher : undefined;
+  return [
+    ...guarded(`update worker set ${set.join(", ")} where id = ?`, [...args, id], bell),
+    ...(departmentIds === null ? [] : [
+      { sql: "delete from worker_department where worker_id = ?", args: [id] },
+      ...joinDepartments(id, departmentIds),
+    ]),
+  ];
+}
+
+/** The directory of a worker is on another runner from here on; "" means on the first that runs it next. Guarded by its not running. */
+export function setWorkerHome(id: string, home: string, now: number): Statement[] {
+  return guarded(
+    `update worker set home = ?, updated_at = ?
+    where id = ?
+      and not exists (select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN})`,
+    [home, now, id],
+    BELL.dispatcher,
+  );
+}
+
+/** Statements that delete a worker with its memberships and contexts, guarded by its existence. */
+export function deleteWorker(id: string): Statement[] {
+  return guarded("delete from worker where id = ?", [id]);
+}
+
+function joinDepartments(workerId: string, departmentIds: string[]): Statement[] {
+  return departmentIds.map((departmentId) => ({
+    sql: "insert or ignore into worker_department (worker_id, department_id) values (?, ?)",
+    args: [workerId, departmentId],
+  }));
+}
+
+/** The worker, or null. */
+export async function findWorker(db: Database, id: string): Promise<Worker | null> {
+  return parsed(await findWorkerJson(db, id));
+}
+
+/** The worker as JSON text, or null. */
+export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> | null> {
+  return firstShown(db, WORKER_JSON, "from worker where id = ?", [id]);
+}
+
+const FILTERS: Filters<WorkerFilter> = {
+  id: oneOf("worker.id"),
+  ref: named("worker", { column: "name_key", key: nameKey }),
+  name: ({ conditions, args }, names) => {
+    conditions.push(`(${names.map(() => "instr(worker.name_key, ?) > 0").join(" or ")})`);
+    args.push(...names.map(nameKey));
+  },
+  // Which departments are meant is known only after a look at the tree.
+  department: BY_LIST,
+  recursive: BY_LIST,
+  no_recursive: BY_LIST,
+};
+
+/** Workers newest first. `departmentIds` null means any department. */
+export function listWorkers(
+  db: Database,
+  filter: WorkerFilter,
+  departmentIds: string[] | null,
+  page: Page,
+): Promise<Listing<Worker>> {
+  const where = whereOf(filter, FILTERS);
+  if (departmentIds !== null) {
+    where.conditions.push(`worker.id in (
+      select worker_id from worker_department where department_id in (select value from json_each(?)))`);
+    where.args.push(JSON.stringify(departmentIds));
+  }
+  return list(db, { table: "worker", json: WORKER_JSON, texts: WORKER_TEXTS, where }, page);
+}
+
+// Behind so much of them, workers are known by their names alone.
+const DESCRIPTIONS_MAX_BYTES = 2 * 1024 * 1024;
+
+/** Every worker as routing sees it, oldest first. */
+export async function listCandidates(db: Database): Promise<Candidate[]> {
+  const rows = await db.read<{ json: string }>(
+    `select json_object('id', id, 'name', name,
+      'description', iif(sum(octet_length(description)) over (order by id) <= ?, description, ''),
+      'paused', json(iif(paused, 'true', 'false')),
+      'departments', (
+        select json_group_array(department.name)
+        from worker_department
+        join department on department.id = department_id
+        where worker_id = worker.id)) as json
+    from worker
+    order by id`,
+    [DESCRIPTIONS_MAX_BYTES],
+  );
+  return rows.map((row) => JSON.parse(row.json));
+}
+
+/** Ids and work directories of all workers of this machine but one. */
+export async function listWorkDirs(
+  db: Database,
+  exceptId: string,
+): Promise<{ id: string; work_dir: string }[]> {
+  return await db.read<{ id: string; work_dir: string }>(
+    "select id, work_dir from worker where id <> ? and runs_on = '[]'",
+    [
+      exceptId,
+    ],
+  );
+}
+
+/** Ids of the worker with this id, else of those with this name, in whatever case; two at most. */
+export async function listWorkerIds(db: Database, idOrName: string): Promise<string[]> {
+  const rows = await db.read<{ id: string }>(
+    "select id from worker where id = ? or name_key = ? order by id = ? desc, id limit 2",
+    [idOrName, nameKey(idOrName), idOrName],
+  );
+  const [first] = rows;
+  return first?.id === idOrName ? [first.id] : rows.map(({ id }) => id);
+}

@@ -1,0 +1,106 @@
+import { join } from "node:path";
+import { expect } from "vitest";
+import type { App } from "../service/app.ts";
+import { runToken } from "../service/run.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** A worker's run that can ask, and that ends by itself when the test says so. The app needs fakeEngines(). */
+export interface Asker {
+  workerId: string;
+  /** Of its conversation; "" for a script's task. */
+  sessionId: string;
+  sessionKey: string;
+  messageId: string;
+  executionId: string;
+  taskId: string;
+  /** The header that makes a request the agent's. */
+  headers: { authorization: string };
+  /** Asks, as the agent. */
+  ask: (body?: Record<string, unknown>) => Promise<Json>;
+  /** Lets the agent end its turn; resolves when its outcome is stored. */
+  end: () => Promise<void>;
+}
+
+/** What an asker is for. */
+interface AskerOptions {
+  name?: string;
+  scopes?: string[];
+  /** A script's own task: without a conversation. */
+  script?: boolean;
+}
+
+/** Starts a run of a new worker that lasts until its end() is called. */
+export async function startAsker(app: App, options: AskerOptions = {}): Promise<Asker> {
+  const { name = "Agent", scopes = [], script = false } = options;
+  const worker = await app.call("POST /api/workers", { name, scopes });
+  const file = join(app.dataDir, `end-${worker.id}`);
+  const content = `until ${file}`;
+  const session = script ? null : await app.call("POST /api/local/sessions", { worker_id: worker.id });
+  if (session === null) {
+    const message_id = `script-${worker.id}`;
+    await app.call("POST /api/tasks", {
+      message_id,
+      worker_id: worker.id,
+      instruction: content,
+      type: "immediate",
+    });
+  } else await app.call(`POST /api/local/sessions/${session.id}/messages`, { content });
+  const execution = await runningOf(app, worker.id);
+  const headers = { authorization: `Bearer ${await runToken(app, execution, scopes)}` };
+  return {
+    workerId: worker.id,
+    sessionId: session?.id ?? "",
+    sessionKey: execution.session_key,
+    messageId: execution.message_id,
+    executionId: execution.id,
+    taskId: execution.task_id,
+    headers,
+    ask: async (body = {}) => {
+      const asked = { message_id: execution.message_id, text: "Which colour?", ...body };
+      const reply = await app.send("POST /api/questions", asked, headers);
+      expect(reply.status, JSON.stringify(reply.body)).toBe(201);
+      return reply.body;
+    },
+    end: async () => {
+      await Deno.writeTextFile(file, "");
+      await ended(app, execution.id);
+    },
+  };
+}
+
+interface Started {
+  id: string;
+  worker_id: string;
+  task_id: string;
+  message_id: string;
+  session_key: string;
+  attempt: number;
+  [column: string]: string | number;
+}
+
+/** The run of a worker, as soon as its engine has started. */
+export async function runningOf(app: App, workerId: string): Promise<Started> {
+  for (let look = 0; look < 1_000; look++) {
+    const row = await app.db.first<Started>(
+      "select * from execution where worker_id = ? and status = 'running' order by id desc limit 1",
+      [workerId],
+    );
+    if (row !== null) return row;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error("the run did not start");
+}
+
+async function ended(app: App, executionId: string): Promise<void> {
+  for (let look = 0; look < 1_000; look++) {
+    const row = await app.db.first(
+      "select 1 as one from execution where id = ? and status in ('completed', 'failed')",
+      [executionId],
+    );
+    if (row !== null) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error("the run did not end");
+}

@@ -1,0 +1,91 @@
+import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.ts";
+import { dataPaths } from "../../../src/base/paths.ts";
+import { configSchema, engineSchema } from "../../../src/config/schema.ts";
+import type { WireOrder } from "../../../src/domain/workers/runner.ts";
+import { Catalog } from "../../../src/engine/catalog.ts";
+import { Leftovers } from "../../../src/runner/orphan_runs.ts";
+import { Link } from "../../../src/runner/service_client.ts";
+
+/** A request as the service got it. */
+export interface Asked {
+  path: string;
+  text: string;
+}
+
+/** A service that is nothing but its answers, so that a test says each of them to a runner in its own process. */
+export class FakeService implements AsyncDisposable {
+  readonly asked: Asked[] = [];
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+
+  constructor(answer: (asked: Asked, times: number) => Response | Promise<Response>) {
+    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+      const { pathname, search } = new URL(request.url);
+      const asked = { path: pathname + search, text: await request.text() };
+      this.asked.push(asked);
+      return await answer(asked, this.of(pathname).length);
+    });
+  }
+
+  /** What was asked so far of paths that have these words. */
+  of(words: string): Asked[] {
+    return this.asked.filter(({ path }) => path.includes(words));
+  }
+
+  get link(): Link {
+    return new Link({ url: `http://127.0.0.1:${this.#server.addr.port}`, token: "t", clock: systemClock });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+/** An answer that says no, in the form of the service. */
+export function problem(status: number, code: string): Response {
+  return Response.json({ status, code, detail: code }, {
+    status,
+    headers: { "content-type": "application/problem+json" },
+  });
+}
+
+/** A machine of a runner, where nothing stays open. */
+export const MACHINE = {
+  path: "/bin:/usr/bin",
+  inherited: {},
+  root: false,
+  umask: 0o022,
+  stopGraceMs: 100,
+  keepAlive: null,
+};
+
+/** What a run of a runner with the engine `echo` in `root` works with. */
+export function runOptionsOf(link: Link, root: string) {
+  const defaultsFor = (kind: string) => engineSchema.parse({ kind });
+  return {
+    ...{ link, clock: systemClock, paths: dataPaths(root), umask: 0o022 },
+    config: configSchema.parse({}),
+    leftovers: new Leftovers(dataPaths(root)),
+    engines: new Catalog({ defaultName: "echo", configured: {}, defaultsFor }, MACHINE),
+  };
+}
+
+/** A run of the engine `echo`, as the service orders it. */
+export function wireOrder(root: string, change: Partial<WireOrder> = {}): WireOrder {
+  const id = crypto.randomUUID();
+  return {
+    execution: {
+      ...{ execution_id: id, task_id: id, worker_id: id, run_id: id },
+      ...{ session_key: "", message_id: "m", attempt: 1, engine: "echo", instruction: "hello" },
+    },
+    work_dir: join(root, "workers", id),
+    verify: null,
+    time_zone: "UTC",
+    max_log_bytes: 100_000,
+    grant: { subject: id, scopes: [] },
+    token: "run",
+    files: [],
+    briefing: { context: "{}", prompt: "hello", retelling: "hello", session: null, extraArgs: "" },
+    ...change,
+  };
+}

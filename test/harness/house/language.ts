@@ -1,0 +1,133 @@
+import ts from "typescript";
+import { sourceFiles, textOf } from "./tree.ts";
+
+/** A text of the project with the place where it stands. */
+export interface Text {
+  file: string;
+  line: number;
+  text: string;
+}
+
+/** Phrases of the private dialect that CONTRIBUTING.md asks nobody to write. */
+const PHRASES: readonly RegExp[] = [
+  /(^|[.:;] )(What|Whoever|Who|Whatever|Whose|That) (?!is |are |does |do )/,
+  /\b(nobody|somebody|anybody|whoever|everybody|someone)\b/i,
+  /\b(is|are|was|were|be|been) (told|asked|said|looked|shown|let|heard|seen|known|given)\b/i,
+  /\b(goes on|go on|begins?|began|for ever|beside|behind it|by itself|by themselves|of its own)\b/i,
+  /\b(so many|but for|in vain|at once|is over|are over|mended|stands|door|room|tells)\b/i,
+];
+
+/** Comments begin with the noun that they are about, not with a pronoun. */
+const PRONOUN_FIRST = /^(One|It|They|These|Those|That|This|Its|Their|Both|Some|None|Nothing|Nobody)\b/;
+
+/** The first phrase of the dialect in `text`, or null. */
+export function findDialect(text: string): string | null {
+  for (const phrase of PHRASES) {
+    const found = phrase.exec(text);
+    if (found !== null) return found[0].trim();
+  }
+  return null;
+}
+
+/** As findDialect(), for a comment: its first word counts, too. */
+export function findDialectInComment(text: string): string | null {
+  return PRONOUN_FIRST.exec(text)?.[0] ?? findDialect(text);
+}
+
+/** Every comment of the files: consecutive line comments are one. */
+export function readComments(...folders: string[]): Text[] {
+  return sourceFiles(...folders).flatMap(commentsOfFile);
+}
+
+function commentsOfFile(file: string): Text[] {
+  const text = textOf(file);
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, scriptKind(file));
+  const ranges = new Map<number, ts.CommentRange>();
+  const visit = (node: ts.Node) => {
+    if (node.kind === ts.SyntaxKind.JsxText) return;
+    for (const range of ts.getLeadingCommentRanges(text, node.getFullStart()) ?? []) {
+      ranges.set(range.pos, range);
+    }
+    for (const range of ts.getTrailingCommentRanges(text, node.getEnd()) ?? []) ranges.set(range.pos, range);
+    node.getChildren(source).forEach(visit);
+  };
+  visit(source);
+  const comments: (Text & { end: number; block: boolean })[] = [];
+  for (const range of [...ranges.values()].sort((a, b) => a.pos - b.pos)) {
+    const line = source.getLineAndCharacterOfPosition(range.pos).line + 1;
+    const block = range.kind === ts.SyntaxKind.MultiLineCommentTrivia;
+    const words = strip(text.slice(range.pos, range.end));
+    const last = comments.at(-1);
+    if (!block && last?.block === false && last.end === line - 1) {
+      last.text += ` ${words}`;
+      last.end = line;
+    } else comments.push({ file, line, end: line, block, text: words });
+  }
+  return comments.filter(({ text: words }) => !/^(@|deno-|!|#)/.test(words) && words !== "")
+    .map(({ file, line, text: words }) => ({ file, line, text: words }));
+}
+
+function strip(comment: string): string {
+  return comment.replace(/^\/\*+|\*\/$/g, "").split("\n").map((line) =>
+    line.replace(/^\s*(\/\/+|\*)?\s?/, "")
+  )
+    .join(" ").replace(/\s+/g, " ").trim();
+}
+
+const TEXT_MIN_WORDS = 3;
+
+/** Texts that a user may read: JSX text and every string of three words or more that is neither SQL nor code. */
+export function readUserTexts(...folders: string[]): Text[] {
+  return sourceFiles(...folders).flatMap((file) => {
+    const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.Latest, true, scriptKind(file));
+    const texts: Text[] = [];
+    const add = (node: ts.Node, words: string) => {
+      const text = words.replace(/\s+/g, " ").trim();
+      if (isProse(text)) {
+        texts.push({ file, line: source.getLineAndCharacterOfPosition(node.getStart()).line + 1, text });
+      }
+    };
+    const visit = (node: ts.Node) => {
+      if (ts.isJsxText(node)) add(node, node.text);
+      else if (ts.isStringLiteralLike(node)) add(node, node.text);
+      else if (ts.isTemplateExpression(node)) {
+        add(node, node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join(""));
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(source);
+    return texts;
+  });
+}
+
+function isProse(text: string): boolean {
+  const words = text.split(" ").filter((word) => /^[("'`]?[A-Za-z][a-z']*[)"'`.,:;?!]*$/.test(word));
+  return words.length >= TEXT_MIN_WORDS && !SQL.test(text);
+}
+
+const SQL =
+  /^(--|select|insert|update|delete|create|drop|with|from|where|and|or|order|left|join|exists|not|case|coalesce|values|on|json|union|group|limit|set|pragma)\b(?!.*\.$)/;
+
+/** The names of all tests below the folders. */
+export function readTestNames(...folders: string[]): Text[] {
+  return sourceFiles(...folders).filter((file) => file.endsWith(".test.ts")).flatMap((file) => {
+    const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.Latest, true);
+    const names: Text[] = [];
+    const visit = (node: ts.Node) => {
+      if (ts.isCallExpression(node) && /^(it|test|describe)\b/.test(node.expression.getText(source))) {
+        const [name] = node.arguments;
+        if (name !== undefined && (ts.isStringLiteralLike(name) || ts.isTemplateExpression(name))) {
+          const text = name.getText(source).slice(1, -1);
+          names.push({ file, line: source.getLineAndCharacterOfPosition(name.getStart()).line + 1, text });
+        }
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(source);
+    return names;
+  });
+}
+
+function scriptKind(file: string): ts.ScriptKind {
+  return file.endsWith(".tsx") ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
+}

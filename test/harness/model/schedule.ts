@@ -1,0 +1,243 @@
+import { createScheduler } from "../../../src/pipeline/dispatch/scheduler.ts";
+import type { Stage } from "../../../src/pipeline/stage/stage.ts";
+import { newTask } from "../../../src/domain/work/task.ts";
+import { planTask } from "../../../src/domain/work/task_plan.ts";
+import { newId } from "../../../src/base/id.ts";
+import { Database, type Statement, type Written } from "../../../src/store/db/database.ts";
+import { finishExecution, insertExecution } from "../../../src/store/work/execution.ts";
+import { migrate } from "../../../src/store/db/migrate.ts";
+import { insertTask } from "../../../src/store/work/task.ts";
+import { rescheduleTask } from "../../../src/store/work/schedule_transitions.ts";
+import { claimTask } from "../../../src/store/work/task_transitions.ts";
+import { insertWorker } from "../../../src/store/workers/worker.ts";
+import { nextOccurrence } from "../../../src/domain/work/cron.ts";
+import { Bells } from "../../../src/base/wakeups.ts";
+import type { TestClock } from "../clock.ts";
+
+const MINUTE_MS = 60_000;
+
+/** A database whose writes can be made to fail: before they are done, or right after, as a crash would leave them. */
+export class FaultyDatabase {
+  readonly real: Database;
+  /** Decides whether the next write succeeds. */
+  fault: () => "none" | "before" | "after" = () => "none";
+
+  constructor(real: Database) {
+    this.real = real;
+  }
+
+  /** The same database, with the faults. */
+  get db(): Database {
+    return new Proxy(this.real, {
+      get: (target, name) => {
+        if (name === "write") return (statements: Statement[]) => this.#write(statements);
+        const value = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+
+  async #write(statements: Statement[]): Promise<Written> {
+    const fault = this.fault();
+    if (fault === "before") throw new Error("injected: before the commit");
+    const written = await this.real.write(statements);
+    if (fault === "after") throw new Error("injected: after the commit");
+    return written;
+  }
+}
+
+/** One schedule, its scheduler, and a loop that runs whatever is due at once. */
+export class ScheduleBench {
+  readonly clock: TestClock;
+  readonly faulty: FaultyDatabase;
+  readonly workerId = newId();
+  readonly zone: string;
+  readonly catchUpWindowMs: number;
+  /** Runs take so long. */
+  runMs = 0;
+  readonly #bells = new Bells();
+  #stages: Stage[] = [];
+  #open = new Map<string, { executionId: string; until: number }>();
+
+  private constructor(clock: TestClock, db: Database, zone: string, catchUpWindowMs: number) {
+    this.clock = clock;
+    this.faulty = new FaultyDatabase(db);
+    this.zone = zone;
+    this.catchUpWindowMs = catchUpWindowMs;
+  }
+
+  static async open(
+    clock: TestClock,
+    options: { zone?: string; catchUpWindowMs?: number } = {},
+  ): Promise<ScheduleBench> {
+    const db = await Database.open(":memory:");
+    await migrate(db, clock.now());
+    const bench = new ScheduleBench(clock, db, options.zone ?? "UTC", options.catchUpWindowMs ?? 3_600_000);
+    const worker = {
+      id: bench.workerId,
+      name: "w",
+      description: "",
+      memory: "",
+      constraints: "",
+      engine: "",
+      engine_args: {},
+      scopes: [],
+      verify: null,
+      runs_on: [],
+      work_dir: "/tmp",
+      paused: false,
+      created_at: 0,
+      updated_at: 0,
+    };
+    await db.write(insertWorker(worker, []));
+    return bench;
+  }
+
+  get db(): Database {
+    return this.faulty.real;
+  }
+
+  async add(cron: string): Promise<string> {
+    const now = this.clock.now();
+    const plan = planTask({ type: "scheduled", cron }, now, this.zone);
+    const seed = {
+      id: newId(),
+      message_id: "m",
+      worker_id: this.workerId,
+      session_key: "cli:m",
+      instruction: "x",
+      type: "scheduled" as const,
+      created_by: "test",
+    };
+    const task = newTask(seed, plan, now);
+    await this.db.write(insertTask({ ...task, due_at: null, parent_task_id: null, depth: 0 }));
+    return seed.id;
+  }
+
+  /** Starts so many schedulers, as if they were so many servers. */
+  start(count = 1): void {
+    for (let i = 0; i < count; i++) {
+      const stage = createScheduler({
+        db: this.faulty.db,
+        clock: this.clock,
+        bells: this.#bells,
+        defaultZone: this.zone,
+        catchUpWindowMs: this.catchUpWindowMs,
+        interruptRun: () => Promise.resolve(),
+      });
+      stage.start();
+      this.#stages.push(stage);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#stages.map((stage) => stage.stop()));
+    this.#stages = [];
+  }
+
+  /** Lets the schedulers look, and then everything that is pending run for `runMs`. */
+  async settle(): Promise<void> {
+    await this.#quiet();
+    const now = this.clock.now();
+    for (const [taskId, run] of this.#open) if (run.until <= now) await this.#finish(taskId, run.executionId);
+    const pending = await this.db.read<{ id: string }>("select id from task where status = 'pending'");
+    for (const { id } of pending) await this.#begin(id);
+    await this.#quiet();
+  }
+
+  async #quiet(): Promise<void> {
+    const target = this.#stages.map((stage) => stage.rounds + 1);
+    for (const stage of this.#stages) stage.wake();
+    for (let turn = 0; turn < 200; turn++) {
+      if (this.#stages.every((stage, index) => stage.idle && stage.rounds >= (target[index] ?? 0))) return;
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+  }
+
+  async #begin(taskId: string): Promise<void> {
+    const now = this.clock.now();
+    const executionId = newId();
+    await this.db.write([
+      ...claimTask(taskId, executionId, now),
+      insertExecution({
+        execution_id: executionId,
+        worker_id: this.workerId,
+        worker_name: "w",
+        task_id: taskId,
+        message_id: "m",
+        session_key: "cli:m",
+        session_id: "",
+        engine: "echo",
+        instruction: "x",
+        attempt: 1,
+        run_id: "",
+        created_at: now,
+      }),
+    ]);
+    if (this.runMs === 0) await this.#finish(taskId, executionId);
+    else this.#open.set(taskId, { executionId, until: now + this.runMs });
+  }
+
+  async #finish(taskId: string, executionId: string): Promise<void> {
+    const now = this.clock.now();
+    const row = await this.db.first<{ cron: string }>("select cron from task where id = ?", [taskId]);
+    const end = {
+      status: "completed" as const,
+      session_id: "",
+      result: "",
+      error: "",
+      failure: "" as const,
+      exit_code: 0,
+      usage: { input_tokens: null, output_tokens: null, cost_usd: null },
+    };
+    await this.db.write([
+      ...finishExecution(executionId, end, now),
+      rescheduleTask(
+        { task_id: taskId, execution_id: executionId, of: "run" },
+        { status: "completed", error: "", counts: false },
+        { next: nextOccurrence(row?.cron ?? "", this.zone, now) ?? now, reason: "" },
+        now,
+      ),
+    ]);
+    this.#open.delete(taskId);
+  }
+
+  /** Lets time pass in the given number of steps of a minute each, and everything settle in each. */
+  async pass(steps: number, minutes = 1): Promise<void> {
+    for (let i = 0; i < steps; i++) {
+      this.clock.advance(minutes * MINUTE_MS);
+      await this.settle();
+    }
+  }
+
+  /** When the runs of a task were due: minutes of their occurrences, in order. */
+  async fired(taskId: string): Promise<string[]> {
+    const rows = await this.db.read<{ minute: number }>(
+      "select minute from occurrence where task_id = ? and minute is not null order by minute",
+      [taskId],
+    );
+    return rows.map((row) => new Date(row.minute * MINUTE_MS).toISOString().slice(0, 16));
+  }
+
+  /** How many runs there were. */
+  async runs(): Promise<number> {
+    return (await this.db.first<{ n: number }>("select count(*) as n from execution"))?.n ?? 0;
+  }
+
+  /** The journal's notes of this kind: how many times were left out. */
+  async left(kind: "task.missed" | "task.skipped"): Promise<number> {
+    const rows = await this.db.read<{ data: string }>("select data from journal where kind = ?", [kind]);
+    return rows.reduce((sum, row) => sum + JSON.parse(row.data).count, 0);
+  }
+}
+
+/** Small random numbers from a seed. */
+export function random(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

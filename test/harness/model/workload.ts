@@ -1,0 +1,69 @@
+import { join } from "node:path";
+import { Database } from "../../../src/store/db/database.ts";
+import type { Client } from "../service/client.ts";
+import { eventually } from "../wait.ts";
+
+/** Creates `count` workers and returns their ids. */
+export async function createWorkers(api: Pick<Client, "call">, count: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) ids.push((await api.call("POST /api/workers", { name: `w${i}` })).id);
+  return ids;
+}
+
+/** Creates a task that is due now and returns its id. */
+export async function createTask(
+  api: Pick<Client, "call">,
+  worker_id: string,
+  instruction: string,
+): Promise<string> {
+  const body = { message_id: "script", worker_id, instruction, type: "immediate" };
+  return (await api.call("POST /api/tasks", body)).id;
+}
+
+/** Gives a new worker a task and waits until its run exists. */
+export async function startRun(
+  api: Client,
+  instruction: string,
+): Promise<{ id: string; ended: () => Promise<boolean> }> {
+  const [worker = ""] = await createWorkers(api, 1);
+  const task = await createTask(api, worker, instruction);
+  const get = () => api.call(`GET /api/tasks/${task}`);
+  await eventually("the run exists", async () => (await get()).execution_id !== null);
+  const id = (await get()).execution_id;
+  return { id, ended: async () => ["completed", "failed"].includes((await get()).status) };
+}
+
+/** A conversation with a worker, and the ids of its acknowledged messages. */
+export interface Conversation {
+  sessionId: string;
+  acknowledged: string[];
+  say: (content: string) => ReturnType<Client["send"]>;
+}
+
+/** Opens the only conversation of the service, or creates it with a worker. */
+export async function openConversation(api: Client): Promise<Conversation> {
+  const [worker] = await api.call("GET /api/workers");
+  const { id: worker_id } = worker ?? await api.call("POST /api/workers", { name: "Ada" });
+  const [session] = await api.call("GET /api/local/sessions");
+  const { id: sessionId } = session ?? await api.call("POST /api/local/sessions", { worker_id });
+  const acknowledged: string[] = [];
+  const say = async (content: string) => {
+    const reply = await api.send(`POST /api/local/sessions/${sessionId}/messages`, { content });
+    if (reply.status === 202) acknowledged.push(reply.body.message_id);
+    return reply;
+  };
+  return { sessionId, acknowledged, say };
+}
+
+/** Reads the process marks of all runs from the database of a service that has ended. */
+export async function readRunMarks(dataDir: string): Promise<Set<string>> {
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  const rows = await db.read<{ run_id: string }>("select run_id from execution");
+  await db.close();
+  return new Set(rows.map((row) => row.run_id));
+}
+
+/** Waits a moment before the next look. */
+export async function pause(ms = 20): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,162 @@
+import { join } from "node:path";
+import { expect } from "vitest";
+import { FAKE_AGENT } from "../fakes/agents.ts";
+import { type Ran, type ServerProcess, startServer } from "./process.ts";
+import { Database } from "../../../src/store/db/database.ts";
+import { knock, taker, walkedConfig } from "../fakes/stranger.ts";
+import type { World } from "../model/walk.ts";
+
+/** The compiled svc that is to be tried: SVC_PROGRAM, or none. */
+export const PROGRAM = Deno.env.get("SVC_PROGRAM");
+
+/** A directory with all programs of this machine except Deno, Node and similar ones, as the only entry of PATH. */
+export async function pathWithoutRuntimes(folder: string): Promise<string> {
+  const bin = join(folder, "path");
+  await Deno.mkdir(bin);
+  for (const place of ["/bin", "/usr/bin"]) {
+    for await (const { name } of Deno.readDir(place)) {
+      if (/^(deno|node|nodejs|npm|npx|bun|corepack)$/.test(name)) continue;
+      await Deno.symlink(join(place, name), join(bin, name)).catch(() => {});
+    }
+  }
+  return bin;
+}
+
+/** Runs a program to its end with this environment and nothing else. */
+export async function bare(
+  command: string[],
+  cwd: string,
+  env: Record<string, string>,
+  stdin = "",
+): Promise<Ran> {
+  const [program = "", ...args] = command;
+  const child = new Deno.Command(program, {
+    args,
+    cwd,
+    clearEnv: true,
+    env,
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  if (stdin !== "") await writer.write(new TextEncoder().encode(stdin)).catch(() => {});
+  await writer.close().catch(() => {});
+  const { code, stdout, stderr } = await child.output();
+  const decoder = new TextDecoder();
+  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+}
+
+/** The compiled svc serving in an empty directory, without any other files. */
+export class Alone implements World, AsyncDisposable {
+  readonly dataDir: string;
+  readonly folder: string;
+  readonly program: string;
+  readonly env: Record<string, string>;
+  readonly server: ServerProcess;
+  readonly used = new Set<string>();
+  code = "";
+  to: AsyncDisposable | null = null;
+  #token: string;
+
+  private constructor(
+    folder: string,
+    program: string,
+    env: Record<string, string>,
+    server: ServerProcess,
+    token: string,
+  ) {
+    this.folder = folder;
+    this.dataDir = server.dataDir;
+    this.program = program;
+    this.env = env;
+    this.server = server;
+    this.#token = token;
+  }
+
+  /** `svc serve` in `<folder>/here`, from a copy of the program in `<folder>`. */
+  static async open(env: Record<string, string> = {}): Promise<Alone> {
+    const folder = await Deno.makeTempDir({ prefix: "svc-alone-" });
+    const program = join(folder, "svc");
+    await Deno.copyFile(PROGRAM ?? "", program);
+    await Deno.chmod(program, 0o755);
+    const here = join(folder, "here");
+    await Deno.mkdir(here);
+    const to = taker();
+    const { platforms, webhooks } = walkedConfig(to.url);
+    const all = { PATH: await pathWithoutRuntimes(folder), SVC_SERVER__PORT: "0", ...env };
+    await Deno.writeTextFile(
+      join(here, "config.yaml"),
+      `bee: { quiet_window: 0ms }
+engines: { default: fake, fake: { kind: command, command: ${JSON.stringify(FAKE_AGENT)} } }
+platforms: ${JSON.stringify(platforms)}
+webhooks: ${JSON.stringify(webhooks)}
+`,
+    );
+    const start = () =>
+      startServer({ dataDir: join(here, "data"), cwd: here, env: all, bare: true, program: [program] });
+    const first = await start();
+    const password = /with the password (\S+)/.exec(first.stderr)?.[1] ?? "";
+    await first.end("SIGTERM");
+    // Nobody but a chat platform makes a stranger: this one is put into the database between two starts.
+    const db = await Database.open(`file:${join(here, "data", "svc.db")}`);
+    const code = await knock(db);
+    await db.close();
+    const server = await start();
+    const response = await fetch(`${server.url}/api/auth/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username: "admin", password }),
+    });
+    const { access_token: token } = await response.json();
+    return Object.assign(new Alone(folder, program, all, server, token), { code, to });
+  }
+
+  /** `svc` with these arguments, where it was started. */
+  svc(args: string[], stdin = ""): Promise<Ran> {
+    return bare([this.program, ...args], join(this.folder, "here"), this.env, stdin);
+  }
+
+  async run(command: string, args: string[] = [], err: RegExp = /^$/, stdin = ""): Promise<string> {
+    this.used.add(command);
+    const ran = await this.svc(["ctl", ...command.split(" "), ...args], stdin);
+    expect([command, ran.code, ran.err]).toEqual([command, 0, expect.stringMatching(err)]);
+    return ran.out;
+  }
+
+  // deno-lint-ignore no-explicit-any
+  async call(route: string, body?: unknown): Promise<any> {
+    const [method = "GET", path = ""] = route.split(" ");
+    const response = await fetch(this.server.url + path, {
+      method,
+      headers: { authorization: `Bearer ${this.#token}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    expect([route, response.ok]).toEqual([route, true]);
+    return await response.json();
+  }
+
+  stranger(): Promise<string> {
+    return Promise.resolve(this.code);
+  }
+
+  async settle(): Promise<void> {
+    while (true) {
+      const { tasks } = await this.call("GET /api/system/overview");
+      const open = await this.call("GET /api/messages/inbound?status=received,feeding");
+      if (tasks.pending + tasks.running + open.length === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** The bells of another process cannot be observed: the caller asks again after a moment. */
+  until(): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, 20));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server.end("SIGTERM");
+    await this.to?.[Symbol.asyncDispose]();
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}

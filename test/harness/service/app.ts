@@ -1,0 +1,230 @@
+import { join } from "node:path";
+import { expect } from "vitest";
+import { z } from "zod";
+import { systemClock } from "../../../src/base/clock.ts";
+import { configSchema, type LoadedConfig } from "../../../src/config/schema.ts";
+import { absolutePath } from "../../../src/config/file.ts";
+import { Server, type ServerParts } from "../../../src/boot/server.ts";
+import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../../src/base/token.ts";
+import { BELL } from "../../../src/base/wakeups.ts";
+import { breach } from "../model/contract.ts";
+import type { EventKind } from "../../../src/domain/call/vocabulary.ts";
+import { WAIT_MAX_MS } from "../wait.ts";
+
+/** Keys of config.yaml; what stands under `engines` is checked when it is parsed. */
+export type TestSettings = Omit<z.input<typeof configSchema>, "engines"> & {
+  engines?: Record<string, unknown>;
+};
+
+/** How a test wants its service. */
+export interface AppOptions extends ServerParts {
+  /** Keys of config.yaml; port 0 and a fresh data directory unless they say otherwise. */
+  config?: TestSettings;
+  dataDir?: string;
+  password?: string;
+  /** Keeps the database in memory: nothing is synced, and nothing is kept. */
+  inMemory?: boolean;
+}
+
+/** The password of the operator in tests, and its hash at the lowest cost. */
+export const PASSWORD = "correct horse";
+export const PASSWORD_HASH =
+  "$scrypt$ln=4,r=8,p=1$mXpDP+PBVc6YKyWTmRHhEA$ppxUQaTdgPTSzytgW9hvHoiR4nMtrL0E3lUD50PRx+U";
+
+/** One answer: status, headers, and the body as JSON or text. */
+export interface Reply<T = unknown> {
+  status: number;
+  headers: Headers;
+  body: T;
+}
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** A whole service in this process, on its own data directory; stopped and removed when the test disposes of it. */
+export class App {
+  readonly server: Server;
+  readonly dataDir: string;
+  /** How often the test itself makes the database busy. */
+  busyExpected = 0;
+  readonly #removeData: boolean;
+  #stopped = false;
+
+  constructor(server: Server, dataDir: string, removeData: boolean) {
+    this.server = server;
+    this.dataDir = dataDir;
+    this.#removeData = removeData;
+  }
+
+  get url(): string {
+    return this.server.url;
+  }
+
+  get db() {
+    return this.server.parts.db;
+  }
+
+  /** A token such as ctl signs for itself. */
+  token(): Promise<string> {
+    const { authority, clock } = this.server.parts;
+    const claims = {
+      typ: "access" as const,
+      sub: "operator:admin",
+      scope: "*:*",
+      ver: OPERATOR_KEY_VERSION,
+      instance: authority.instance,
+    };
+    return signToken(authority.key, claims, OPERATOR_KEY_TTL_S, clock.now());
+  }
+
+  /** Sends a request as the operator and answers the response. */
+  async send(route: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply<Json>> {
+    const [method = "GET", path = "/"] = route.split(/ (.*)/);
+    const response = await this.server.fetch(
+      new Request(new URL(path, "http://localhost"), {
+        method,
+        headers: {
+          authorization: `Bearer ${await this.token()}`,
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      }),
+    );
+    const text = await response.text();
+    const contentType = response.headers.get("content-type") ?? "";
+    const reply = {
+      status: response.status,
+      headers: response.headers,
+      body: /json/.test(contentType) ? JSON.parse(text) : text,
+    };
+    await this.#checkContract(method, path, body, reply);
+    return reply;
+  }
+
+  // Every exchange of every test has to be as the OpenAPI document says (contract 5).
+  async #checkContract(method: string, path: string, body: unknown, reply: Reply): Promise<void> {
+    const said = await breach({
+      method,
+      path: new URL(path, "http://localhost").pathname,
+      requestBody: typeof body === "string" ? undefined : body,
+      status: reply.status,
+      contentType: reply.headers.get("content-type") ?? "",
+      responseBody: reply.body,
+    });
+    expect(said, "the OpenAPI document").toBe("");
+  }
+
+  /** As send(), for a request that must succeed. */
+  async call(route: string, body?: unknown, headers: Record<string, string> = {}): Promise<Json> {
+    const reply = await this.send(route, body, headers);
+    expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
+    return reply.body;
+  }
+
+  /** Resolves when no work is due and no run is in progress. Throws after `timeoutMs`. */
+  async settle(timeoutMs = WAIT_MAX_MS): Promise<void> {
+    const { db, bells, clock } = this.server.parts;
+    const bell = bells.listen(BELL.journal);
+    const began = performance.now();
+    try {
+      while (performance.now() - began < timeoutMs) {
+        const row = await db.first<{ open: number }>(
+          `select (select count(*) from inbound_message where status in ('received', 'feeding'))
+            + (select count(*) from task
+               join worker on worker.id = worker_id and worker.paused = 0
+               where status = 'pending' and held = '' and due_at <= ?)
+            + (select count(*) from execution where status in ('pending', 'running'))
+            + (select count(*) from outbound_message where status = 'failed' and due_at <= ?) as open`,
+          [clock.now(), clock.now()],
+        );
+        const idle = this.server.stages.every((stage) => stage.idle) && this.server.dispatcher.running === 0;
+        if (row?.open === 0 && idle) return;
+        await bell.next(systemClock, 20);
+      }
+    } finally {
+      bell.close();
+    }
+    throw new Error("The service did not settle");
+  }
+
+  /** Does `work`, and resolves when it listens to a bell, that is, when its wait or stream is open. */
+  async listening<T>(work: () => Promise<T>): Promise<{ done: Promise<T> }> {
+    const { bells } = this.server.parts;
+    const before = bells.size;
+    const done = work();
+    while (bells.size <= before) await new Promise((resolve) => setTimeout(resolve, 2));
+    return { done };
+  }
+
+  /** Resolves when the journal holds `count` events of this kind. */
+  async until(kind: EventKind, count = 1, timeoutMs = WAIT_MAX_MS): Promise<void> {
+    const { db, bells } = this.server.parts;
+    const bell = bells.listen(BELL.journal);
+    const began = performance.now();
+    try {
+      while (performance.now() - began < timeoutMs) {
+        const row = await db.first<{ total: number }>(
+          "select count(*) as total from journal where kind = ?",
+          [kind],
+        );
+        if ((row?.total ?? 0) >= count) return;
+        await bell.next(systemClock, 100);
+      }
+    } finally {
+      bell.close();
+    }
+    throw new Error(`There was no ${kind} in ${timeoutMs} ms`);
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.server.hurry();
+    await this.server.stop();
+    // The service never waits for a lock of its own, in no test [DBF-5].
+    expect(this.db.busy).toBeLessThanOrEqual(this.busyExpected);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    if (this.#removeData) await Deno.remove(this.dataDir, { recursive: true }).catch(() => {});
+  }
+}
+
+/** A configuration as loadConfig() would answer it. */
+export function testConfig(
+  dataDir: string,
+  config: TestSettings = {},
+  password = "",
+): LoadedConfig {
+  const parsed = configSchema.parse({
+    ...config,
+    data_dir: dataDir,
+    server: { port: 0, ...config.server },
+    bee: { quiet_window: "0ms", ...config.bee },
+    auth: { ...(password === "" ? { password_hash: PASSWORD_HASH } : {}), ...config.auth },
+  });
+  const url = parsed.database.url === "" ? `file:${join(dataDir, "svc.db")}` : parsed.database.url;
+  parsed.database.url = url;
+  parsed.files_dir ||= dataDir;
+  parsed.backup.dir ||= join(dataDir, "backups");
+  for (const [name, engine] of Object.entries(parsed.engines)) {
+    if (typeof engine !== "string") engine.kind ??= name as "echo";
+    if (typeof engine !== "string" && engine.command.includes("/")) {
+      engine.command = absolutePath(Deno.cwd(), engine.command);
+    }
+  }
+  return { config: parsed, path: null, password };
+}
+
+/** Starts a service for a test. */
+export async function openApp(options: AppOptions = {}): Promise<App> {
+  const dataDir = options.dataDir ?? await Deno.makeTempDir({ prefix: "svc-test-" });
+  const loaded = testConfig(dataDir, options.config, options.password);
+  if (options.inMemory) loaded.config.database.url = ":memory:";
+  // What stays open between turns, a test says itself: it must not depend on the machine.
+  const server = await Server.open(loaded, { memoryBytes: 0, ...options });
+  await server.start();
+  return new App(server, dataDir, options.dataDir === undefined);
+}

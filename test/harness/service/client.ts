@@ -1,0 +1,81 @@
+import { expect } from "vitest";
+import { StreamClient } from "../stream.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** A client of a server process, with a login of its own. */
+export interface Client {
+  url: string;
+  token: string;
+  refreshToken: string;
+  /** Sends a request and answers the response. */
+  send: (
+    route: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ) => Promise<{ status: number; body: Json }>;
+  /** As send(), for a request that must succeed. */
+  call: (route: string, body?: unknown, headers?: Record<string, string>) => Promise<Json>;
+  text: (path: string) => Promise<string>;
+  upload: (path: string, form: FormData) => Promise<Json>;
+  stream: (sessionId: string, headers?: Record<string, string>) => Promise<StreamClient>;
+}
+
+/** Hash of the password "pass" at the lowest cost, so that starts and logins of tests take no time. */
+export const PASS_HASH =
+  "$scrypt$ln=4,r=8,p=1$Rh9+DIrCwhVX9c5Hxd0/ww$hwMS5CClpaTsqFF3iCxwY2pANWcKGlKeeAWEtJnzvEo";
+
+/** Logs in to a server whose operator is admin with this password. */
+export async function client(url: string, password = "pass"): Promise<Client> {
+  const login = await fetch(`${url}/api/auth/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ username: "admin", password }),
+  });
+  const { access_token: token, refresh_token: refreshToken } = await login.json();
+  const authorization = `Bearer ${token}`;
+  const send: Client["send"] = async (route, body, headers = {}) => {
+    const [method = "GET", path = ""] = route.split(/ (.*)/);
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization, "content-type": "application/json", ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === "" ? null : JSON.parse(text) };
+  };
+  return {
+    url,
+    token,
+    refreshToken,
+    send,
+    call: async (route, body, headers) => {
+      const reply = await send(route, body, headers);
+      expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
+      return reply.body;
+    },
+    text: async (path) => await (await fetch(url + path, { headers: { authorization } })).text(),
+    upload: async (path, form) => {
+      const response = await fetch(url + path, { method: "POST", headers: { authorization }, body: form });
+      return await response.json();
+    },
+    stream: (id, headers = {}) =>
+      StreamClient.open(`${url}/api/local/sessions/${id}/stream`, { authorization, ...headers }),
+  };
+}
+
+/** Resolves when no work is waiting or in progress any more. Throws when for `stuckMs` none of it gets done. */
+export async function quiet(api: Client, stuckMs = 60_000): Promise<void> {
+  let least = Infinity;
+  let leastAt = performance.now();
+  while (performance.now() - leastAt < stuckMs) {
+    const { tasks, executions } = await api.call("GET /api/system/overview");
+    const unrouted = await api.call("GET /api/messages/inbound?status=received,feeding&page_size=1");
+    const open = tasks.pending + tasks.running + executions.pending + executions.running + unrouted.length;
+    if (open === 0) return;
+    if (open < least) [least, leastAt] = [open, performance.now()];
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error("it did not come to rest");
+}

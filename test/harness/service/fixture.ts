@@ -1,0 +1,17 @@
+import type { Database } from "../../../src/store/db/database.ts";
+
+// No statement of the schema has an empty line.
+const BETWEEN = ";\n\n";
+
+/** The schema of a database as the statements that create it, in their order. */
+export async function dumpSchema(db: Database): Promise<string> {
+  const rows = await db.read<{ sql: string }>(
+    "select sql from sqlite_master where sql is not null and name not like 'sqlite_%' order by rowid",
+  );
+  return rows.map(({ sql }) => sql + BETWEEN).join("");
+}
+
+/** The statements of a dump. */
+export function fixtureStatements(text: string): string[] {
+  return text.split(BETWEEN).filter((one) => one !== "");
+}

@@ -1,0 +1,41 @@
+import { join } from "node:path";
+import { type App, openApp } from "./app.ts";
+import { processesOf } from "../model/marked.ts";
+
+const FAKE = new URL("../fakes/fake_open_claude.ts", import.meta.url).pathname;
+
+/** A service whose Claude Code stays open, and one conversation; `warm` null: its configuration says nothing of it. */
+export async function openWorld(warm: object | null = {}, engine: object = {}, memoryBytes = 0) {
+  const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+  const command = join(dataDir, "claude");
+  await Deno.writeTextFile(command, `#!/bin/sh\nexec ${Deno.execPath()} run -A ${FAKE} "$@"\n`, {
+    mode: 0o755,
+  });
+  const claude = { command, permissions: "full", ...(warm === null ? {} : { warm }), ...engine };
+  const engines = { default: "claude", claude, other: { ...claude, kind: "claude" } };
+  const app = await openApp({ dataDir, config: { limits: { stop_grace: "300ms" }, engines }, memoryBytes });
+  const worker = await app.call("POST /api/workers", { name: "Ada" });
+  const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+  const send = (content: string, to = session) =>
+    app.call(`POST /api/local/sessions/${to.id}/messages`, { content });
+  const last = async () => (await app.call("GET /api/executions"))[0];
+  const say = async (content: string, to = session) => {
+    await send(content, to);
+    await app.settle();
+    return await last();
+  };
+  const end = async () => {
+    await app[Symbol.asyncDispose]();
+    await Deno.remove(dataDir, { recursive: true });
+  };
+  return { app, worker, session, send, say, last, [Symbol.asyncDispose]: end };
+}
+
+/** The process that did a run, of which it was asked. */
+export const pidOf = ({ result }: { result: string }) => Number(result.split(" ")[0]);
+
+/** Whether nothing of a worker runs any more. */
+export async function gone(app: App, worker: string): Promise<boolean> {
+  await app.settle();
+  return processesOf(worker).length === 0;
+}

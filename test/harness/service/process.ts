@@ -1,0 +1,175 @@
+import { join } from "node:path";
+import { V8_FLAGS } from "../../../build/v8_flags.ts";
+import { ROOT } from "../house/tree.ts";
+
+/** A real `svc serve` in a process of its own. */
+export class ServerProcess {
+  readonly dataDir: string;
+  readonly child: Deno.ChildProcess;
+  readonly url: string;
+  #stderr: () => string;
+
+  constructor(dataDir: string, child: Deno.ChildProcess, url: string, stderr: () => string) {
+    this.dataDir = dataDir;
+    this.child = child;
+    this.url = url;
+    this.#stderr = stderr;
+  }
+
+  /** Its output so far. */
+  get stderr(): string {
+    return this.#stderr();
+  }
+
+  /** Resident memory, in bytes. */
+  async memory(): Promise<number> {
+    const status = await Deno.readTextFile(`/proc/${this.child.pid}/status`);
+    // A process that was killed has none until its parent knows.
+    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
+  }
+
+  /** How many descriptors it has open. */
+  descriptors(): number {
+    return [...Deno.readDirSync(`/proc/${this.child.pid}/fd`)].length;
+  }
+
+  /** Its children as `ps` shows them: state and name, zombies with state Z. */
+  async children(): Promise<{ pid: number; state: string; name: string }[]> {
+    const found: { pid: number; state: string; name: string }[] = [];
+    for (const { name: pid } of Deno.readDirSync("/proc")) {
+      const stat = /^\d+$/.test(pid) ? await Deno.readTextFile(`/proc/${pid}/stat`).catch(() => "") : "";
+      const [, name = "", state = "", parent = ""] = /^\d+ \((.*)\) (\S) (\d+)/s.exec(stat) ?? [];
+      if (Number(parent) === this.child.pid) found.push({ pid: Number(pid), state, name });
+    }
+    return found;
+  }
+
+  /** Sends a signal and waits for the end; answers exit code and ms. */
+  async end(
+    signal: Deno.Signal = "SIGTERM",
+  ): Promise<{ code: number; signal: Deno.Signal | null; ms: number }> {
+    const started = performance.now();
+    try {
+      this.child.kill(signal);
+    } catch {
+      // It has ended by itself.
+    }
+    const { code, signal: by } = await this.child.status;
+    return { code, signal: by, ms: performance.now() - started };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end("SIGKILL");
+  }
+}
+
+/** How a server process is started. */
+export interface ProcessOptions {
+  dataDir: string;
+  env?: Record<string, string>;
+  args?: string[];
+  /** Runs this instead of `deno run -A main.ts`; a compiled svc. */
+  program?: string[];
+  /** Gives it only `env`, without the settings of tests. */
+  bare?: boolean;
+  /** Where it is started, when not in the data directory. */
+  cwd?: string;
+  /** Starts it with --standby, and waits until it stands by, or is ready. */
+  standby?: boolean;
+}
+
+/** The command that runs `svc` from source. */
+export const SVC = [Deno.execPath(), "run", V8_FLAGS, "-A", join(ROOT, "main.ts")];
+
+/** Starts `svc serve` on a free port and waits until it is ready. */
+export async function startServer(options: ProcessOptions): Promise<ServerProcess> {
+  const { dataDir, env = {}, args = [], program = SVC, bare = false, cwd = dataDir, standby = false } =
+    options;
+  await Deno.remove(join(dataDir, "server.json")).catch(() => {});
+  const [command = "", ...rest] = program;
+  const child = new Deno.Command(command, {
+    args: [...rest, "serve", ...args, ...(standby ? ["--standby"] : [])],
+    cwd,
+    clearEnv: bare,
+    env: bare ? env : { SVC_DATA_DIR: dataDir, SVC_SERVER__PORT: "0", SVC_BEE__QUIET_WINDOW: "0ms", ...env },
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  let said = "";
+  void (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stderr) said += decoder.decode(chunk, { stream: true });
+  })();
+  let ended = false;
+  void child.status.then(() => ended = true);
+  while (!ended) {
+    const url = await readyUrl(dataDir, standby ? ["ready", "standby"] : ["ready"]);
+    if (url !== null) return new ServerProcess(dataDir, child, url, () => said);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error(`svc serve ended before it was ready: ${said}`);
+}
+
+async function readyUrl(dataDir: string, words: string[]): Promise<string | null> {
+  try {
+    const { url } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
+    const response = await fetch(`${url}/readyz`);
+    return words.includes((await response.json()).status) ? url : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Output and exit code of one `svc` call. */
+export interface Ran {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** Runs `svc` once. The environment has only what is given, PATH and HOME. */
+export async function svc(
+  args: string[],
+  options: { dataDir: string; env?: Record<string, string>; stdin?: string; program?: string[] },
+): Promise<Ran> {
+  const [command = "", ...rest] = options.program ?? SVC;
+  const child = new Deno.Command(command, {
+    args: [...rest, ...args],
+    cwd: options.dataDir,
+    clearEnv: true,
+    env: {
+      PATH: Deno.env.get("PATH") ?? "",
+      HOME: Deno.env.get("HOME") ?? "/",
+      SVC_DATA_DIR: options.dataDir,
+      SVC_SERVER__PORT: "0",
+      ...options.env,
+    },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  if (options.stdin !== undefined) {
+    await writer.write(new TextEncoder().encode(options.stdin)).catch(() => {});
+  }
+  await writer.close().catch(() => {});
+  const { code, stdout, stderr } = await child.output();
+  const decoder = new TextDecoder();
+  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr).replace(DENO_WAITS, "") };
+}
+
+// What Deno says of itself, run from source, while another one reads the same packages.
+// deno-lint-ignore no-control-regex
+const DENO_WAITS = /^(\u001b\[[\d;]*m)*Blocking(\u001b\[[\d;]*m)* waiting for file lock.*\n/m;
+
+/** A fresh directory that is removed when the test disposes of it. */
+export async function tempDir(): Promise<{ path: string } & AsyncDisposable> {
+  const path = await Deno.makeTempDir({ prefix: "svc-test-" });
+  return {
+    path,
+    async [Symbol.asyncDispose]() {
+      await Deno.remove(path, { recursive: true }).catch(() => {});
+    },
+  };
+}

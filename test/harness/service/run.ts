@@ -1,0 +1,66 @@
+import { signToken } from "../../../src/base/token.ts";
+import type { App } from "./app.ts";
+import { found } from "../wait.ts";
+
+/** A worker's run in progress, and the token of its agent. */
+export interface GoingRun {
+  workerId: string;
+  sessionId: string;
+  sessionKey: string;
+  messageId: string;
+  executionId: string;
+  taskId: string;
+  token: string;
+  /** The header that makes a request the agent's. */
+  headers: { authorization: string };
+}
+
+/** Starts a run that lasts until it is ended. The app needs fakeEngines(). */
+export async function startRun(
+  app: App,
+  scopes: string[] = [],
+  name = "Agent",
+  engine = "",
+): Promise<GoingRun> {
+  const worker = await app.call("POST /api/workers", { name, scopes, engine });
+  const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+  const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
+    content: "sleep 60",
+  });
+  // Not the next run that starts: other work may be going on.
+  const execution = await found(() =>
+    app.db.first<{ id: string; task_id: string; attempt: number }>(
+      "select id, task_id, attempt from execution where message_id = ? and status = 'running'",
+      [message_id],
+    )
+  );
+  const token = await runToken(app, { ...execution, worker_id: worker.id }, scopes);
+  return {
+    workerId: worker.id,
+    sessionId: session.id,
+    sessionKey: `local:${session.id}`,
+    messageId: message_id,
+    executionId: execution.id,
+    taskId: execution.task_id,
+    token,
+    headers: { authorization: `Bearer ${token}` },
+  };
+}
+
+/** The token of a run, as its agent has it. */
+export function runToken(
+  app: App,
+  execution: { id: string; worker_id: string; attempt: number },
+  scopes: string[],
+): Promise<string> {
+  const { authority, clock } = app.server.parts;
+  const claims = {
+    typ: "run" as const,
+    sub: `worker:${execution.worker_id}`,
+    scope: scopes.join(" "),
+    ver: 1,
+    execution_id: execution.id,
+    attempt: execution.attempt,
+  };
+  return signToken(authority.key, claims, 86_400, clock.now());
+}

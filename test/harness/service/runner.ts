@@ -1,0 +1,195 @@
+import { join } from "node:path";
+import type { App } from "./app.ts";
+import { SVC } from "./process.ts";
+import { eventually } from "../wait.ts";
+
+/** How a runner of a test is started. */
+export interface RunnerOptions {
+  token: string;
+  /** Where the service is, as the runner sees it. */
+  url: string;
+  root: string;
+  /** Lines of runner.yaml beside work_root. */
+  config?: string;
+  env?: Record<string, string>;
+}
+
+/** A real `svc runner` in a process of its own. */
+export class RunnerProcess {
+  readonly child: Deno.ChildProcess;
+  readonly root: string;
+  #said = "";
+
+  constructor(child: Deno.ChildProcess, root: string) {
+    this.child = child;
+    this.root = root;
+    void this.#read();
+  }
+
+  /** Its output so far. */
+  get stderr(): string {
+    return this.#said;
+  }
+
+  async #read(): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of this.child.stderr) this.#said += decoder.decode(chunk, { stream: true });
+  }
+
+  /** Sends a signal and waits for the end; answers the exit code. */
+  async end(signal: Deno.Signal = "SIGTERM"): Promise<number> {
+    try {
+      this.child.kill(signal);
+    } catch {
+      // It has ended by itself.
+    }
+    return (await this.child.status).code;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end("SIGKILL");
+  }
+}
+
+/** Starts `svc runner`; it need not be connected yet. */
+export async function startRunner(options: RunnerOptions): Promise<RunnerProcess> {
+  const { token, url, root, config = "", env = {} } = options;
+  await Deno.mkdir(root, { recursive: true });
+  const tokenFile = join(root, "..", `${root.split("/").at(-1)}.token`);
+  await Deno.writeTextFile(tokenFile, token, { mode: 0o600 });
+  const file = join(root, "..", `${root.split("/").at(-1)}.yaml`);
+  await Deno.writeTextFile(file, `work_root: ${root}\n${config}`);
+  const [command = "", ...rest] = SVC;
+  const child = new Deno.Command(command, {
+    args: [...rest, "runner", "--url", url, "--token-file", tokenFile, "-c", file],
+    cwd: root,
+    env,
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  return new RunnerProcess(child, root);
+}
+
+/** Resolves when the service hears of this runner. */
+export async function online(app: Pick<App, "call">, name: string): Promise<void> {
+  await eventually(
+    `${name} comes`,
+    async () => (await app.call(`GET /api/runners/${name}`)).state === "online",
+  );
+}
+
+/** Lines of runner.yaml for an engine `fake` that writes a ledger. */
+export function ledgerEngine(command: string, ledger = ""): string {
+  const env = ledger === "" ? "" : `, env: { FAKE_LEDGER: ${ledger} }`;
+  return `engines:\n  default: fake\n  fake: { kind: command, command: ${command}${env} }\n`;
+}
+
+/** The id of a new worker for runners with the label `x`. */
+export async function awayWorker(app: Pick<App, "call">, engine: string, more: object = {}): Promise<string> {
+  const name = `away ${crypto.randomUUID().slice(0, 8)}`;
+  return (await app.call("POST /api/workers", { name, engine, runs_on: ["x"], ...more })).id;
+}
+
+/** The id of a new task for it. */
+export async function taskFor(app: Pick<App, "call">, worker: string, instruction: string): Promise<string> {
+  const body = { worker_id: worker, message_id: "script", type: "immediate", instruction };
+  return (await app.call("POST /api/tasks", body)).id;
+}
+
+/** Begins claims, and resolves when they wait: each looks for a run that it was given before, and waits then. Answers the claims. */
+export async function waitingClaims<T>(
+  app: App,
+  claims: readonly (() => Promise<T>)[],
+): Promise<Promise<T>[]> {
+  let looked = 0;
+  const { first } = app.db;
+  app.db.first = (sql, ...more) => {
+    if (sql.includes("remote_run.request_id =")) looked++;
+    return first.call(app.db, sql, ...more) as never;
+  };
+  const begun = claims.map((claim) => claim());
+  await eventually("they wait", () => looked === claims.length);
+  app.db.first = first;
+  return begun;
+}
+
+const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
+
+/** What sends its requests: a service in this process, or the client of one in another. */
+interface Sender {
+  send(
+    route: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+    // deno-lint-ignore no-explicit-any
+  ): Promise<{ status: number; body: any }>;
+}
+
+/** A runner that is nothing but its requests, so that a test says each of them. */
+export class FakeRunner {
+  readonly token: string;
+  readonly place: string;
+  readonly #app: Sender;
+  readonly #process = crypto.randomUUID();
+  #epoch = 0;
+
+  constructor(app: Sender, token: string, place: string = crypto.randomUUID()) {
+    this.#app = app;
+    this.token = token;
+    this.place = place;
+  }
+
+  /** Claims a run, and keeps the epoch of the answer. */
+  async claim(change: object = {}) {
+    const reply = await this.#send("POST /api/runners/claim", {
+      request_id: crypto.randomUUID(),
+      process: this.#process,
+      place: this.place,
+      epoch: this.#epoch,
+      protocol: 1,
+      version: "4.9.0",
+      work_root: "/nowhere",
+      max_runs: 4,
+      engines: [{ name: "echo", agent: false }],
+      ...change,
+    });
+    if (reply.status === 200) this.#epoch = reply.body.epoch;
+    return reply;
+  }
+
+  beat(running: string[]) {
+    return this.#send("POST /api/runners/beat", { process: this.#process, epoch: this.#epoch, running });
+  }
+
+  log(id: string, offset: number, text: string, { epoch = this.#epoch } = {}) {
+    const query = `epoch=${epoch}&offset=${offset}&kind=log`;
+    return this.#send(`POST /api/runs/${id}/log?${query}`, text, {
+      "content-type": "application/octet-stream",
+    });
+  }
+
+  events(id: string, events: object[]) {
+    return this.#send(`POST /api/runs/${id}/events`, { epoch: this.#epoch, events });
+  }
+
+  end(id: string, change: object = {}, interruption: string | null = null) {
+    const outcome = {
+      status: "completed",
+      text: "done",
+      failure: "",
+      error: "",
+      exitCode: 0,
+      usage: NO_USAGE,
+    };
+    const rest = { sessionId: "", sessionUsage: NO_USAGE, reset: null };
+    return this.#send(`POST /api/runs/${id}/end`, {
+      ...{ epoch: this.#epoch, ran_ms: 5, interruption },
+      outcome: { ...outcome, ...rest, ...change },
+    });
+  }
+
+  #send(route: string, body: unknown, headers: Record<string, string> = {}) {
+    return this.#app.send(route, body, { authorization: `Bearer ${this.token}`, ...headers });
+  }
+}

@@ -1,0 +1,18 @@
+// `svc serve` in which something throws, without being caught, as soon as a file says so: `uncaught.ts <file> <how>`.
+import { serve } from "../../../src/boot/serve.ts";
+
+const [file = "", how = ""] = Deno.args;
+const secret = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl";
+const timer = setInterval(() => {
+  try {
+    Deno.statSync(file);
+  } catch {
+    return;
+  }
+  clearInterval(timer);
+  const error = new Error(`broken at ?token=${secret}`, { cause: new TypeError("the cause") });
+  if (how === "throw") throw error;
+  if (how === "text") void Promise.reject(`only words, ${secret}`);
+  else void Promise.reject(error);
+}, 20);
+Deno.exit(await serve([]));

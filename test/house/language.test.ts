@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import {
+  findDialect,
+  findDialectInComment,
+  readComments,
+  readTestNames,
+  readUserTexts,
+  type Text,
+} from "../harness/house/language.ts";
+
+/** Comments with a phrase of the dialect, per folder. A number may only fall: lower it when you rewrite some. */
+const COMMENTS_LEFT: Record<string, number> = {};
+
+const SUBJECTS_CHECKED = 20;
+const SUBJECT_MAX_CHARACTERS = 72;
+
+function place({ file, line, text }: Text): string {
+  return `${file}:${line}: ${text.slice(0, 100)}`;
+}
+
+function folderOf(file: string): string {
+  const [top = "", second = ""] = file.split("/");
+  return second.includes(".") || second === "" ? top : `${top}/${second}`;
+}
+
+describe("texts (CONTRIBUTING, Language)", () => {
+  it("of the command line and the console have no phrase of the dialect", () => {
+    const found = readUserTexts("main.ts", "cli", "console").filter(({ text }) => findDialect(text) !== null);
+    expect(found.map(place)).toEqual([]);
+  });
+
+  it("of comments have no more phrases of the dialect than before, in any folder", () => {
+    const counts = new Map<string, number>();
+    for (const { file, text } of readComments("main.ts", "src", "cli", "console", "build", "bench", "test")) {
+      if (findDialectInComment(text) === null) continue;
+      counts.set(folderOf(file), (counts.get(folderOf(file)) ?? 0) + 1);
+    }
+    expect([...counts].filter(([folder, found]) => found > (COMMENTS_LEFT[folder] ?? 0))).toEqual([]);
+    expect(
+      Object.entries(COMMENTS_LEFT).filter(([folder, left]) => (counts.get(folder) ?? 0) < left),
+      "there are fewer now: lower the number",
+    ).toEqual([]);
+  });
+
+  it("of test names have no phrase of the dialect", () => {
+    const found = readTestNames("test").filter(({ text }) => findDialectInComment(text) !== null);
+    expect(found.map(place)).toEqual([]);
+  });
+
+  it(`of the last commits have subjects of ${SUBJECT_MAX_CHARACTERS} characters at most`, () => {
+    const { stdout } = new Deno.Command("git", { args: ["log", "--format=%s", "-n", `${SUBJECTS_CHECKED}`] })
+      .outputSync();
+    const subjects = new TextDecoder().decode(stdout).split("\n").filter((subject) => subject !== "");
+    expect(subjects.filter((subject) => subject.length > SUBJECT_MAX_CHARACTERS)).toEqual([]);
+    expect(subjects.filter((subject) => !/^(Merge |[a-z][\w/-]*: )/.test(subject))).toEqual([]);
+  });
+});

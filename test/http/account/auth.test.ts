@@ -1,0 +1,354 @@
+import { describe, expect, it } from "vitest";
+import { SignJWT } from "jose";
+import { openApp, PASSWORD } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { hashPassword } from "../../../src/api/account/password.ts";
+import { signToken } from "../../../src/base/token.ts";
+import { ROUTES } from "../../../src/http/app.ts";
+
+const LOGIN = "POST /api/auth/login";
+const right = { username: "admin", password: PASSWORD };
+
+describe("authentication (interface 5, contract 2)", () => {
+  it("login answers both tokens, seconds and the type", async () => {
+    await using app = await openApp();
+    const reply = await app.send(LOGIN, right, { authorization: "" });
+    expect(reply.status).toBe(200);
+    expect(reply.body).toEqual({
+      access_token: expect.stringMatching(/^eyJ/),
+      refresh_token: expect.stringMatching(/^[\w-]{43}$/),
+      expires_in: 900,
+      token_type: "Bearer",
+    });
+  });
+
+  it("takes the token from the header or the query, and the header comes first [AUT-9]", async () => {
+    await using app = await openApp();
+    const { access_token: token } = await app.call(LOGIN, right);
+    const none = { authorization: "" };
+    const url = `${app.url}/api/workers`;
+    expect((await drained(fetch(`${url}?token=${token}`))).status).toBe(200);
+    expect((await drained(fetch(url, { headers: { authorization: `Bearer ${token}` } }))).status).toBe(200);
+    expect((await drained(fetch(`${url}?token=${token}`, { headers: { authorization: "Bearer x" } }))).status)
+      .toBe(401);
+    expect((await drained(fetch(url))).status).toBe(401);
+    expect((await app.send("GET /api/workers", undefined, none)).body).toMatchObject({
+      code: "unauthenticated",
+    });
+  });
+
+  it("refresh answers a new access token and no refresh token; logout ends it", async () => {
+    await using app = await openApp();
+    const { refresh_token } = await app.call(LOGIN, right);
+    const refreshed = await app.call("POST /api/auth/refresh", { refresh_token });
+    expect(refreshed).toEqual({ access_token: expect.any(String), expires_in: 900, token_type: "Bearer" });
+    expect((await app.send("GET /api/workers", undefined, bearer(refreshed.access_token))).status).toBe(200);
+    expect((await app.send("POST /api/auth/logout", { refresh_token })).status).toBe(204);
+    expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
+    expect((await app.send("POST /api/auth/logout", { refresh_token })).status).toBe(204);
+  });
+
+  it("a login with the old password, in progress while it changed, gives no valid token", async () => {
+    await using app = await openApp();
+    const { refresh_token } = await app.call(LOGIN, right);
+    // What a change does last, while the old password is still being checked.
+    const pending = [app.call(LOGIN, right), app.call("POST /api/auth/refresh", { refresh_token })];
+    await app.db.read("select 1");
+    app.server.parts.authority.raiseVersion(2);
+    const given = (await Promise.allSettled(pending)).flatMap((one) =>
+      one.status === "fulfilled" ? [one.value] : []
+    );
+    expect(given).not.toEqual([]);
+    for (const { access_token } of given) {
+      expect((await app.send("GET /api/workers", undefined, bearer(access_token))).status).toBe(401);
+    }
+  });
+
+  it("lets tokens expire", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock });
+    const { access_token, refresh_token } = await app.call(LOGIN, right);
+    clock.advance(15 * 60_000 - 1_000);
+    expect((await app.send("GET /api/workers", undefined, bearer(access_token))).status).toBe(200);
+    clock.advance(2_000);
+    expect((await app.send("GET /api/workers", undefined, bearer(access_token))).status).toBe(401);
+    clock.advance(29 * 86_400_000);
+    expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(200);
+    clock.advance(86_400_000);
+    expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
+  });
+
+  it("answers the same for a wrong name and a wrong password [AUT-3]", async () => {
+    await using app = await openApp();
+    const name = await app.send(LOGIN, { username: "nobody", password: PASSWORD });
+    const word = await app.send(LOGIN, { username: "admin", password: "wrong" });
+    expect(name.status).toBe(401);
+    expect({ ...name.body, request_id: "" }).toEqual({ ...word.body, request_id: "" });
+    expect(name.body.code).toBe("invalid_credentials");
+  });
+
+  it("refuses the eleventh login of a minute, for the same address and name only; a success clears the count (contract 2)", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
+    const wrong = { username: "admin", password: "wrong" };
+    for (let i = 0; i < 9; i++) expect((await app.send(LOGIN, wrong)).status).toBe(401);
+    expect((await app.send(LOGIN, right)).status).toBe(200);
+    for (let i = 0; i < 10; i++) expect((await app.send(LOGIN, wrong)).status).toBe(401);
+    const refused = await app.send(LOGIN, right);
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("retry-after"))).toBe(50);
+    expect((await app.send(LOGIN, right, { "x-forwarded-for": "203.0.113.7" })).status).toBe(200);
+    expect((await app.send(LOGIN, { ...right, username: "other" })).status).toBe(401);
+    clock.advance(50_000);
+    expect((await app.send(LOGIN, right)).status).toBe(200);
+  });
+
+  it("recognises a trusted proxy on a socket for both protocols, where its address has the form of IPv6", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
+    const login = (password: string, from: string) =>
+      app.server.fetch(
+        new Request(`http://localhost${LOGIN.split(" ")[1]}`, {
+          method: "POST",
+          headers: { "content-type": "application/json", "x-forwarded-for": from },
+          body: JSON.stringify({ username: "admin", password }),
+        }),
+        "::ffff:127.0.0.1",
+      );
+    for (let i = 0; i < 10; i++) expect((await login("wrong", "203.0.113.6")).status).toBe(401);
+    expect((await login(right.password, "203.0.113.6")).status).toBe(429);
+    expect((await login(right.password, "203.0.113.7")).status).toBe(200);
+  });
+
+  it("counts before it checks, so that parallel logins get no more tries [AUT-4]", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock });
+    const replies = await Promise.all(
+      Array.from({ length: 40 }, () => app.send(LOGIN, { username: "admin", password: "wrong" })),
+    );
+    expect(replies.filter((reply) => reply.status === 401).length).toBeLessThanOrEqual(10);
+    expect(replies.every((reply) => reply.status === 401 || reply.status === 429)).toBe(true);
+  });
+
+  it("accepts only its own tokens [AUT-1, AUT-2]", async () => {
+    await using app = await openApp();
+    const { key } = app.server.parts.authority;
+    const now = Math.floor(Date.now() / 1000);
+    const good = { typ: "access", scope: "*:*", ver: await app.server.parts.authority.operatorVersion() };
+    const jwt = (claims: Record<string, unknown>, header: Record<string, unknown> = {}) =>
+      new SignJWT({
+        ...good,
+        jti: "j",
+        iss: "svc",
+        sub: "operator:admin",
+        iat: now,
+        exp: now + 60,
+        ...claims,
+      })
+        .setProtectedHeader({ alg: "HS256", ...header });
+    expect((await app.send("GET /api/workers", undefined, bearer(await jwt({}).sign(key)))).status).toBe(200);
+    const { refresh_token } = await app.call(LOGIN, right);
+    const other = new TextEncoder().encode("another key that is also long enough");
+    const part = (value: unknown) => btoa(JSON.stringify(value)).replace(/=+$/, "");
+    const payload = part({ ...good, jti: "j", iss: "svc", sub: "operator:admin", iat: now, exp: now + 60 });
+    const forged = [
+      await jwt({}).sign(other),
+      await jwt({}, { alg: "HS384" }).sign(key),
+      await jwt({ exp: now - 1 }).sign(key),
+      await jwt({ iss: "someone" }).sign(key),
+      await jwt({ nbf: now + 600 }).sign(key),
+      await jwt({ ver: 999 }).sign(key),
+      await jwt({ ver: 0, exp: now + 3600 }).sign(key),
+      await jwt({ ver: "1" }).sign(key),
+      await jwt({ typ: "refresh" }).sign(key),
+      await jwt({ typ: "run" }).sign(key),
+      await jwt({ typ: "run", execution_id: crypto.randomUUID(), attempt: 1 }).sign(key),
+      await new SignJWT({ ...good, jti: "j", iss: "svc", sub: "operator:admin" }).setProtectedHeader({
+        alg: "HS256",
+      }).sign(key),
+      `${part({ alg: "none" })}.${payload}.`,
+      `${part({ alg: "HS256" })}.${payload}.`,
+      `${part({ alg: "HS256", jwk: { kty: "oct", k: "AA" } })}.${payload}.AAAA`,
+      refresh_token,
+      "",
+      "x",
+      "a.b.c",
+      "x".repeat(5_000),
+    ];
+    for (const token of forged) {
+      const reply = await app.send("GET /api/workers", undefined, bearer(token));
+      expect(reply.status, token.slice(0, 60)).toBe(401);
+    }
+    expect((await app.send("POST /api/auth/refresh", { refresh_token: await jwt({}).sign(key) })).status)
+      .toBe(401);
+  });
+
+  it("asks for a token on every route except the open ones", async () => {
+    await using app = await openApp();
+    const id = crypto.randomUUID();
+    for (const { method, path, access } of ROUTES) {
+      const reply = await app.send(`${method} ${path.replace(/:\w+/g, id)}`, undefined, {
+        authorization: "",
+      });
+      if (access !== "public") expect(reply.status, `${method} ${path}`).toBe(401);
+      else if (path.startsWith("/api/auth/oidc/") || path === "/hooks/:name") {
+        expect(reply.status, `${method} ${path}`).toBe(404);
+      } else expect([400, 415], `${method} ${path}`).toContain(reply.status);
+    }
+  });
+
+  it("a changed password ends all older tokens [AUT-6, AUT-7]", async () => {
+    await using app = await openApp({ password: "first" });
+    const login = await app.call(LOGIN, { username: "admin", password: "first" });
+    expect((await app.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(200);
+    await app.stop();
+    await using later = await openApp({ dataDir: app.dataDir, password: "second" });
+    expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(401);
+    expect((await later.send("POST /api/auth/refresh", { refresh_token: login.refresh_token })).status).toBe(
+      401,
+    );
+    expect((await later.send(LOGIN, { username: "admin", password: "first" })).status).toBe(401);
+    expect((await later.send(LOGIN, { username: "admin", password: "second" })).status).toBe(200);
+  });
+
+  it("no restart waits for the hash of its password; what needs the operator's password waits, and nothing else [AUT-7]", async () => {
+    await using app = await openApp({ password: "first" });
+    const login = await app.call(LOGIN, { username: "admin", password: "first" });
+    const scopes = ["read:workers", "write:system"];
+    const { token } = await app.call("POST /api/tokens", { name: "deploy", scopes });
+    await app.db.write([{
+      sql: "update credential set password_hash = ?",
+      args: [await hashPassword("first", { ln: 18, r: 8, p: 1 })],
+    }]);
+    await app.stop();
+    await using later = await openApp({ dataDir: app.dataDir, password: "second" });
+    const order: string[] = [];
+    const first = (what: string, reply: ReturnType<typeof later.send>) =>
+      reply.then(({ status }) => void order.push(`${what} ${status}`));
+    const none = { authorization: "" };
+    const stolen = { include_key: true, password: "first" };
+    // Each is sent before anything has waited.
+    await Promise.all([
+      first("old login", later.send("GET /api/workers", undefined, bearer(login.access_token))),
+      first("refresh", later.send("POST /api/auth/refresh", { refresh_token: login.refresh_token }, none)),
+      first("old password", later.send(LOGIN, { username: "admin", password: "first" }, none)),
+      first("new password", later.send(LOGIN, { username: "admin", password: "second" }, none)),
+      first("key", later.send("POST /api/system/backup", stolen, bearer(token))),
+      first("token", later.send("GET /api/workers", undefined, bearer(token))),
+      later.server.parts.authority.operatorVersion().then(() => void order.push("compared")),
+    ]);
+    expect(order.indexOf("token 200")).toBe(0);
+    const compared = order.indexOf("compared");
+    const waited = ["old login 401", "refresh 401", "old password 401", "new password 200", "key 400"];
+    for (const one of waited) expect([one, order.indexOf(one) > 0], order.join(", ")).toEqual([one, true]);
+    expect(order.indexOf("old password 401")).toBeGreaterThan(compared);
+  });
+
+  it("a changed password that cannot be stored opens nothing, and is stored later [AUT-7]", async () => {
+    await using app = await openApp({ password: "first" });
+    const login = await app.call(LOGIN, { username: "admin", password: "first" });
+    const broken =
+      "create trigger broken before update on credential begin select raise(abort, 'broken'); end";
+    await app.db.write([{ sql: broken, args: [] }]);
+    await app.stop();
+    const clock = new TestClock();
+    await using later = await openApp({ dataDir: app.dataDir, password: "second", clock });
+    // Longer than the two hashes take, after which it was tried in vain.
+    for (let i = 0; i < 8; i++) {
+      const old = later.send("GET /api/workers", undefined, bearer(login.access_token));
+      expect(await whileTimePasses(clock, old)).toMatchObject({ status: 503, body: { code: "unavailable" } });
+    }
+    await later.db.write([{ sql: "drop trigger broken", args: [] }]);
+    const again = () => whileTimePasses(clock, later.send(LOGIN, { username: "admin", password: "second" }));
+    let { status } = await again();
+    while (status === 503) ({ status } = await again());
+    expect(status).toBe(200);
+    expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(401);
+  });
+
+  it("the same password after a restart keeps tokens valid", async () => {
+    await using app = await openApp({ password: "same" });
+    const login = await app.call(LOGIN, { username: "admin", password: "same" });
+    await app.stop();
+    await using later = await openApp({ dataDir: app.dataDir, password: "same" });
+    expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(200);
+    expect((await later.send("POST /api/auth/refresh", { refresh_token: login.refresh_token })).status).toBe(
+      200,
+    );
+  });
+
+  it("the first start without a password makes one and stores its hash only (contract 2) [AUT-8]", async () => {
+    await using app = await openApp({ config: { auth: { password_hash: "" } } });
+    const password = app.server.generatedPassword ?? "";
+    expect(password).toMatch(/^[a-z2-9]{24}$/);
+    expect((await app.send(LOGIN, { username: "admin", password })).status).toBe(200);
+    const dump = JSON.stringify(await app.db.read("select * from credential"));
+    expect(dump).not.toContain(password);
+  });
+
+  it("answers only to its own host names when it is bound to loopback [AUT-11]", async () => {
+    await using app = await openApp({ config: { server: { allowed_hosts: ["Svc.example.org"] } } });
+    for (const host of ["localhost", "127.0.0.1:9", "[::1]:80", "svc.example.org", "SVC.Example.org:80"]) {
+      expect((await app.send("GET /api/workers", undefined, { host })).status, host).toBe(200);
+    }
+    for (const host of ["evil.example", "localhost.evil.example", "svc.example.org.evil.example"]) {
+      expect((await app.send("GET /api/workers", undefined, { host })).body, host).toMatchObject({
+        code: "forbidden",
+      });
+    }
+  });
+
+  it("sends no CORS headers unless an origin is allowed (contract 2)", async () => {
+    await using closed = await openApp();
+    const origin = { origin: "https://app.example.org" };
+    expect(
+      (await closed.send("GET /api/workers", undefined, origin)).headers.get("access-control-allow-origin"),
+    ).toBeNull();
+    await using open = await openApp({
+      config: { server: { allowed_origins: ["https://app.example.org"] } },
+    });
+    const allowed = await open.send("GET /api/workers", undefined, origin);
+    expect(allowed.headers.get("access-control-allow-origin")).toBe("https://app.example.org");
+    const foreign = await open.send("GET /api/workers", undefined, { origin: "https://evil.example" });
+    expect(foreign.headers.get("access-control-allow-origin")).toBeNull();
+  });
+
+  it("a run token is not a login, nor a login a run token; a run token is valid only during its run [AUT-2]", async () => {
+    await using app = await openApp();
+    const { authority, clock } = app.server.parts;
+    const token = await signToken(
+      authority.key,
+      {
+        typ: "run",
+        sub: `worker:${crypto.randomUUID()}`,
+        scope: "*:*",
+        ver: 1,
+        execution_id: crypto.randomUUID(),
+        attempt: 1,
+      },
+      600,
+      clock.now(),
+    );
+    expect((await app.send("GET /api/workers", undefined, bearer(token))).status).toBe(401);
+  });
+});
+
+function bearer(token: string): Record<string, string> {
+  return { authorization: `Bearer ${token}` };
+}
+
+async function drained(request: Promise<Response>): Promise<Response> {
+  const response = await request;
+  await response.body?.cancel();
+  return response;
+}
+
+/** What comes of it, while a second of the clock passes every twentieth of a real one. */
+async function whileTimePasses<T>(clock: TestClock, work: Promise<T>): Promise<T> {
+  const timer = setInterval(() => clock.advance(1_000), 50);
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+  }
+}

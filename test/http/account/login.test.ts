@@ -1,0 +1,167 @@
+import { describe, expect, it } from "vitest";
+import { hashPassword } from "../../../src/api/account/password.ts";
+import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { client } from "../../harness/service/client.ts";
+import { startServer, svc, tempDir } from "../../harness/service/process.ts";
+
+const LOGIN = "POST /api/auth/login";
+const wrong = { username: "admin", password: "wrong" };
+const right = { username: "admin", password: PASSWORD };
+const proxied = { server: { trusted_proxies: ["127.0.0.1"] } };
+
+// The long run: SVC_TEST_LOGINS=200.
+const LOGINS = Number(Deno.env.get("SVC_TEST_LOGINS") ?? 40);
+const GUESSES = LOGINS * 5;
+
+describe("guessing passwords [AUT-4]", () => {
+  it(
+    "gets ten tries a minute for an address and a name, however often, also across a restart; others may log in [AUT-4]",
+    async () => {
+      const clock = new TestClock("2026-01-05T08:00:10Z");
+      await using app = await openApp({ clock, config: proxied });
+      const from = (address: string) => ({ "x-forwarded-for": address });
+      const statuses: number[] = [];
+      for (let i = 0; i < GUESSES; i++) {
+        statuses.push((await app.send(LOGIN, wrong, from("203.0.113.7"))).status);
+      }
+      expect(statuses.filter((status) => status === 401)).toHaveLength(10);
+      expect(statuses.filter((status) => status === 429)).toHaveLength(GUESSES - 10);
+      expect((await app.send(LOGIN, right, from("203.0.113.8"))).status).toBe(200);
+      await app.stop();
+      await using later = await openApp({ clock, dataDir: app.dataDir, config: proxied });
+      expect((await later.send(LOGIN, right, from("203.0.113.7"))).status).toBe(429);
+      expect((await later.send(LOGIN, right, from("203.0.113.8"))).status).toBe(200);
+      clock.advance(50_000);
+      expect((await later.send(LOGIN, right, from("203.0.113.7"))).status).toBe(200);
+    },
+    180_000,
+  );
+
+  it("counts a whole IPv6 network as one address, and an IPv4 address as itself however it is written", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock, config: proxied });
+    const statusFrom = async (address: string, body = wrong) =>
+      (await app.send(LOGIN, body, { "x-forwarded-for": address })).status;
+    for (let i = 0; i < 10; i++) expect(await statusFrom(`2001:db8:1:2:${i}::${i}`)).toBe(401);
+    for (const near of ["2001:db8:1:2::1", "2001:0db8:0001:0002:ffff:1:2:3"]) {
+      expect([near, await statusFrom(near, right)]).toEqual([near, 429]);
+    }
+    for (
+      const far of ["2001:db8:1:3::1", "2001:db8:1::2", "::1", "::ffff:203.0.113.1", "::ffff:203.0.113.2"]
+    ) {
+      expect([far, await statusFrom(far, right)]).toEqual([far, 200]);
+    }
+  });
+
+  it("a login that the database could not answer counts nowhere, and locks out nobody [AUT-4]", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock });
+    const { db } = app;
+    const { read, first } = db;
+    const fails = () => Promise.reject(new Error("the database does not answer"));
+    for (const broken of [{ read: fails, first }, { read, first: fails }]) {
+      Object.assign(db, broken);
+      for (let i = 0; i < 12; i++) expect((await app.send(LOGIN, right)).status).toBe(500);
+      Object.assign(db, { read, first });
+      expect((await app.send(LOGIN, right)).status).toBe(200);
+    }
+  });
+
+  it("a header that no trusted proxy sent changes nothing", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock });
+    for (let i = 0; i < 12; i++) await app.send(LOGIN, wrong, { "x-forwarded-for": `203.0.113.${i}` });
+    expect((await app.send(LOGIN, right, { "x-forwarded-for": "203.0.113.99" })).status).toBe(429);
+  });
+});
+
+it("a hash of a high cost is checked like any other (contract 2)", async () => {
+  const password_hash = await hashPassword(PASSWORD, { ln: 18, r: 8, p: 1 });
+  await using app = await openApp({ config: { auth: { password_hash } } });
+  expect((await app.send(LOGIN, right)).status).toBe(200);
+});
+
+describe("the first start [AUT-8]", () => {
+  it("has no known password, and a key of its own that only its user can read [AUT-8]", async () => {
+    const seen = new Set<string>();
+    for (let i = 0; i < 2; i++) {
+      await using folder = await tempDir();
+      await using server = await startServer({ dataDir: folder.path });
+      const [, password = ""] = /with the password (\S+)/.exec(server.stderr) ?? [];
+      expect(password).toMatch(/^[a-z2-9]{24}$/);
+      const key = await Deno.readTextFile(`${folder.path}/secret.key`);
+      expect(key.trim()).toMatch(/^[\w-]{64}$/);
+      expect(((await Deno.stat(`${folder.path}/secret.key`)).mode ?? 0) & 0o777).toBe(0o600);
+      for (const guess of ["", "admin", "password", "svc", "changeme"]) {
+        const body = JSON.stringify({ username: "admin", password: guess });
+        const headers = { "content-type": "application/json" };
+        const response = await fetch(`${server.url}/api/auth/login`, { method: "POST", headers, body });
+        await response.body?.cancel();
+        expect([400, 401]).toContain(response.status);
+      }
+      expect((await client(server.url, password)).token).toMatch(/^eyJ/);
+      seen.add(password).add(key);
+    }
+    expect(seen.size).toBe(4);
+  });
+
+  it("refuses a key that is too short, and an empty password counts as none [AUT-8]", async () => {
+    const starts: [env: Record<string, string>, file: string | null, code: number, words: RegExp][] = [
+      [{ SVC_AUTH__JWT_SECRET: "short" }, null, 2, /auth\.jwt_secret: must be at least 32 characters/],
+      [{ SVC_AUTH__JWT_SECRET: "x".repeat(31) }, null, 2, /at least 32 characters/],
+      [{}, "too short\n", 1, /secret\.key: must be at least 32 bytes/],
+      [{}, "\n", 1, /secret\.key: must be at least 32 bytes/],
+      [{ SVC_AUTH__PASSWORD_HASH: "plain text" }, null, 2, /auth\.password_hash: must be a scrypt hash/],
+      [{ SVC_AUTH_PASSWORD_FILE: "/no/such/file" }, null, 2, /SVC_AUTH_PASSWORD_FILE/],
+    ];
+    await Promise.all(starts.map(async ([env, file, code, words]) => {
+      await using folder = await tempDir();
+      if (file !== null) await Deno.writeTextFile(`${folder.path}/secret.key`, file, { mode: 0o600 });
+      const ran = await svc(["serve"], { dataDir: folder.path, env });
+      expect([ran.code, ran.err]).toEqual([code, expect.stringMatching(words)]);
+    }));
+    await using folder = await tempDir();
+    await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "" } });
+    expect(server.stderr).toMatch(/with the password [a-z2-9]{24}\n/);
+  });
+});
+
+it("listens on loopback, sets no cookie, and accepts no other site, on any route [AUT-11]", async () => {
+  await using folder = await tempDir();
+  await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "pass" } });
+  expect(new URL(server.url).hostname).toBe("127.0.0.1");
+  await using app: App = await openApp();
+  const foreign = { origin: "https://evil.example", "sec-fetch-site": "cross-site" };
+  for (
+    const route of [
+      "GET /api/workers",
+      "POST /api/workers",
+      "OPTIONS /api/workers",
+      "GET /openapi.json",
+      "GET /livez",
+    ]
+  ) {
+    const reply = await app.send(route, route.startsWith("POST") ? { name: "x" } : undefined, {
+      ...foreign,
+      "access-control-request-method": "DELETE",
+    });
+    const names = [...reply.headers.keys()];
+    expect([route, names.filter((name) => name.startsWith("access-control-") || name === "set-cookie")])
+      .toEqual([route, []]);
+  }
+  for (
+    const host of [
+      "evil.example",
+      "127.0.0.1.nip.io",
+      "localhost.",
+      "svc",
+      "[::1].evil.example",
+      "0x7f000001",
+      "",
+    ]
+  ) {
+    const status = (await app.send("GET /api/workers", undefined, { host: host === "" ? " " : host })).status;
+    expect([host, status]).toEqual([host, 403]);
+  }
+});

@@ -1,0 +1,377 @@
+import { describe, expect, it } from "vitest";
+import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { tempDir } from "../../harness/service/process.ts";
+import { bearer, logIn, someToken, someUser, WORD } from "../../harness/model/people.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const statusOf = async (app: App, route: string, headers: Record<string, string>, body?: unknown) =>
+  (await app.send(route, body, headers)).status;
+
+describe("users (contract 9)", () => {
+  it(
+    "are made, changed, disabled and deleted; a password that is made is shown once and stored as a hash",
+    async () => {
+      await using app = await openApp();
+      const made = await app.send("POST /api/users", { name: "  Ada ", role: "operator" }, {
+        "idempotency-key": "k",
+      });
+      expect(made.status).toBe(201);
+      expect(made.body).toMatchObject({ name: "Ada", role: "operator", disabled: false, origin: "local" });
+      const { password, id } = made.body;
+      const again = await app.send("POST /api/users", { name: "  Ada ", role: "operator" }, {
+        "idempotency-key": "k",
+      });
+      expect(again.body.id).toBe(id);
+      expect(again.body.password).toBeUndefined();
+      const rows = JSON.stringify(await app.db.read("select * from user, idempotency"));
+      expect(rows).not.toContain(password);
+      const login = await logIn(app, "ADA", password);
+      const own = bearer(login.access_token);
+      expect((await app.send("GET /api/auth/whoami", undefined, own)).body).toMatchObject({
+        subject: "user:Ada",
+        name: "Ada",
+        role: "operator",
+        by: "login",
+        user_id: id,
+      });
+      expect((await app.call("GET /api/users/ada")).last_login_at).toBeGreaterThan(0);
+      expect(
+        await app.call("PUT /api/users/Ada", {
+          name: "Ada L",
+          ...(await app.call("GET /api/users/Ada")),
+          role: "viewer",
+        }),
+      )
+        .toMatchObject({ name: "Ada", role: "viewer" });
+      expect(await statusOf(app, "POST /api/workers", own, { name: "x" })).toBe(403);
+      await app.call("PUT /api/users/Ada", { disabled: true });
+      expect(await statusOf(app, "GET /api/workers", own)).toBe(401);
+      expect(await statusOf(app, "POST /api/auth/refresh", {}, { refresh_token: login.refresh_token })).toBe(
+        401,
+      );
+      expect((await app.send("POST /api/auth/login", { username: "Ada", password })).body.code).toBe(
+        "invalid_credentials",
+      );
+      expect(await app.call("DELETE /api/users/Ada")).toEqual({ status: "deleted" });
+      expect(await statusOf(app, "GET /api/users/Ada", {})).toBe(404);
+    },
+    180_000,
+  );
+
+  it(
+    "a name in another case, or one that cannot be seen, is refused; names are trimmed (contract 8.1)",
+    async () => {
+      await using app = await openApp();
+      await app.call("POST /api/users", { name: "Ada", role: "viewer", password: WORD });
+      const same = await app.send("POST /api/users", { name: "aDA", role: "viewer", password: WORD });
+      expect([same.status, same.body.detail]).toEqual([
+        409,
+        'Cannot name a user "aDA": another one is called that, in whatever case',
+      ]);
+      expect((await app.send("POST /api/users", { name: "ADMIN", role: "viewer", password: WORD })).status)
+        .toBe(409);
+      for (const name of ["", " ", "a\u200bb", "a\u202eb", "a\u2066b", "\ufeffa", "a\nb", "x".repeat(201)]) {
+        expect([name, (await app.send("POST /api/users", { name, role: "viewer" })).status]).toEqual([
+          name,
+          400,
+        ]);
+      }
+      expect((await app.send("POST /api/users", { name: "x", role: "root" })).status).toBe(400);
+      expect(
+        (await app.send("POST /api/users", { name: "x", role: "viewer", password: "short" })).body.detail,
+      )
+        .toContain("at least 10 characters");
+      expect((await app.call("GET /api/users")).map(({ name }: { name: string }) => name)).toEqual([
+        "Ada",
+        "admin",
+      ]);
+    },
+    180_000,
+  );
+
+  it("the operator of the configuration stays an admin, and the last admin is not removed (contract 9)", async () => {
+    await using app = await openApp();
+    for (const change of [{ role: "viewer" }, { disabled: true }, { name: "root" }]) {
+      const reply = await app.send("PUT /api/users/admin", change);
+      expect([reply.status, reply.body.detail]).toEqual([
+        409,
+        expect.stringContaining("it is the operator of the configuration and stays an admin"),
+      ]);
+    }
+    expect((await app.send("DELETE /api/users/admin")).status).toBe(409);
+    expect((await app.send("PUT /api/users/admin/password", { password: WORD })).status).toBe(409);
+    expect(await app.call("GET /api/users/admin")).toMatchObject({ role: "admin", origin: "operator" });
+  });
+
+  it("guessing one's current password counts for a whole IPv6 network [AUT-4]", async () => {
+    const clock = new TestClock("2026-01-05T08:00:10Z");
+    await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
+    const ada = await someUser(app, "Ada", "operator");
+    const guess = (host: number) =>
+      app.send("PUT /api/users/Ada/password", { password: "another long word", current_password: "wrong" }, {
+        ...ada.headers,
+        "x-forwarded-for": `2001:db8::${host}`,
+      });
+    for (let host = 1; host <= 10; host++) expect((await guess(host)).status).toBe(400);
+    expect((await guess(11)).status).toBe(429);
+  });
+
+  it("a password is changed by its owner, who knows it, or by who may; other logins go on", async () => {
+    await using app = await openApp();
+    const ada = await someUser(app, "Ada", "operator");
+    const eve = await someUser(app, "Eve", "operator");
+    const route = "PUT /api/users/Ada/password";
+    const fresh = { password: "another long word" };
+    expect((await app.send(route, fresh, eve.headers)).body.required_scope).toBe("write:users");
+    expect((await app.send(route, fresh, ada.headers)).body.detail).toContain("current_password: is needed");
+    const wrong = { ...fresh, current_password: "wrong wrong wrong" };
+    expect((await app.send(route, wrong, ada.headers)).body.detail).toContain("current_password: is wrong");
+    expect((await app.send(route, { ...fresh, current_password: WORD }, ada.headers)).status).toBe(200);
+    expect(await statusOf(app, "GET /api/workers", ada.headers)).toBe(401);
+    expect(await statusOf(app, "POST /api/auth/refresh", {}, { refresh_token: ada.refresh })).toBe(401);
+    expect(await statusOf(app, "GET /api/workers", eve.headers)).toBe(200);
+    expect((await app.send("POST /api/auth/login", { username: "admin", password: PASSWORD })).status).toBe(
+      200,
+    );
+    await logIn(app, "Ada", fresh.password);
+  }, 180_000);
+
+  it(
+    "nobody reaches above themselves: a token with write:users makes no admin and takes none over",
+    async () => {
+      await using app = await openApp();
+      const anna = await someUser(app, "Anna", "admin");
+      const clerk = await someToken(app, "clerk", ["read:*", "write:users"], anna.headers);
+      const calls: [string, unknown][] = [
+        ["POST /api/users", { name: "x", role: "admin" }],
+        ["PUT /api/users/Anna", { disabled: true }],
+        ["PUT /api/users/Anna/password", { password: WORD }],
+        ["DELETE /api/users/Anna", undefined],
+      ];
+      for (const [route, body] of calls) {
+        const reply = await app.send(route, body, clerk.headers);
+        expect([route, reply.status, reply.body.detail]).toEqual([
+          route,
+          403,
+          expect.stringContaining("it may more than"),
+        ]);
+      }
+      const viewer = await app.send(
+        "POST /api/users",
+        { name: "v", role: "viewer", password: WORD },
+        clerk.headers,
+      );
+      expect(viewer.status).toBe(201);
+      expect((await app.send("PUT /api/users/v", { role: "admin" }, clerk.headers)).status).toBe(403);
+    },
+    180_000,
+  );
+});
+
+describe("tokens (contract 9)", () => {
+  it(
+    "are shown once, listed without their secret, used within their scopes, and revoked at once",
+    async () => {
+      await using app = await openApp();
+      const ada = await someUser(app, "Ada", "operator");
+      const sent = { name: "ci", scopes: ["read:tasks", "write:tasks"] };
+      const made = await app.send("POST /api/tokens", sent, { ...ada.headers, "idempotency-key": "t" });
+      expect(made.status).toBe(201);
+      const { token, ...shown } = made.body;
+      expect(shown.expires_at - shown.created_at).toBe(90 * DAY_MS);
+      const again = await app.send("POST /api/tokens", sent, { ...ada.headers, "idempotency-key": "t" });
+      expect(again.body).toEqual(made.body);
+      expect(JSON.stringify(await app.db.read("select * from token, idempotency"))).not.toContain(token);
+      expect(await statusOf(app, "GET /api/tasks?message_id=m", bearer(token))).toBe(200);
+      expect((await app.send("GET /api/workers", undefined, bearer(token))).body.required_scope).toBe(
+        "read:workers",
+      );
+      expect((await app.send("GET /api/auth/whoami", undefined, bearer(token))).body).toMatchObject({
+        subject: "token:ci",
+        name: "Ada",
+        role: null,
+        by: "token",
+      });
+      const [listed] = (await app.send("GET /api/tokens", undefined, ada.headers)).body;
+      expect(listed).toEqual({ ...shown, last_used_at: expect.any(Number) });
+      expect((await app.send(`DELETE /api/tokens/${shown.id}`, undefined, ada.headers)).status).toBe(200);
+      expect(await statusOf(app, "GET /api/tasks?message_id=m", bearer(token))).toBe(401);
+    },
+    180_000,
+  );
+
+  it("reach no further than their maker does, then and later", async () => {
+    await using app = await openApp();
+    const ada = await someUser(app, "Ada", "operator");
+    for (const scope of ["write:workers", "*:*", "write:*", "*:tasks", "write:users"]) {
+      const reply = await app.send("POST /api/tokens", { name: "x", scopes: [scope] }, ada.headers);
+      expect([scope, reply.status, reply.body.detail]).toEqual([
+        scope,
+        403,
+        `Cannot give a token the scope ${scope}: you do not hold it yourself`,
+      ]);
+    }
+    const token = await someToken(app, "ci", ["read:*", "write:tasks"], ada.headers);
+    const body = { message_id: "m", worker_id: "x", instruction: "x", type: "immediate" };
+    expect(await statusOf(app, "POST /api/tasks", token.headers, body)).toBe(400);
+    await app.call("PUT /api/users/Ada", { role: "viewer" });
+    expect(await statusOf(app, "POST /api/tasks", token.headers, body)).toBe(403);
+    expect(await statusOf(app, "GET /api/workers", token.headers)).toBe(200);
+    await app.call("PUT /api/users/Ada", { disabled: true });
+    expect(await statusOf(app, "GET /api/workers", token.headers)).toBe(401);
+    await app.call("PUT /api/users/Ada", { disabled: false });
+    expect(await statusOf(app, "GET /api/workers", token.headers)).toBe(200);
+    await app.call("DELETE /api/users/Ada");
+    expect(await statusOf(app, "GET /api/workers", token.headers)).toBe(401);
+  }, 180_000);
+
+  it("expire at their time; one in the past is refused; null is never", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock });
+    const now = clock.now();
+    const past = await app.send("POST /api/tokens", { name: "old", scopes: ["read:*"], expires_at: now });
+    expect([past.status, past.body.detail]).toEqual([
+      400,
+      "expires_at: must be in the future; null means that it never expires",
+    ]);
+    const make = async (name: string, expires_at: number | null) =>
+      bearer((await app.call("POST /api/tokens", { name, scopes: ["read:*"], expires_at })).token);
+    const [soon, never] = [await make("soon", now + 5_000), await make("never", null)];
+    clock.advance(4_000);
+    expect(await statusOf(app, "GET /api/workers", soon)).toBe(200);
+    clock.advance(1_000);
+    expect(await statusOf(app, "GET /api/workers", soon)).toBe(401);
+    clock.advance(1_000 * DAY_MS);
+    expect(await statusOf(app, "GET /api/workers", never)).toBe(200);
+  });
+
+  it(
+    "are one's own: others see and revoke them with write:tokens only, and a token needs it for any",
+    async () => {
+      await using app = await openApp();
+      const ada = await someUser(app, "Ada", "operator");
+      const eve = await someUser(app, "Eve", "viewer");
+      const own = await someToken(app, "ada's", ["read:*"], ada.headers);
+      expect((await app.send("GET /api/tokens", undefined, eve.headers)).body).toEqual([]);
+      expect((await app.send("GET /api/tokens?user=Ada", undefined, eve.headers)).body).toEqual([]);
+      expect(await statusOf(app, `DELETE /api/tokens/${own.id}`, eve.headers)).toBe(404);
+      expect(await statusOf(app, "GET /api/tokens", own.headers)).toBe(403);
+      expect(await statusOf(app, "POST /api/tokens", own.headers, { name: "x", scopes: ["read:*"] })).toBe(
+        403,
+      );
+      expect((await app.call("GET /api/tokens?user=Ada")).map(({ name }: { name: string }) => name)).toEqual([
+        "ada's",
+      ]);
+      const twice = await app.send("POST /api/tokens", { name: "ADA'S", scopes: ["read:*"] }, eve.headers);
+      expect(twice.status).toBe(409);
+      const clerk = await someToken(app, "clerk", ["write:tokens", "read:tasks"]);
+      expect(
+        (await app.send("POST /api/tokens", { name: "y", scopes: ["read:tasks"] }, clerk.headers)).status,
+      ).toBe(201);
+      expect((await app.send("POST /api/tokens", { name: "z", scopes: ["read:*"] }, clerk.headers)).status)
+        .toBe(403);
+      expect(await statusOf(app, `DELETE /api/tokens/${own.id}`, clerk.headers)).toBe(200);
+    },
+    180_000,
+  );
+
+  it("of ctl itself are taken by the service alone that they name (contract 8.14)", async () => {
+    await using app = await openApp();
+    const { signToken } = await import("../../../src/base/token.ts");
+    const { key, instance } = app.server.parts.authority;
+    const claims = { typ: "access" as const, sub: "operator:admin", scope: "*:*", ver: 0 };
+    const sign = async (more: object) => bearer(await signToken(key, { ...claims, ...more }, 60, Date.now()));
+    expect(await statusOf(app, "GET /api/workers", await sign({ instance }))).toBe(200);
+    expect(await statusOf(app, "GET /api/workers", await sign({}))).toBe(401);
+    expect(await statusOf(app, "GET /api/workers", await sign({ instance: crypto.randomUUID() }))).toBe(401);
+    const file = `${app.dataDir}/server.json`;
+    expect(JSON.parse(await Deno.readTextFile(file))).toMatchObject({ url: app.url, instance });
+    expect(((await Deno.stat(file)).mode ?? 0) & 0o777).toBe(0o600);
+  });
+});
+
+describe("the audit (contract 9)", () => {
+  it(
+    "says of each change who, what, when and from where, as a list and as JSON lines; the actor filters events",
+    async () => {
+      await using app = await openApp();
+      const ada = await someUser(app, "Ada", "operator");
+      const from = { "user-agent": "Mozilla/5.0 (test)" };
+      await app.call("PUT /api/memory/entry", { scope: "global", key: "k", value: "v" }, {
+        ...ada.headers,
+        ...from,
+      });
+      await app.send("POST /api/auth/login", { username: "Ada", password: "wrong wrong wrong" }, from);
+      const all = await app.call("GET /api/audit?actor=user:Ada&kind=memory.saved");
+      expect(all).toEqual([
+        expect.objectContaining({
+          kind: "memory.saved",
+          actor: "user:Ada",
+          address: "127.0.0.1",
+          user_agent: "Mozilla/5.0 (test)",
+          at: expect.any(Number),
+        }),
+      ]);
+      const lines = await app.server.fetch(
+        new Request("http://localhost/api/audit", {
+          headers: { ...bearer(await app.token()), accept: "application/x-ndjson" },
+        }),
+      );
+      expect(lines.headers.get("content-type")).toBe("application/x-ndjson");
+      const entries = (await lines.text()).trim().split("\n").map((line) => JSON.parse(line));
+      expect(entries.map(({ kind, actor }) => [kind, actor])).toEqual([
+        ["user.created", "user:admin"],
+        ["auth.login", "user:Ada"],
+        ["memory.saved", "user:Ada"],
+        ["auth.refused", "system"],
+      ]);
+      expect(entries.every(({ address }) => address === "127.0.0.1")).toBe(true);
+      const page = await app.send("GET /api/audit?page_size=3");
+      expect(page.body).toHaveLength(3);
+      expect(page.headers.get("link")).toContain(`after=${page.body[2].seq}`);
+      const events = await app.call("GET /api/events?actor=user:Ada", undefined, {
+        accept: "application/json",
+      });
+      expect(events.map(({ kind }: { kind: string }) => kind)).toEqual(["auth.login", "memory.saved"]);
+      expect((await app.send("GET /api/audit", undefined, ada.headers)).status).toBe(200);
+    },
+    180_000,
+  );
+});
+
+describe("passwords that travel where they must not (contract 9)", () => {
+  it("in a query are refused, and the words say where they belong", async () => {
+    await using app = await openApp();
+    for (const route of ["POST /api/auth/login", "POST /api/auth/refresh", "GET /api/workers"]) {
+      const reply = await app.send(
+        `${route}?username=admin&password=${encodeURIComponent(PASSWORD)}`,
+        route.startsWith("POST") ? {} : undefined,
+      );
+      expect([route, reply.status, reply.body.detail]).toEqual([
+        route,
+        400,
+        expect.stringContaining("password: must travel in the body, never in an address"),
+      ]);
+      expect(JSON.stringify(reply.body)).not.toContain(PASSWORD);
+    }
+  });
+});
+
+it(
+  "a name that the configuration gives the operator is taken from the user who had it (contract 9)",
+  async () => {
+    await using folder = await tempDir();
+    const first = await openApp({ dataDir: folder.path });
+    await first.call("POST /api/users", { name: "Ada", role: "viewer", password: WORD });
+    await first.stop();
+    await using app = await openApp({ dataDir: folder.path, config: { auth: { username: "Ada" } } });
+    expect(await app.call("GET /api/users")).toEqual([
+      expect.objectContaining({ name: "Ada", role: "admin", origin: "operator" }),
+    ]);
+    await app.call("POST /api/auth/login", { username: "Ada", password: PASSWORD });
+    const before = await app.send("POST /api/auth/login", { username: "Ada", password: WORD });
+    expect(before.status).toBe(401);
+  },
+  180_000,
+);

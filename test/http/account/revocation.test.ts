@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import { logResponse } from "../../../src/http/stream/log_stream.ts";
+import { encoded, eventStream, frame } from "../../../src/http/stream/event_source.ts";
+import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { type App, openApp } from "../../harness/service/app.ts";
+import { logIn, type Somebody, someToken, someUser, WORD } from "../../harness/model/people.ts";
+import { type GoingRun, startRun } from "../../harness/service/run.ts";
+
+const ENDS_WITHIN_MS = 1_000;
+// What the machine may be late by, under load.
+const LATE_MS = 2_000;
+
+/** One of each kind of connection that stays open; resolves with its last words when it ends. */
+async function openAll(app: App, { headers }: Somebody, run: GoingRun): Promise<Promise<string>[]> {
+  const paths = [
+    "/api/events",
+    `/api/local/sessions/${run.sessionId}/stream`,
+    `/api/executions/${run.executionId}/logs?follow=true`,
+    `/api/tasks/${run.taskId}/wait?timeout_ms=60000`,
+  ];
+  const open: Promise<string>[] = [];
+  for (const path of paths) {
+    const response = await fetch(app.url + path, { headers });
+    expect([path, response.status]).toEqual([path, 200]);
+    // A wait that is broken off has no last words.
+    open.push(response.text().catch(() => "broken off"));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  return open;
+}
+
+/** Their last words, when they all end soon after `end` is done. */
+async function endedBy(open: Promise<string>[], end: () => Promise<unknown>): Promise<string[]> {
+  await end();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error("a connection stayed open")), ENDS_WITHIN_MS + LATE_MS);
+  });
+  return await Promise.race([Promise.all(open), late]).finally(() => clearTimeout(timer));
+}
+
+describe("what is open when rights end (contract 9) [USR-2]", () => {
+  it(
+    "streams, logs and waits end within a second: user disabled, role or password changed, token revoked [USR-2]",
+    async () => {
+      await using app = await openApp({ config: { engines: fakeEngines() } });
+      const run = await startRun(app);
+      const ada = await someUser(app, "Ada", "admin");
+      const token = await someToken(app, "ci", ["read:*"], ada.headers);
+      const ways: [string, Somebody, () => Promise<unknown>][] = [
+        ["token revoked", token, () => app.call(`DELETE /api/tokens/${token.id}`)],
+        ["role changed", ada, () => app.call("PUT /api/users/Ada", { role: "operator" })],
+        ["disabled", ada, () => app.call("PUT /api/users/Ada", { disabled: true })],
+      ];
+      for (const [way, who, end] of ways) {
+        const [events, chat] = await endedBy(await openAll(app, who, run), end);
+        expect([way, events?.trimEnd().split("\n").slice(-2)]).toEqual([
+          way,
+          ["event: end", 'data: {"reason":"revoked"}'],
+        ]);
+        expect([way, chat]).toEqual([way, expect.stringContaining('data: {"reason":"revoked"}')]);
+      }
+      await app.call("PUT /api/users/Ada", { disabled: false });
+      const { access_token } = await logIn(app, "Ada");
+      const again = { ...ada, headers: { authorization: `Bearer ${access_token}` } };
+      const fresh = { password: `${WORD}, and another` };
+      await endedBy(await openAll(app, again, run), () => app.call("PUT /api/users/Ada/password", fresh));
+      expect((await app.send("GET /api/workers", undefined, again.headers)).status).toBe(401);
+    },
+    270_000,
+  );
+
+  it("a stream and a log send nothing more to a reader whose rights have ended [USR-2]", async () => {
+    await using app = await openApp();
+    const { bells } = app.server.parts;
+    const before = bells.size;
+    const stream = eventStream(app.server.parts, {
+      whyEnded: () => Promise.resolve("revoked"),
+      bell: "x",
+      after: 0,
+      opening: "",
+      step: () => Promise.resolve({ frames: encoded([frame("told", {})]), after: 1 }),
+    });
+    const said = await stream.text();
+    expect(said).toContain('data: {"reason":"revoked"}');
+    expect(said).not.toContain("told");
+    const path = await Deno.makeTempFile({ prefix: "svc-test-log-" });
+    await Deno.writeTextFile(path, "x".repeat(200_000));
+    let asked = 0;
+    const log = await logResponse(app.server.parts, {
+      ...{ path, text: null, executionId: "x", ended: false, follow: true, tail: undefined },
+      again: () => Promise.resolve(++asked === 1 ? { ended: false, text: null } : null),
+    });
+    expect((await log.text()).length).toBe(65_536);
+    expect(bells.size).toBe(before);
+    await Deno.remove(path);
+  });
+
+  it("what another program changes in the database counts after a second as well [USR-2]", async () => {
+    await using app = await openApp();
+    const ada = await someUser(app, "Ada", "viewer");
+    const status = async () => (await app.send("GET /api/workers", undefined, ada.headers)).status;
+    expect(await status()).toBe(200);
+    await app.db.write([{ sql: "update user set disabled = 1 where name = 'Ada'", args: [] }]);
+    await new Promise((resolve) => setTimeout(resolve, ENDS_WITHIN_MS + 20));
+    expect(await status()).toBe(401);
+  }, 90_000);
+});

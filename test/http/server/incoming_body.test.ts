@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import { BODY_PIECE_MAX_MS, bodyOf } from "../../../src/http/server/incoming_body.ts";
+import { openApp } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { eventually } from "../../harness/wait.ts";
+
+/** A body that is written by the test, and its reader. */
+function incoming(clock: TestClock) {
+  const { readable, writable } = new TransformStream<Uint8Array>(undefined, undefined, {
+    highWaterMark: 100,
+  });
+  const body = bodyOf(new Request("http://localhost/", { method: "POST", body: readable }), clock);
+  if (body === null) throw new Error("there is a body");
+  const writer = writable.getWriter();
+  return { body, send: (bytes: number) => void writer.write(new Uint8Array(bytes)) };
+}
+
+/** Reads the next piece while it is on its way for `ms`. */
+async function next(
+  clock: TestClock,
+  { body, send }: ReturnType<typeof incoming>,
+  bytes: number,
+  ms: number,
+): Promise<number | string> {
+  const read = body.read().then((piece) => piece?.length ?? 0, (error) => String(error.message));
+  clock.advance(ms);
+  send(bytes);
+  return await read;
+}
+
+const LATE = "Cannot read the body: it came too slowly";
+
+describe("a body that comes too slowly [BKP-4]", () => {
+  it("is refused when its next piece does not come for half a minute, and not a moment earlier [BKP-4]", async () => {
+    const clock = new TestClock();
+    expect(await next(clock, incoming(clock), 5, BODY_PIECE_MAX_MS - 1)).toBe(5);
+    expect(await next(clock, incoming(clock), 5, BODY_PIECE_MAX_MS)).toBe(LATE);
+    const large = incoming(clock);
+    expect(await next(clock, large, 1_000_000, 0)).toBe(1_000_000);
+    expect(await next(clock, large, 1, BODY_PIECE_MAX_MS)).toBe(LATE);
+  });
+
+  it("is refused when a little always comes; 4 KiB a second are enough, for however long [BKP-4]", async () => {
+    const clock = new TestClock();
+    const drips = incoming(clock);
+    const read: (number | string)[] = [];
+    for (let second = 0; second < 40 && read.at(-1) !== LATE; second++) {
+      read.push(await next(clock, drips, 1, 1_000));
+    }
+    // Half a minute, and what thirty bytes earned.
+    expect([read.length, read.at(-1)]).toEqual([31, LATE]);
+    const steady = incoming(clock);
+    for (let second = 0; second < 200; second++) {
+      expect(await next(clock, steady, 4_100, 1_000)).toBe(4_100);
+    }
+  });
+
+  it("is not refused for the time that our own disk takes", async () => {
+    const clock = new TestClock();
+    const file = incoming(clock);
+    for (let piece = 0; piece < 10; piece++) {
+      expect(await next(clock, file, 1, 100)).toBe(1);
+      clock.advance(BODY_PIECE_MAX_MS);
+    }
+  });
+
+  it("gets its answer over the network, for JSON without a token, for a form and for a tool [BKP-4]", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock });
+    const { id } = await app.call("POST /api/local/sessions");
+    const { hostname, port } = new URL(app.url);
+    for (
+      const [path, type, status] of [
+        ["/api/auth/login", "application/json", 400],
+        [`/api/local/sessions/${id}/media`, "multipart/form-data; boundary=b", 400],
+        ["/mcp", "application/json", 400],
+      ] as const
+    ) {
+      using connection = await Deno.connect({ hostname, port: Number(port) });
+      // Time passes here quicker than tokens last.
+      const token = await app.token();
+      const head = [
+        `POST ${path} HTTP/1.1`,
+        "host: localhost",
+        `content-type: ${type}`,
+        ...(path === "/api/auth/login" ? [] : [`authorization: Bearer ${token}`]),
+        "content-length: 1000",
+      ];
+      await connection.write(new TextEncoder().encode(`${head.join("\r\n")}\r\n\r\n--b\r\n`));
+      let said = "";
+      void (async () => {
+        for await (const part of connection.readable) said += new TextDecoder().decode(part);
+      })().catch(() => {});
+      await eventually(`${path} is refused`, () => {
+        clock.advance(1_000);
+        return said.includes("too slowly");
+      });
+      expect([path, said]).toEqual([path, expect.stringMatching(new RegExp(`^HTTP/1.1 ${status} `))]);
+    }
+  });
+});

@@ -1,0 +1,163 @@
+import { describe, expect, it } from "vitest";
+import { type App, openApp } from "../../harness/service/app.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** Parameters that say which part of a list or which one thing is wanted, and not which rows. */
+const NO_FILTERS = [
+  "page",
+  "page_size",
+  "cursor",
+  "limit",
+  "after",
+  "before",
+  "token",
+  "last",
+  "ref",
+  "by",
+  "step",
+];
+const RANGES = /_from$|_to$|^from$|^to$|^since$/;
+const FLAGS = ["paused", "failing", "recursive", "no_recursive"];
+
+/** Every list of the API: its address, and its parameters. */
+async function lists(app: App): Promise<{ path: string; parameters: Json[]; headers: string[] }[]> {
+  const document = await app.call("GET /openapi.json");
+  return Object.entries<Json>(document.paths).flatMap(([path, { get }]) => {
+    const answer = get?.responses["200"];
+    if (answer?.content?.["application/json"]?.schema?.type !== "array") return [];
+    // Times that are worked out, and not a list of what there is.
+    if (path === "/api/schedules/preview") return [];
+    return [{ path, parameters: get.parameters ?? [], headers: Object.keys(answer.headers) }];
+  });
+}
+
+describe("every list (contract 8.2)", () => {
+  it("has the number of all in X-Total-Count, and says so in the document", async () => {
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/local/sessions", { name: "talk" });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const all = await lists(app);
+    expect(all.length).toBeGreaterThan(15);
+    for (const { path, headers, parameters } of all) {
+      expect([path, headers]).toEqual([path, expect.arrayContaining(["X-Total-Count", "Link"])]);
+      const needed = parameters.filter(({ required }) => required && path !== "");
+      const query = needed.filter((one) => one.in === "query").map(({ name }) => `${name}=global`);
+      if (path === "/api/tasks") query.push(`worker_id=${worker.id}`);
+      // These belong to a platform and to a webhook, of which there is none here.
+      if (/\/(senders|deliveries)$/.test(path)) continue;
+      const address = path.replace("/api/workers/{id}", `/api/workers/${worker.id}`)
+        .replace(/\{\w+\}/, id);
+      const reply = await app.send(`GET ${address}?${query.join("&")}`, undefined, {
+        accept: "application/json",
+      });
+      expect([path, reply.status]).toEqual([path, 200]);
+      expect([path, Number(reply.headers.get("x-total-count"))]).toEqual([
+        path,
+        expect.toSatisfy((total: number) => total >= reply.body.length && Number.isInteger(total)),
+      ]);
+      expect([path, reply.headers.has("x-total-count")]).toEqual([path, true]);
+    }
+  });
+
+  it("takes each of its filters twice: any of the values", async () => {
+    await using app = await openApp();
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    for (const { path, parameters } of await lists(app)) {
+      const filters = parameters.filter((one) =>
+        one.in === "query" && !one.required && !NO_FILTERS.includes(one.name) && !RANGES.test(one.name) &&
+        !FLAGS.includes(one.name)
+      );
+      for (const { name, schema } of filters) {
+        const value = (await valuesOf(app, path, name, schema)) ?? "";
+        const needed = path === "/api/tasks" && name !== "worker_id" ? `&worker_id=${worker.id}` : "";
+        const address = path.replace(/\{\w+\}/, worker.id);
+        const reply = await app.send(`GET ${address}?${name}=${value}&${name}=${value}${needed}`, undefined, {
+          accept: "application/json",
+        });
+        expect([path, name, reply.status, reply.status === 200 ? "" : reply.body]).toEqual([
+          path,
+          name,
+          200,
+          "",
+        ]);
+      }
+    }
+  });
+
+  it("of events and of a chat leads on by Link until all of it was read", async () => {
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/local/sessions", { name: "talk" });
+    for (let at = 0; at < 5; at++) {
+      await app.call(`POST /api/local/sessions/${id}/messages`, { content: `number ${at}`, alone: true });
+    }
+    await app.settle();
+    const read = await readAll(app, `/api/local/sessions/${id}/messages?limit=3`);
+    expect(read.rows.filter(({ role }) => role === "user").map(({ content }) => content).sort())
+      .toEqual(["number 0", "number 1", "number 2", "number 3", "number 4"]);
+    expect([read.rows.length, ...new Set(read.totals)]).toEqual([10, "10"]);
+    const runs = await readAll(app, "/api/system/executions?limit=2");
+    expect([new Set(runs.rows.map((run) => run.id)).size, ...new Set(runs.totals)]).toEqual([5, "5"]);
+    const events = await app.send("GET /api/events?page_size=2&kind=message.received", undefined, {
+      accept: "application/json",
+    });
+    expect([events.body.length, events.headers.get("x-total-count")]).toEqual([2, "5"]);
+  });
+
+  it("of workers takes several departments, and no_recursive like recursive=false", async () => {
+    await using app = await openApp();
+    const parent = await app.call("POST /api/departments", { name: "Labs" });
+    await app.call("POST /api/departments", { name: "Optics", parent_id: parent.id });
+    await app.call("POST /api/departments", { name: "Sales" });
+    for (const [name, department] of [["Ada", "Labs"], ["Bob", "Optics"], ["Cid", "Sales"], ["Dan", ""]]) {
+      await app.call("POST /api/workers", { name, departments: department === "" ? [] : [department] });
+    }
+    const names = async (query: string) =>
+      (await app.call(`GET /api/workers?${query}`)).map(({ name }: { name: string }) => name).sort();
+    expect(await names("department=Labs")).toEqual(["Ada", "Bob"]);
+    expect(await names("department=Labs,Sales")).toEqual(["Ada", "Bob", "Cid"]);
+    expect(await names(`department=${parent.id}&department=Sales&department=Nowhere`)).toEqual([
+      "Ada",
+      "Bob",
+      "Cid",
+    ]);
+    for (const flat of ["recursive=false", "no_recursive=true", "recursive=true&no_recursive=true"]) {
+      expect(await names(`department=Labs,Sales&${flat}`)).toEqual(["Ada", "Cid"]);
+    }
+    expect(await names("department=Nowhere")).toEqual([]);
+    expect(await names("name=ad&name=da")).toEqual(["Ada", "Dan"].filter((name) => /ad|da/i.test(name)));
+  });
+});
+
+// A value that the filter takes, whether anything has it or not.
+function valuesOf(app: App, path: string, name: string, schema: Json): Promise<string> | string {
+  const known = schema?.enum ?? schema?.items?.enum;
+  if (known !== undefined) return known[0];
+  if (name === "status") return STATUS[path] ?? "completed";
+  if (name === "type") return "immediate";
+  if (name === "kind") return "worker.created";
+  if (name === "role") return "viewer";
+  if (name === "source_type") return "worker";
+  if (/_id$|^id$/.test(name)) return app.call("GET /api/workers").then(([worker]) => worker.id);
+  return "something";
+}
+
+const STATUS: Record<string, string> = {
+  "/api/messages/inbound": "received",
+  "/api/messages/outbound": "sent",
+  "/api/queue": "pending",
+  "/api/questions": "open",
+};
+
+async function readAll(app: App, start: string): Promise<{ rows: Json[]; totals: (string | null)[] }> {
+  const rows: Json[] = [];
+  const totals: (string | null)[] = [];
+  for (let address: string | undefined = start; address !== undefined;) {
+    const reply = await app.send(`GET ${address}`);
+    rows.push(...reply.body);
+    totals.push(reply.headers.get("x-total-count"));
+    address = /^<(.*)>; rel="next"$/.exec(reply.headers.get("link") ?? "")?.[1];
+  }
+  return { rows, totals };
+}

@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import { textStream } from "../../../src/http/stream/text_stream.ts";
+import { openApp } from "../../harness/service/app.ts";
+
+it("a text goes out in pieces that make the same bytes, no character cut in half", async () => {
+  // Wherever a piece ends, one of these has a pair there.
+  for (const start of ["", "x", "xx", "xxx"]) {
+    const text = start + "\u{1F41D}é\ud800".repeat(300_000);
+    const pieces: Uint8Array[] = [];
+    for await (const piece of textStream(text)) pieces.push(piece);
+    expect(pieces.length).toBeGreaterThan(2);
+    const decoder = new TextDecoder("utf-8", { fatal: true });
+    expect(pieces.map((piece) => decoder.decode(piece)).join("")).toBe(text.toWellFormed());
+  }
+});
+
+it("while megabytes are made ready, others have their turns", async () => {
+  const reader = textStream("x".repeat(4_000_000)).getReader();
+  let turns = 0;
+  const count = setInterval(() => turns++, 0);
+  while (!(await reader.read()).done);
+  clearInterval(count);
+  expect(turns).toBeGreaterThan(0);
+});
+
+it("a page of megabytes is whole, and HEAD gives its length", async () => {
+  await using app = await openApp();
+  const value = "ü".repeat(100_000);
+  const rows = Array.from({ length: 30 }, (_, at) => ({
+    sql: "insert into memory (scope, key, value, updated_at) values ('global', ?, ?, 1)",
+    args: [`key-${at}`, value],
+  }));
+  await app.db.write(rows);
+  const headers = { authorization: `Bearer ${await app.token()}` };
+  const url = `${app.url}/api/memory?scope=global&page_size=100`;
+  const body = new Uint8Array(await (await fetch(url, { headers })).arrayBuffer());
+  expect(body.length).toBeGreaterThan(4_000_000);
+  expect(JSON.parse(new TextDecoder().decode(body))).toHaveLength(30);
+  const head = await fetch(url, { method: "HEAD", headers });
+  expect(head.headers.get("content-length")).toBe(String(body.length));
+});

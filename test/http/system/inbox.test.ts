@@ -1,0 +1,131 @@
+import { expect, it } from "vitest";
+import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { openApp } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { startRun } from "../../harness/service/run.ts";
+
+const BREAKS = {
+  kind: "command",
+  command: "sh",
+  args: ["-c", "cat >/dev/null; echo no such report >&2; exit 3"],
+};
+const HOUR_MS = 3_600_000;
+
+it("GET /api/inbox lists what needs a person, newest first, and forgets what was run again (contract 17)", async () => {
+  const clock = new TestClock(Date.parse("2026-01-05T08:00:00Z"));
+  await using app = await openApp({ clock, config: { engines: { breaks: BREAKS } } });
+  const inbox = (query = "") => app.call(`GET /api/inbox${query}`);
+  expect(await inbox()).toEqual([]);
+  const paused = await app.call("POST /api/workers", { name: "Grace", paused: true });
+  await clock.advance(1_000);
+  const eve = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+  const task = {
+    message_id: "script",
+    worker_id: eve.id,
+    instruction: "fetch the report",
+    type: "immediate",
+  };
+  await app.call("POST /api/tasks", task);
+  await app.settle();
+  await clock.advance(1_000);
+  const limit = { engine: "claude", until: clock.now() + HOUR_MS };
+  await app.db.write([{
+    sql: "insert into rate_limit (engine, until, strikes) values (?, ?, 1)",
+    args: [limit.engine, limit.until],
+  }]);
+  const [execution] = await app.call("GET /api/executions");
+  expect(await inbox()).toMatchObject([
+    { kind: "engine_limited", title: "claude", detail: expect.stringContaining("2026-01-05T09:00") },
+    {
+      kind: "run_failed",
+      title: "fetch the report",
+      detail: expect.stringMatching(/^exit_code: .*no such report/),
+      execution_id: execution.id,
+      worker_name: "Eve",
+    },
+    { kind: "worker_paused", worker_id: paused.id },
+  ]);
+  expect((await inbox(`?since=${clock.now() + 1}`)).map(({ kind }: { kind: string }) => kind)).not.toContain(
+    "run_failed",
+  );
+  const message = { id: execution.task_id, at: clock.now() };
+  await app.db.write([{
+    sql:
+      `insert into execution (id, run_id, worker_id, worker_name, task_id, message_id, session_key, session_id, engine,
+        instruction, status, attempt, created_at)
+      select '01ffffff-4a4c-746f-99ac-8860e2641168', 'later', worker_id, worker_name, ?, message_id, session_key, session_id,
+        engine, instruction, 'pending', 2, ?
+      from execution`,
+    args: [message.id, message.at],
+  }]);
+  expect((await inbox()).map(({ kind }: { kind: string }) => kind)).toEqual([
+    "engine_limited",
+    "worker_paused",
+  ]);
+});
+
+it("GET /api/inbox has budgets while they hold work, and schedules that are paused, each with its id (contract 17)", async () => {
+  await using app = await openApp();
+  const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
+  const task = { worker_id, instruction: "say hello" };
+  const budget = await app.call("POST /api/budgets", {
+    name: "Tight",
+    unit: "runs",
+    limit: 0,
+    period: "24h",
+  });
+  const kinds = async () =>
+    (await app.call("GET /api/inbox")).map((item: { kind: string }) => item.kind).sort();
+  expect(await kinds()).toEqual([]);
+  await app.call("POST /api/tasks", { ...task, message_id: "a", type: "immediate" });
+  await app.settle();
+  const plan = { ...task, message_id: "b", type: "scheduled", cron: "0 5 1 1 *", name: "Yearly" };
+  const schedule = await app.call("POST /api/tasks", plan);
+  expect(await kinds()).toEqual(["budget_holds"]);
+  await app.call(`PUT /api/tasks/${schedule.id}`, { paused: true });
+  expect(await app.call("GET /api/inbox")).toEqual(expect.arrayContaining([
+    expect.objectContaining({
+      kind: "budget_holds",
+      title: "Tight",
+      detail: "global",
+      budget_id: budget.id,
+      task_id: "",
+    }),
+    expect.objectContaining({
+      kind: "schedule_paused",
+      title: "Yearly",
+      worker_name: "Ada",
+      task_id: schedule.id,
+      budget_id: "",
+    }),
+  ]));
+  await app.call(`POST /api/budgets/${budget.id}/lift`, { for_ms: 3_600_000 });
+  await app.call(`PUT /api/tasks/${schedule.id}`, { paused: false });
+  await app.settle();
+  expect(await kinds()).toEqual([]);
+});
+
+it("GET /api/inbox shows a failed run that was retried by its latest run alone, and others as they were (contract 17)", async () => {
+  await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
+  const { id: worker_id } = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+  for (const instruction of ["fetch the report", "fetch the figures"]) {
+    await app.call("POST /api/tasks", { message_id: "script", worker_id, instruction, type: "immediate" });
+  }
+  await app.settle();
+  const failed = await app.call("GET /api/executions") as { id: string; instruction: string }[];
+  const shown = async () =>
+    (await app.call("GET /api/inbox")).map((item: { execution_id: string }) => item.execution_id).sort();
+  expect(await shown()).toEqual(failed.map(({ id }) => id).sort());
+  const report = failed.find(({ instruction }) => instruction === "fetch the report");
+  await app.call(`POST /api/executions/${report?.id}/retry`, {});
+  await app.settle();
+  const [latest] = await app.call("GET /api/executions");
+  const other = failed.find(({ id }) => id !== report?.id);
+  expect(await shown()).toEqual([latest.id, other?.id].sort());
+});
+
+it("GET /api/inbox is for people: no run sees it, whatever its scopes (contract 9)", async () => {
+  await using app = await openApp({ config: { engines: fakeEngines() } });
+  const run = await startRun(app, ["*:*"]);
+  expect((await app.send("GET /api/inbox", undefined, run.headers)).status).toBe(403);
+});

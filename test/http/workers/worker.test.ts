@@ -1,0 +1,323 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { openApp } from "../../harness/service/app.ts";
+import { tempDir } from "../../harness/service/process.ts";
+
+describe("/api/workers (interface 4.1, contract 3)", () => {
+  it("POST creates a worker with every field and a directory of its own", async () => {
+    await using app = await openApp();
+    const reply = await app.send("POST /api/workers", { name: "Ada" });
+    expect(reply.status).toBe(201);
+    expect(reply.body).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
+      name: "Ada",
+      description: "",
+      memory: "",
+      constraints: "",
+      engine: "",
+      engine_args: {},
+      departments: [],
+      scopes: [],
+      verify: null,
+      work_dir: join(app.server.parts.paths.workers, reply.body.id),
+      status: "idle",
+      runs_on: [],
+      home: "",
+      paused: false,
+      created_at: expect.any(Number),
+      updated_at: reply.body.created_at,
+    });
+    expect((await Deno.stat(reply.body.work_dir)).isDirectory).toBe(true);
+    expect(await app.call(`GET /api/workers/${reply.body.id}`)).toEqual(reply.body);
+    expect(Object.keys(await app.call(`GET /api/workers/${reply.body.id}`))).toEqual(Object.keys(reply.body));
+  });
+
+  it("PUT changes only the given fields; GET then PUT works", async () => {
+    await using app = await openApp();
+    const made = await app.call("POST /api/workers", {
+      name: "Ada",
+      description: "d",
+      memory: "m",
+      constraints: "c",
+    });
+    const changed = await app.call(`PUT /api/workers/${made.id}`, { description: "" });
+    expect(changed).toEqual({ ...made, description: "", updated_at: expect.any(Number) });
+    expect(await app.call(`PUT /api/workers/${made.id}`, changed)).toEqual({
+      ...changed,
+      updated_at: expect.any(Number),
+    });
+    expect(await app.call(`PUT /api/workers/${made.id}`, {})).toMatchObject({ name: "Ada" });
+    expect((await app.send(`PUT /api/workers/${made.id}`, { memory: null })).status).toBe(400);
+    expect((await app.send(`PUT /api/workers/${made.id}`, { work_dir: "/elsewhere" })).body.errors[0].path)
+      .toBe("work_dir");
+  });
+
+  it("PUT loses no update when two change different fields at once", async () => {
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/workers", { name: "Ada" });
+    await Promise.all([
+      app.call(`PUT /api/workers/${id}`, { description: "new" }),
+      app.call(`PUT /api/workers/${id}`, { memory: "new" }),
+      app.call(`PUT /api/workers/${id}`, { engine_args: { echo: "--a" } }),
+    ]);
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({
+      description: "new",
+      memory: "new",
+      engine_args: { echo: "--a" },
+    });
+  });
+
+  it("engine_args merge per engine, empty clears one; unknown engines and unbalanced quotes are refused", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const { id } = await app.call("POST /api/workers", { name: "Ada", engine_args: { echo: "-a 'b c'" } });
+    const put = (engine_args: object) => app.send(`PUT /api/workers/${id}`, { engine_args });
+    expect((await put({ fake: "-x" })).body.engine_args).toEqual({ echo: "-a 'b c'", fake: "-x" });
+    expect((await put({ echo: "" })).body.engine_args).toEqual({ fake: "-x" });
+    for (const bad of [{ nope: "-x" }, { fake: "'open" }, { fake: "a | b" }, { fake: "a\\" }, { fake: 1 }]) {
+      expect((await put(bad)).status, JSON.stringify(bad)).toBe(400);
+    }
+    expect((await app.send(`PUT /api/workers/${id}`, { engine: "nope" })).body.detail).toContain("known: ");
+    expect((await app.send("POST /api/workers", { name: "x", engine: "nope" })).status).toBe(400);
+  });
+
+  it("accepts scopes by their syntax (contract 2) [SCP-8]", async () => {
+    await using app = await openApp();
+    const make = (scopes: unknown) => app.send("POST /api/workers", { name: "Ada", scopes });
+    expect((await make(["read:workers", "*:*", "fly:moon"])).body.scopes).toEqual([
+      "read:workers",
+      "*:*",
+      "fly:moon",
+    ]);
+    for (
+      const bad of [["read"], ["read:"], [":x"], ["Read:workers"], ["read:workers "], "read:workers", [1]]
+    ) {
+      expect((await make(bad)).status, JSON.stringify(bad)).toBe(400);
+    }
+  });
+
+  it("lists by part of the name in any case, and by exact id", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada Ünal" });
+    await app.call("POST /api/workers", { name: "Bob" });
+    const names = async (query: string) =>
+      (await app.call(`GET /api/workers?${query}`)).map((one: { name: string }) => one.name);
+    expect(await names("name=ADA")).toEqual(["Ada Ünal"]);
+    expect(await names(`name=${encodeURIComponent("üN")}`)).toEqual(["Ada Ünal"]);
+    expect(await names("name=%25")).toEqual([]);
+    expect(await names(`id=${ada.id}`)).toEqual(["Ada Ünal"]);
+    expect(await names("id=unknown")).toEqual([]);
+    expect(await names("")).toEqual(["Bob", "Ada Ünal"]);
+  });
+
+  it("an id that is not a UUID is not found [PTH-5]", async () => {
+    await using app = await openApp();
+    for (const id of ["1", "..%2f..%2fetc", "%00", "null", "x".repeat(500), "%F0%9F%91%BB", "%"]) {
+      for (
+        const path of [
+          `/api/workers/${id}`,
+          `/api/executions/${id}/logs`,
+          `/api/local/sessions/${id}/messages`,
+        ]
+      ) {
+        expect((await app.send(`GET ${path}`)).status, path).toBe(404);
+      }
+    }
+  });
+
+  it("refuses a work directory in the service's own data [PTH-4]", async () => {
+    await using app = await openApp();
+    const { root } = app.server.parts.paths;
+    for (const dir of [root, join(root, "logs"), join(root, "workers"), `${root}/workers/../uploads`]) {
+      expect((await app.send("POST /api/workers", { name: "x", work_dir: dir })).status, dir).toBe(400);
+    }
+    const link = await Deno.makeTempDir() + "/link";
+    await Deno.symlink(root, link);
+    expect((await app.send("POST /api/workers", { name: "x", work_dir: link })).status).toBe(400);
+    expect(
+      (await app.send("POST /api/workers", { name: "x", work_dir: join(root, "workers", "own") })).status,
+    ).toBe(201);
+  });
+
+  it("DELETE keeps the directory unless asked, and the history always", async () => {
+    await using app = await openApp();
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const session = await app.call("POST /api/local/sessions");
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "@Ada hi" });
+    await app.settle();
+    expect(await app.call(`DELETE /api/workers/${worker.id}`)).toEqual({ status: "deleted" });
+    expect((await Deno.stat(worker.work_dir)).isDirectory).toBe(true);
+    expect((await app.send(`GET /api/workers/${worker.id}`)).status).toBe(404);
+    expect((await app.send(`DELETE /api/workers/${worker.id}`)).status).toBe(404);
+    const [execution] = await app.call(`GET /api/executions?worker_id=${worker.id}`);
+    expect(execution).toMatchObject({ worker_name: "Ada", status: "completed" });
+
+    const other = await app.call("POST /api/workers", { name: "Bob" });
+    await app.call(`DELETE /api/workers/${other.id}?delete_work_dir=true`);
+    await expect(Deno.stat(other.work_dir)).rejects.toThrow();
+  });
+
+  it("DELETE with the directory never deletes more than the worker's own [PTH-3]", async () => {
+    await using app = await openApp();
+    const base = await Deno.makeTempDir({ prefix: "svc-test-work-" });
+    const canary = join(base, "outer", "inner", "canary");
+    await Deno.mkdir(join(base, "outer", "inner"), { recursive: true });
+    await Deno.writeTextFile(canary, "alive");
+    await Deno.mkdir(join(base, "target"));
+    await Deno.writeTextFile(join(base, "target", "canary"), "alive");
+    await Deno.symlink(join(base, "target"), join(base, "link"));
+    const make = async (work_dir: string) =>
+      (await app.call("POST /api/workers", { name: "w", work_dir })).id;
+    const inner = await make(join(base, "outer", "inner"));
+    const refused = [
+      "/",
+      Deno.env.get("HOME") ?? "/root",
+      "/home",
+      "/home/somebody",
+      "/root",
+      join(base, "outer"),
+      join(base, "outer", "inner", "deeper"),
+      base,
+      join(app.dataDir, ".."),
+    ];
+    for (const dir of refused) {
+      const id = await make(dir);
+      const reply = await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`);
+      expect(reply.status, dir).toBe(409);
+      expect((await app.send(`GET /api/workers/${id}`)).status, dir).toBe(200);
+      await app.call(`DELETE /api/workers/${id}`);
+    }
+    expect(await Deno.readTextFile(canary)).toBe("alive");
+    const linked = await make(join(base, "link"));
+    await app.call(`DELETE /api/workers/${linked}?delete_work_dir=true`);
+    await expect(Deno.lstat(join(base, "link"))).rejects.toThrow();
+    expect(await Deno.readTextFile(join(base, "target", "canary"))).toBe("alive");
+    await app.call(`DELETE /api/workers/${inner}?delete_work_dir=true`);
+    await expect(Deno.stat(canary)).rejects.toThrow();
+    await Deno.remove(base, { recursive: true });
+  });
+
+  it("DELETE ends the worker's runs and answers when they have ended; a waiting client gets the result", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const session = await app.call("POST /api/local/sessions");
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "@Ada sleep 60" });
+    await app.until("execution.started");
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "@Ada say later" });
+    await app.until("task.created", 2);
+    await app.call(`DELETE /api/workers/${worker.id}`);
+    const [execution] = await app.call("GET /api/executions");
+    expect(execution).toMatchObject({ status: "failed", failure: "cancelled" });
+    const said = (await app.call(`GET /api/local/sessions/${session.id}/messages`)).map((
+      one: { content: string },
+    ) => one.content);
+    expect(said.slice(2).sort()).toEqual([
+      expect.stringMatching(/^Ada was stopped/),
+      expect.stringMatching(/^This will not be done: Ada was deleted. It was: say later/),
+    ]);
+    expect(await app.db.read("select distinct status, reason from task")).toMatchObject([
+      { status: "cancelled", reason: "worker deleted" },
+    ]);
+  });
+
+  it("DELETE of a worker with a long queue of long tasks tells each conversation of ten, and how many more there were", async () => {
+    await using app = await openApp();
+    const worker = await app.call("POST /api/workers", { name: "Ada", paused: true });
+    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+    const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
+      content: "hello",
+    });
+    await app.until("task.created");
+    const task = { message_id, worker_id: worker.id, instruction: "x", type: "immediate" };
+    await app.call("POST /api/tasks/batch", { tasks: Array(99).fill(task) });
+    // As JSON six times as large.
+    await app.db.write([{ sql: "update task set instruction = ?", args: ["\u0001".repeat(170_000)] }]);
+    await app.call(`DELETE /api/workers/${worker.id}`);
+    const said = (await app.call(`GET /api/local/sessions/${session.id}/messages`))
+      .map(({ content }: { content: string }) => content)
+      .filter((text: string) => text.startsWith("This will not be done: Ada was deleted."));
+    expect(said).toHaveLength(10);
+    expect(said.filter((text: string) => text.endsWith("\n\nNor will 90 more tasks of this conversation.")))
+      .toHaveLength(1);
+    expect(await app.db.read("select distinct status from task")).toEqual([{ status: "cancelled" }]);
+  });
+
+  it("status shows what the worker does and whether it can be started", async () => {
+    await using app = await openApp({
+      config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
+    });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    expect(await app.call(`GET /api/workers/${worker.id}/status`)).toMatchObject({
+      status: "idle",
+      engine: "fake",
+      usable: true,
+      pending: 0,
+      running: 0,
+      execution_ids: [],
+    });
+    const lost = await app.call("POST /api/workers", { name: "Lost", engine: "gone" });
+    expect(await app.call(`GET /api/workers/${lost.id}/status`)).toMatchObject({
+      status: "unavailable",
+      usable: false,
+      detail: "/no/such/program does not exist",
+    });
+    const file = await Deno.makeTempFile();
+    const stuck = await app.call("POST /api/workers", { name: "Stuck", work_dir: join(file, "x") });
+    expect(await app.call(`GET /api/workers/${stuck.id}/status`)).toMatchObject({
+      usable: false,
+      detail: expect.stringContaining("not a directory"),
+    });
+    // Nobody can create anything there, not even root.
+    const nowhere = await app.call("POST /api/workers", { name: "Nowhere", work_dir: "/proc/no/such" });
+    expect(await app.call(`GET /api/workers/${nowhere.id}/status`)).toMatchObject({
+      usable: false,
+      detail: expect.stringMatching(/work directory \/proc\/no\/such cannot be used/),
+    });
+  });
+
+  it("is unavailable in lists while its engine cannot be used, unless it works or is paused (contract 3, Worker)", async () => {
+    await using program = await tempDir();
+    const command = join(program.path, "agent");
+    await using app = await openApp({
+      config: { engines: { ...fakeEngines(), gone: { kind: "command", command } } },
+    });
+    const { id } = await app.call("POST /api/workers", { name: "Lost", engine: "gone" });
+    await app.call("POST /api/workers", { name: "Held", engine: "gone", paused: true });
+    await app.call("POST /api/workers", { name: "Ada", description: '"engine":"gone"' });
+    const statuses = async () =>
+      Object.fromEntries(
+        (await app.call("GET /api/workers")).map((
+          { name, status }: Record<string, string>,
+        ) => [name, status]),
+      );
+    expect(await statuses()).toEqual({ Lost: "unavailable", Held: "paused", Ada: "idle" });
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({ status: "unavailable", engine: "gone" });
+    // What was read can be sent back.
+    const sent = await app.send(`PUT /api/workers/${id}`, await app.call(`GET /api/workers/${id}`));
+    expect([sent.status, sent.body.status]).toEqual([200, "unavailable"]);
+    await Deno.writeTextFile(command, "#!/bin/sh\n", { mode: 0o755 });
+    expect(await statuses()).toEqual({ Lost: "idle", Held: "paused", Ada: "idle" });
+    expect(await app.call(`GET /api/workers/${id}/status`)).toMatchObject({ status: "idle", usable: true });
+  });
+
+  it("is available with a login of its own, where each worker has one", async () => {
+    await using program = await tempDir();
+    const command = join(program.path, "claude");
+    await Deno.writeTextFile(command, "#!/bin/sh\necho 99.0.0\n", { mode: 0o755 });
+    const home = join(program.path, "home");
+    await using app = await openApp({
+      config: {
+        engines: {
+          ...fakeEngines(),
+          claude: { kind: "claude", command, state: "per_worker", env: { HOME: home } },
+        },
+      },
+    });
+    const { id } = await app.call("POST /api/workers", { name: "Ada", engine: "claude" });
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({ status: "unavailable" });
+    const state = join(app.dataDir, "state", id, "claude");
+    await Deno.mkdir(state, { recursive: true });
+    await Deno.writeTextFile(join(state, ".credentials.json"), "{}");
+    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({ status: "idle" });
+  });
+});

@@ -1,0 +1,95 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { findMarked } from "../../../src/engine/process/isolation.ts";
+import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
+import { startServer, svc, tempDir } from "../../harness/service/process.ts";
+import { client, PASS_HASH } from "../../harness/service/client.ts";
+
+const ENV = {
+  SVC_ENGINES__DEFAULT: "fake",
+  SVC_ENGINES__FAKE__KIND: "command",
+  SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
+};
+
+describe("kill -9 of the server during a run", () => {
+  it("the message still gets its reply, no process of the old run is alive, and the lost attempt says server_lost", async () => {
+    await using folder = await tempDir();
+    const marker = join(folder.path, "second");
+    const env = { ...ENV, SVC_AUTH__PASSWORD_HASH: PASS_HASH };
+    // The first attempt hangs; the second finds the first one's file and answers.
+    const script = join(folder.path, "agent.sh");
+    await Deno.writeTextFile(
+      script,
+      `#!/bin/sh\nif [ -e ${marker} ]; then echo done; else touch ${marker}; sleep 300; fi\n`,
+      { mode: 0o755 },
+    );
+    const withScript = { ...env, SVC_ENGINES__FAKE__COMMAND: script };
+    const dataDir = join(folder.path, "data");
+    await Deno.mkdir(dataDir);
+
+    let sessionId = "";
+    let runId = "";
+    {
+      await using first = await startServer({ dataDir, env: withScript });
+      const { call, stream } = await client(first.url);
+      const worker = await call("POST /api/workers", { name: "Ada" });
+      ({ id: sessionId } = await call("POST /api/local/sessions", { worker_id: worker.id }));
+      const events = await stream(sessionId);
+      await call(`POST /api/local/sessions/${sessionId}/messages`, { content: "work" });
+      await events.until((one) => one.named("status").some(({ data }) => data.state === "working"));
+      while (!await Deno.stat(marker).then(() => true, () => false)) {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      runId = await runIdOf(folder.path);
+      expect(runId).not.toBe("");
+      expect(await first.end("SIGKILL")).toMatchObject({ signal: "SIGKILL" });
+    }
+    await using second = await startServer({ dataDir, env: withScript });
+    expect(await findMarked(new Set([runId]))).toEqual([]);
+    const { call, stream } = await client(second.url);
+    const events = await stream(sessionId, { "last-event-id": "0" });
+    await events.until((one) => one.named("message").length === 1);
+    expect(events.named("message")[0]?.data.content).toBe("done");
+    expect(await call("GET /api/executions")).toMatchObject([
+      { status: "completed", attempt: 2, result: "done" },
+      { status: "failed", attempt: 1, failure: "server_lost" },
+    ]);
+    await events.close();
+    expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
+  });
+});
+
+describe("stopping in order", () => {
+  it("a second server does not start after the lock file was removed, nor with a data directory of its own [DUR-5]", async () => {
+    await using folder = await tempDir();
+    await using other = await tempDir();
+    const database = `file:${join(folder.path, "elsewhere/own.db")}`;
+    for (const name of ["data", "elsewhere"]) await Deno.mkdir(join(folder.path, name));
+    await using server = await startServer({
+      dataDir: join(folder.path, "data"),
+      env: { SVC_DATABASE__URL: database },
+    });
+    await Deno.remove(join(folder.path, "data/svc.lock"));
+    const again = await svc(["serve"], { dataDir: join(folder.path, "data") });
+    expect([again.code, again.err]).toEqual([5, expect.stringContaining("another server is running on it")]);
+    const beside = await svc(["serve"], { dataDir: other.path, env: { SVC_DATABASE__URL: database } });
+    expect([beside.code, beside.err]).toEqual([5, expect.stringContaining(`pid ${server.child.pid}`)]);
+    expect((await fetch(`${server.url}/readyz`).then(drained)).status).toBe(200);
+  });
+});
+
+async function drained(response: Response): Promise<Response> {
+  await response.body?.cancel();
+  return response;
+}
+
+/** The mark of the one process whose environment names something in `folder`. */
+async function runIdOf(folder: string): Promise<string> {
+  for (const { name } of Deno.readDirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    const environment = await Deno.readTextFile(`/proc/${name}/environ`).catch(() => "");
+    const mark = /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(environment)?.[1];
+    if (mark !== undefined && environment.includes(folder)) return mark;
+  }
+  return "";
+}

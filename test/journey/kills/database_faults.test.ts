@@ -1,0 +1,117 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Client } from "../../harness/service/client.ts";
+import { ForeignReader } from "../../harness/fakes/foreign.ts";
+import { type ServerProcess, svc, tempDir } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { type Conversation, openConversation, pause } from "../../harness/model/workload.ts";
+
+const PAGE_BYTES = 4_096;
+
+describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () => {
+  const cases: [string, (path: string) => Promise<void>, RegExp][] = [
+    [
+      "garbage",
+      (path) => Deno.writeTextFile(path, "this is no database ".repeat(5_000)),
+      /damaged or not a database/,
+    ],
+    ["a zeroed first page", (path) => overwrite(path, 0, PAGE_BYTES, 0), /damaged or not a database/],
+    ["half of the file", (path) => Deno.truncate(path, 20 * PAGE_BYTES), /damaged or not a database/],
+    ["an empty file", (path) => Deno.truncate(path, 0), /its file is empty/],
+    ["no file", (path) => Deno.remove(path), /its file is gone/],
+  ];
+  it("exit 1 with what to do, and nothing is created, renamed or deleted", async () => {
+    for (const [what, spoil, words] of cases) {
+      await using world = await World.open();
+      const { server } = await start(world);
+      await server.end("SIGTERM");
+      const backup = world.path("keep.db");
+      await Deno.copyFile(world.database, backup);
+      await spoil(world.database);
+      const before = await listing(world.dataDir);
+      const started = await svc(["serve"], { dataDir: world.dataDir, env: world.env });
+      expect([what, started.code, started.err]).toEqual([what, 1, expect.stringMatching(words)]);
+      expect([what, started.err]).toEqual([what, expect.stringContaining("svc restore <file>")]);
+      expect([what, await listing(world.dataDir)]).toEqual([what, before]);
+      await Deno.copyFile(backup, world.database);
+      const again = await start(world);
+      expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
+    }
+  }, 180_000);
+
+  it("a place where no database can be created is exit 1 with a message [DBF-8]", async () => {
+    await using folder = await tempDir();
+    await Deno.writeTextFile(join(folder.path, "file"), "");
+    const start = (env: Record<string, string>) => svc(["serve"], { dataDir: folder.path, env });
+    const places: [Record<string, string>, RegExp][] = [
+      [{ SVC_DATABASE__URL: `file:${folder.path}/none/svc.db` }, /check that its directory exists/],
+      [
+        { SVC_DATABASE__URL: `file:${folder.path}` },
+        /check that its directory exists and that this user may write/,
+      ],
+      [
+        { SVC_DATA_DIR: join(folder.path, "file") },
+        /Cannot use the data directory .*file: it is not a directory.*set data_dir/,
+      ],
+      [{ SVC_DATA_DIR: join(folder.path, "file", "below") }, /Cannot use the data directory/],
+    ];
+    for (const [env, words] of places) {
+      const started = await start(env);
+      expect([env, started.code, started.err]).toEqual([env, 1, expect.stringMatching(words)]);
+    }
+  });
+});
+
+describe("a database that is damaged under the running service", () => {
+  it(
+    "a reader that stays: an alarm when the -wal is over 64 MB, and it shrinks when the reader is gone [DBF-12]",
+    async () => {
+      await using world = await World.open();
+      const { server, say } = await start(world);
+      await say("say first");
+      await using reader = await ForeignReader.open(world.database);
+      const text = `say ${"x".repeat(250_000)}`;
+      const bytes = async () => (await Deno.stat(`${world.database}-wal`)).size;
+      for (let i = 0; await bytes() < 70_000_000; i++) {
+        expect(i).toBeLessThan(400);
+        await Promise.all(Array.from({ length: 4 }, () => say(text)));
+      }
+      while (!server.stderr.includes("has grown to")) await pause();
+      const metrics = await (await fetch(`${server.url}/metrics`)).text();
+      expect(Number(/^svc_database_wal_bytes (\d+)$/m.exec(metrics)?.[1])).toBeGreaterThan(64 * 1024 * 1024);
+      await reader.close();
+      for (let i = 0; await bytes() > 20_000_000; i++) {
+        expect(i).toBeLessThan(100);
+        await say(text);
+      }
+      while (!server.stderr.includes("is short again")) await pause();
+      await server.end("SIGKILL");
+    },
+    180_000,
+  );
+});
+
+/** Starts a service with a conversation in it. */
+async function start(world: World): Promise<{ server: ServerProcess; api: Client } & Conversation> {
+  const { server, api } = await world.start();
+  return { server, api, ...await openConversation(api) };
+}
+
+async function overwrite(path: string, at: number, bytes: number, value: number): Promise<void> {
+  const file = await Deno.open(path, { write: true });
+  await file.seek(at, Deno.SeekMode.Start);
+  await file.write(new Uint8Array(bytes).fill(value));
+  file.close();
+}
+
+/** Names, sizes and times of all files that hold something; except the lock. */
+async function listing(folder: string): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for await (const entry of Deno.readDir(folder)) {
+    if (entry.name === "svc.lock") continue;
+    const { size, mtime } = await Deno.stat(join(folder, entry.name));
+    if (entry.name.endsWith("-shm") || entry.name.endsWith("-wal") && size === 0) continue;
+    found.push([entry.name, entry.isDirectory ? 0 : size, mtime?.getTime()]);
+  }
+  return found.sort();
+}

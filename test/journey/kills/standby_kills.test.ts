@@ -1,0 +1,170 @@
+import { expect, it } from "vitest";
+import { readLedger } from "../../harness/fakes/agents.ts";
+import { client } from "../../harness/service/client.ts";
+import type { ServerProcess } from "../../harness/service/process.ts";
+import { random } from "../../harness/model/schedule.ts";
+import { SQLD } from "../../harness/fakes/sqld.ts";
+import { Machines, stateOf } from "../../harness/fakes/standby.ts";
+import { eventually } from "../../harness/wait.ts";
+
+// CI kills three times, .ci/long fifty times.
+const KILLS = Number(Deno.env.get("SVC_TEST_TAKEOVERS") ?? 1);
+const HANDOVERS = Math.ceil(KILLS / 5);
+const TASKS_PER_ROUND = 12;
+const SENDERS = 3;
+const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
+const TAKEOVER_MAX_MS = 45_000;
+const HANDOVER_MAX_MS = 3_000;
+
+/** Sends tasks to whoever serves, each with a key of its own and until it is acknowledged. */
+class Load {
+  /** Key and id of what was acknowledged. */
+  readonly accepted = new Map<string, string>();
+  /** When each server accepted its first one. */
+  readonly firstBy = new Map<string, number>();
+  urls: string[] = [];
+  #budget = 0;
+  #ended = false;
+  #sent = 0;
+  readonly #token: string;
+  readonly #worker: () => string;
+  readonly #chance: () => number;
+
+  constructor(token: string, worker: () => string, chance: () => number) {
+    this.#token = token;
+    this.#worker = worker;
+    this.#chance = chance;
+  }
+
+  /** Allows so many more tasks. */
+  allow(tasks: number): void {
+    this.#budget += tasks;
+  }
+
+  async send(): Promise<void> {
+    while (!this.#ended) {
+      if (this.#budget <= 0) await new Promise((resolve) => setTimeout(resolve, 10));
+      else {
+        this.#budget--;
+        await this.#sendOne(`key-${this.#sent++}`);
+      }
+    }
+  }
+
+  end(): void {
+    this.#ended = true;
+  }
+
+  async #sendOne(key: string): Promise<void> {
+    const instruction = `sleep ${(this.#chance() * 0.4).toFixed(2)}`;
+    const body = JSON.stringify({
+      message_id: "takeover",
+      worker_id: this.#worker(),
+      instruction,
+      type: "immediate",
+    });
+    const headers = {
+      authorization: `Bearer ${this.#token}`,
+      "content-type": "application/json",
+      "idempotency-key": key,
+    };
+    while (true) {
+      for (const url of this.urls) {
+        const response = await fetch(`${url}/api/tasks`, { method: "POST", headers, body }).catch(() => null);
+        const answer = await response?.json().catch(() => null);
+        if (response?.status !== 201 || answer === null) continue;
+        if (!this.firstBy.has(url)) this.firstBy.set(url, performance.now());
+        this.accepted.set(key, answer.id);
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+it.skipIf(SQLD === undefined)(
+  `${KILLS} kills and ${HANDOVERS} orderly stops of the one that serves, under load, with a standby: nothing acknowledged is ` +
+    `lost, nothing runs twice at once (seed ${SEED}) [RUN-4]`,
+  async () => {
+    await using machines = await Machines.open();
+    // One login for all of it.
+    machines.env.SVC_AUTH__ACCESS_TTL = "1d";
+    // All tasks are of one conversation.
+    machines.env.SVC_LIMITS__MAX_RUNS_PER_HOUR = "1000000";
+    const chance = random(SEED);
+    let [serving, waiting] = [await machines.start("one"), await machines.start("two", { standby: true })];
+    const api = await client(serving.url);
+    const workers: string[] = [];
+    for (const name of ["a", "b", "c", "d"]) workers.push((await api.call("POST /api/workers", { name })).id);
+    const load = new Load(api.token, () => workers[Math.floor(chance() * workers.length)] ?? "", chance);
+    load.urls = [serving.url, waiting.url];
+    const senders = Array.from({ length: SENDERS }, () => load.send());
+    const names = new Map<ServerProcess, string>([[serving, "one"], [waiting, "two"]]);
+    const taken: Record<"SIGKILL" | "SIGTERM", number[]> = { SIGKILL: [], SIGTERM: [] };
+    for (let round = 0; round < KILLS + HANDOVERS; round++) {
+      const signal = round % 6 === 5 || round >= KILLS + HANDOVERS - 1 && taken.SIGTERM.length < HANDOVERS
+        ? "SIGTERM"
+        : "SIGKILL";
+      load.allow(TASKS_PER_ROUND);
+      await new Promise((resolve) => setTimeout(resolve, 300 + chance() * 1_500));
+      // There has to be something that waits for an answer when it dies.
+      load.allow(SENDERS);
+      const began = performance.now();
+      await serving.end(signal);
+      // Who stops in order may have taken all of these yet.
+      load.allow(SENDERS);
+      const heir = waiting.url;
+      await eventually("a request is accepted again", () => load.firstBy.has(heir), TAKEOVER_MAX_MS);
+      taken[signal].push((load.firstBy.get(heir) ?? 0) - began);
+      const name = names.get(serving) ?? "";
+      [serving, waiting] = [waiting, await machines.start(name, { standby: true })];
+      names.set(waiting, name);
+      load.urls = [serving.url, waiting.url];
+    }
+    load.end();
+    await Promise.all(senders);
+    const other = await client(serving.url);
+    await eventually("all work is done", async () => (await open(other)) === 0, 120_000);
+    console.info(`took over after SIGKILL ${words(taken.SIGKILL)}; after SIGTERM ${words(taken.SIGTERM)}`);
+
+    expect(load.accepted.size).toBeGreaterThan(KILLS * SENDERS);
+    expect(new Set(load.accepted.values()).size).toBe(load.accepted.size);
+    const completed = await completedRuns(other);
+    for (const id of load.accepted.values()) {
+      // The token of the first login holds on every machine.
+      const task = await other.call(`GET /api/tasks/${id}`);
+      expect(task.status, JSON.stringify(task)).toBe("completed");
+      expect(completed.get(id), id).toBe(1);
+    }
+    const lines = await readLedger(machines.ledger);
+    expect(lines.filter(({ word }) => word === "OVERLAP")).toEqual([]);
+    expect(await stateOf(waiting.url)).toBe("standby");
+    expect(Math.max(...taken.SIGKILL)).toBeLessThan(TAKEOVER_MAX_MS);
+    expect(Math.max(...taken.SIGTERM)).toBeLessThan(HANDOVER_MAX_MS);
+  },
+  240_000 + KILLS * 120_000,
+);
+
+async function open(api: Awaited<ReturnType<typeof client>>): Promise<number> {
+  const { tasks } = await api.call("GET /api/system/overview");
+  return tasks.pending + tasks.running;
+}
+
+/** How often each task was completed. */
+async function completedRuns(api: Awaited<ReturnType<typeof client>>): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (let page = 1;; page++) {
+    const runs: { task_id: string; status: string }[] = await api.call(
+      `GET /api/executions?status=completed&page_size=100&page=${page}`,
+    );
+    for (const { task_id } of runs) counts.set(task_id, (counts.get(task_id) ?? 0) + 1);
+    if (runs.length < 100) return counts;
+  }
+}
+
+function words(times: number[]): string {
+  const sorted = [...times].sort((a, b) => a - b);
+  const middle = sorted[Math.floor(sorted.length / 2)] ?? 0;
+  const seconds = (ms: number) => (ms / 1_000).toFixed(2);
+  return `${times.length} times: p50 ${seconds(middle)} s, max ${seconds(sorted.at(-1) ?? 0)} s`;
+}

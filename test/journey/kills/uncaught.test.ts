@@ -1,0 +1,104 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { findMarked } from "../../../src/engine/process/isolation.ts";
+import { Server } from "../../../src/boot/server.ts";
+import { Database } from "../../../src/store/db/database.ts";
+import { fakeEnvironment } from "../../harness/fakes/agents.ts";
+import { openApp, testConfig } from "../../harness/service/app.ts";
+import { client } from "../../harness/service/client.ts";
+import { startServer, SVC, tempDir } from "../../harness/service/process.ts";
+import { eventually } from "../../harness/wait.ts";
+// The long run: SVC_TEST_THROWS=reject,throw,text.
+const THROWS = (Deno.env.get("SVC_TEST_THROWS") ?? "reject").split(",");
+const UNCAUGHT = new URL("../../harness/service/uncaught.ts", import.meta.url).pathname;
+
+it("stopping twice, and with a second signal, causes no error [SHD-6]", async () => {
+  const uncaught: unknown[] = [];
+  const note = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    uncaught.push(event.reason);
+  };
+  globalThis.addEventListener("unhandledrejection", note);
+  const app = await openApp();
+  const response = await fetch(`${app.url}/livez`);
+  await response.text();
+  await app.server.stop();
+  app.server.hurry();
+  await app.server.stop();
+  await expect(fetch(`${app.url || "http://127.0.0.1:1"}/livez`)).rejects.toThrow();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  globalThis.removeEventListener("unhandledrejection", note);
+  expect(uncaught).toEqual([]);
+  await app[Symbol.asyncDispose]();
+});
+
+it("a stop in the middle of a start wins, and neither causes an error [SHD-6]", async () => {
+  await using folder = await tempDir();
+  const server = await Server.open(testConfig(folder.path));
+  const starting = server.start();
+  await server.stop();
+  await starting;
+  expect(server.parts.lifecycle.state).toBe("stopping");
+  expect(server.stages.map(({ rounds }) => rounds)).toEqual(server.stages.map(() => 0));
+});
+
+describe("an error that nobody catches [SHD-8]", () => {
+  it.each(THROWS)(
+    "is logged with its cause and without secrets, runs go back to the queue, and the exit code is 1: %s [SHD-8]",
+    async (how) => {
+      await using folder = await tempDir();
+      const dataDir = join(folder.path, "data");
+      const file = join(folder.path, "now");
+      await Deno.mkdir(dataDir);
+      const env = { ...fakeEnvironment(), SVC_LIMITS__STOP_GRACE: "100ms" };
+      const program = [SVC[0] ?? "", "run", "-A", UNCAUGHT, file, how];
+      await using server = await startServer({ dataDir, env, program });
+      const api = await client(server.url);
+      const worker = await api.call("POST /api/workers", { name: "Ada" });
+      const body = { message_id: "m", worker_id: worker.id, instruction: "ignore-term", type: "immediate" };
+      const task = await api.call("POST /api/tasks", body);
+      await eventually(
+        "the run is going on",
+        async () => (await api.call("GET /api/executions?status=running")).length === 1,
+      );
+      await Deno.writeTextFile(file, "");
+      const { code } = await server.child.status;
+      expect(code).toBe(1);
+      const line = server.stderr.split("\n").find((one) => one.includes("Nobody caught this")) ?? "";
+      expect(JSON.parse(line)).toMatchObject({ level: "error", area: "server" });
+      expect(line).toMatch(how === "text" ? /only words/ : /broken at .*uncaught\.ts/);
+      if (how !== "text") expect(line).toContain("the cause");
+      expect(server.stderr).not.toContain("eyJ");
+      const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+      const row = await db.first<{ status: string; attempt: number; run_id: string }>(
+        "select task.status, task.attempt, run_id from task join execution on execution.task_id = task.id where task.id = ?",
+        [task.id],
+      );
+      await db.close();
+      expect(row).toMatchObject({ status: "pending", attempt: 0 });
+      expect(await findMarked(new Set([row?.run_id ?? ""]))).toEqual([]);
+    },
+    90_000,
+  );
+
+  it("of the database in every loop at once delays them, and then all continue", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions");
+    const { db } = app;
+    const broken = () => Promise.reject(new Error("injected"));
+    const real = { read: db.read.bind(db), write: db.write.bind(db) };
+    const rounds = app.server.stages.map((stage) => stage.rounds);
+    await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
+    Object.assign(db, { read: broken, write: broken });
+    await eventually("every loop has met the error", () => {
+      for (const stage of app.server.stages) stage.wake();
+      return app.server.stages.every((stage, index) => stage.rounds > (rounds[index] ?? 0) + 1);
+    });
+    Object.assign(db, real);
+    await app.settle();
+    expect((await app.send("GET /readyz")).status).toBe(200);
+    const said = await app.call(`GET /api/local/sessions/${id}/messages`);
+    expect(said.map((one: { content: string }) => one.content)).toEqual(["hello", "hello"]);
+  });
+});

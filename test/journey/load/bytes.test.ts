@@ -1,0 +1,282 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Database, type Value } from "../../../src/store/db/database.ts";
+import { READ_MAX_BYTES } from "../../../src/store/db/size_limited_read.ts";
+import { newId } from "../../../src/base/id.ts";
+import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
+import { type Client, client, quiet } from "../../harness/service/client.ts";
+import { type ServerProcess, startServer, tempDir } from "../../harness/service/process.ts";
+
+// Six bytes each in JSON: a history of 520 such messages was one text of 543 MB, longer than V8 has them.
+const MESSAGES = 520;
+const MESSAGE_BYTES = 174_000;
+const POSTS = 500;
+const ENTRIES = 540;
+const LARGEST_BYTES = 256 * 1024;
+const RUNS = 60;
+const WORKERS = 40;
+
+const MEMORY_MAX_BYTES = 700e6;
+// A page's frame, and one object that is larger than its share.
+const SLACK_BYTES = 200_000;
+
+const ENV = {
+  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
+  SVC_ENGINES__DEFAULT: "count",
+  SVC_ENGINES__COUNT__KIND: "command",
+  SVC_ENGINES__COUNT__COMMAND: "wc",
+  SVC_ENGINES__COUNT__ARGS: "-c",
+};
+
+const CONTROL = (bytes: number) => `replace(hex(zeroblob(${bytes})), '00', char(1))`;
+
+interface Seeded {
+  session: string;
+  message: string;
+  worker: string;
+}
+
+/** Fills a database with the largest and most awkward texts that the API takes. */
+async function seed(dataDir: string, { session, worker }: Omit<Seeded, "message">): Promise<string> {
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  const key = `local:${session}`;
+  const now = Date.now();
+  const [message = newId()] = Array.from({ length: 1 }, newId);
+  const many = (count: number, sql: (id: string, index: number) => [sql: string, args: Value[]]) =>
+    db.write(Array.from({ length: count }, (_, index) => {
+      const [text, args] = sql(newId(), index);
+      return { sql: text, args };
+    }));
+  const inbound = (content: string, columns: string) =>
+    `insert into inbound_message (id, session_key, platform, platform_message_id, content, status, due_at, received_at, ${columns})
+      values (?, ?, 'local', ?, ${content}, ?, ?, ?, ?)`;
+  await many(
+    1,
+    () => [inbound("'hello'", "processed_at"), [message, key, message, "bee_processed", now, now, now]],
+  );
+  await many(MESSAGES, (id, index) => [
+    inbound(CONTROL(MESSAGE_BYTES), "merged_into"),
+    [id, key, id, index < 100 ? "merged" : "bee_processed", now, now + index, index < 100 ? message : null],
+  ]);
+  await many(POSTS, (id, index) => [
+    `insert into outbound_message (id, session_key, platform, message_id, content, status, source_type, source_id,
+      created_at, sent_at) values (?, ?, 'local', ?, ${CONTROL(LARGEST_BYTES)}, 'sent', 'worker', ?, ?, ?)`,
+    [id, key, message, worker, now + index, now + index],
+  ]);
+  for (const [scope, count] of [[key, ENTRIES], ["global", 60]] as const) {
+    await many(count, (_, index) => [
+      `insert into memory (scope, key, value, updated_at) values (?, ?, ${CONTROL(LARGEST_BYTES)}, ?)`,
+      [scope, `key-${String(index).padStart(3, "0")}`, now + index],
+    ]);
+  }
+  await many(RUNS, (id, index) => [
+    `insert into task (id, message_id, worker_id, session_key, instruction, type, status, created_by, created_at, updated_at)
+      values (?, ?, ?, ?, ${CONTROL(LARGEST_BYTES)}, 'immediate', 'completed', 'bee', ?, ?)`,
+    [id, message, worker, key, now + index, now],
+  ]);
+  await many(RUNS, (id, index) => [
+    `insert into execution (id, worker_id, worker_name, task_id, message_id, session_key, engine, instruction, status,
+        result, attempt, run_id, created_at, started_at, completed_at)
+      select ?, ?, 'Ada', id, ?, ?, 'count', ${CONTROL(LARGEST_BYTES)}, 'completed', ${
+      CONTROL(200 * 1024)
+    }, 1, 'r', ?, ?, ?
+      from task limit 1`,
+    [id, worker, message, key, now + index, now, now],
+  ]);
+  await many(100, (id, index) => [
+    `insert into bee_run (id, message_id, session_key, engine, status, reply, attempt, created_at, completed_at)
+      values (?, ?, ?, 'x', 'completed', ${CONTROL(LARGEST_BYTES)}, 1, ?, ?)`,
+    [id, message, key, now + index, now],
+  ]);
+  await many(WORKERS, (id, index) => [
+    `insert into worker (id, name, name_key, memory, constraints, work_dir, created_at, updated_at)
+      values (?, ?, ?, ${CONTROL(LARGEST_BYTES)}, ${CONTROL(LARGEST_BYTES)}, ?, ?, ?)`,
+    [id, `w${index}`, `w${index}`, join(dataDir, "workers", id), now, now],
+  ]);
+  // The heads of many lanes, each with the largest instruction.
+  await db.write([{
+    sql:
+      `insert into task (id, message_id, worker_id, session_key, instruction, type, status, due_at, created_by,
+        created_at, updated_at)
+      select substr(id, 1, 35) || 'f', id, id, 'cli:' || id, ${
+        CONTROL(LARGEST_BYTES)
+      }, 'immediate', 'pending', ?, 'test', ?, ?
+      from worker where name like 'w%'`,
+    args: [now, now, now],
+  }]);
+  await db.close();
+  return message;
+}
+
+describe("a database full of the largest texts of control characters", () => {
+  let folder: Awaited<ReturnType<typeof tempDir>>;
+  let server: ServerProcess;
+  let api: Client;
+  let seeded: Seeded;
+  let memory = 0;
+  let watch: ReturnType<typeof setInterval>;
+
+  beforeAll(async () => {
+    folder = await tempDir();
+    const first = await startServer({ dataDir: folder.path, env: ENV });
+    const before = await client(first.url, PASSWORD);
+    const session = (await before.call("POST /api/local/sessions")).id;
+    const worker = (await before.call("POST /api/workers", { name: "Ada" })).id;
+    await first.end();
+    seeded = { session, worker, message: await seed(folder.path, { session, worker }) };
+    server = await startServer({ dataDir: folder.path, env: ENV });
+    watch = setInterval(() => {
+      void server.memory().then((bytes) => memory = Math.max(memory, bytes), () => {});
+    }, 20);
+    api = await client(server.url, PASSWORD);
+  }, 900_000);
+
+  afterAll(async () => {
+    clearInterval(watch);
+    await server?.[Symbol.asyncDispose]();
+    await folder?.[Symbol.asyncDispose]();
+  });
+
+  async function read(
+    path: string,
+  ): Promise<{ bytes: number; rows: Record<string, unknown>[]; next: string | null }> {
+    const headers = { authorization: `Bearer ${api.token}`, accept: "application/json" };
+    const response = await fetch(server.url + path, { headers });
+    const body = await response.arrayBuffer();
+    expect([path, response.status]).toEqual([path, 200]);
+    const rows = JSON.parse(new TextDecoder().decode(body));
+    const next = /[?&]cursor=([^&>]+)/.exec(response.headers.get("link") ?? "")?.[1] ?? null;
+    return { bytes: body.byteLength, rows, next };
+  }
+
+  it(
+    "tasks are given out and done, with a prompt that says what it leaves out [BYT-1]",
+    async () => {
+      await quiet(api, 250_000);
+      const task = await api.call("POST /api/tasks", {
+        message_id: seeded.message,
+        worker_id: seeded.worker,
+        instruction: "count",
+        type: "immediate",
+      });
+      const done = await api.call(`GET /api/tasks/${task.id}/wait?timeout_ms=30000`);
+      expect(done.status).toBe("completed");
+      const runs = await read("/api/executions?status=failed");
+      expect(runs.rows).toEqual([]);
+    },
+    900_000,
+  );
+
+  it(
+    "every numbered page is full, of at most 8 MiB, and says which texts are cut; get has them whole [BYT-1, BKP-5]",
+    async () => {
+      const pages: [path: string, rows: number, text: string][] = [
+        [`/api/messages/inbound?page_size=100`, 100, "content"],
+        [`/api/messages/outbound?page_size=100`, 100, "content"],
+        [`/api/messages/outbound?page_size=100&page=3`, 100, "content"],
+        [`/api/executions?page_size=100&worker_id=${seeded.worker}`, RUNS + 1, "instruction"],
+        [`/api/tasks?page_size=100&worker_id=${seeded.worker}`, RUNS + 1, "instruction"],
+        [`/api/workers?page_size=200`, WORKERS + 1, "memory"],
+        [`/api/memory?scope=global&page_size=100`, 60, "value"],
+        [`/api/memory?scope=local:${seeded.session}&page_size=100&page=2`, 100, "value"],
+        [`/api/system/executions?limit=100`, 100, "reply"],
+      ];
+      for (const [path, count, text] of pages) {
+        const { rows, bytes } = await read(path);
+        expect([path, rows.length]).toEqual([path, count]);
+        expect(bytes).toBeLessThan(READ_MAX_BYTES + SLACK_BYTES);
+        // What there is room for is used.
+        expect(bytes).toBeGreaterThan(READ_MAX_BYTES * 0.6);
+        const cut = rows.filter((row) => row.truncated === true);
+        expect([path, cut.length]).toEqual([
+          path,
+          rows.filter((row) => String(row[text]).length > 100).length,
+        ]);
+      }
+      const [worker] = (await read("/api/workers?page_size=200&name=w1")).rows;
+      const whole = await api.call(`GET /api/workers/${worker?.id}`);
+      expect(whole.memory).toHaveLength(LARGEST_BYTES);
+      expect(whole.truncated).toBeUndefined();
+    },
+    360_000,
+  );
+
+  it(
+    "behind a cursor pages end earlier, nothing is cut, and all rows come once [BYT-1, BKP-5]",
+    async () => {
+      const lists: [path: string, rows: number, text: string, length: number, start: string][] = [
+        [
+          "/api/messages/outbound?page_size=100",
+          POSTS,
+          "content",
+          LARGEST_BYTES,
+          "ffffffff-ffff-7fff-bfff-ffffffffffff",
+        ],
+        [`/api/memory?scope=global&page_size=100`, 60, "value", LARGEST_BYTES, "a"],
+      ];
+      for (const [path, count, text, length, start] of lists) {
+        const seen = new Set<unknown>();
+        let cursor: string | null = start;
+        let pages = 0;
+        while (cursor !== null) {
+          const page: Awaited<ReturnType<typeof read>> = await read(`${path}&cursor=${cursor}`);
+          expect(page.bytes).toBeLessThan(READ_MAX_BYTES + SLACK_BYTES);
+          for (const row of page.rows) {
+            seen.add(row.id ?? row.key);
+            // Runs have answered a few bytes since.
+            const characters = String(row[text]).length;
+            if (characters > 100) expect(characters).toBe(length);
+            expect(row.truncated).toBeUndefined();
+          }
+          cursor = page.next;
+          pages++;
+        }
+        expect(seen.size).toBeGreaterThanOrEqual(count);
+        expect(pages).toBeGreaterThan(count / 10);
+      }
+    },
+    360_000,
+  );
+
+  it(
+    "a history begins where it would be too much, a trace is cut, and the conversation can be used and deleted [BYT-2]",
+    async () => {
+      const path = `/api/local/sessions/${seeded.session}/messages`;
+      const history = await read(path);
+      expect(history.bytes).toBeLessThan(READ_MAX_BYTES + SLACK_BYTES);
+      expect(history.rows.length).toBeGreaterThan(3);
+      const older = await read(`${path}?before=${history.rows[0]?.id}`);
+      expect(older.rows.length).toBeGreaterThan(3);
+      expect(older.rows.map((row) => row.id)).not.toContain(history.rows[0]?.id);
+      const trace = await read(`/api/messages/${seeded.message}/trace`);
+      expect(trace.bytes).toBeLessThan(READ_MAX_BYTES + SLACK_BYTES);
+      expect(trace.rows).toMatchObject({ message: { content: "hello" } });
+      for (
+        const other of [
+          "/api/system/overview",
+          `/api/contexts?session_key=local:${seeded.session}`,
+          "/api/events?after=0&page_size=100",
+        ]
+      ) {
+        expect((await read(other)).bytes).toBeLessThan(READ_MAX_BYTES);
+      }
+      const stream = await api.stream(seeded.session, { "last-event-id": "0" });
+      await api.call(`POST /api/local/sessions/${seeded.session}/messages`, { content: "@Ada how many?" });
+      await quiet(api, 60_000);
+      await stream.close();
+      expect((await api.send(`DELETE /api/local/sessions/${seeded.session}`)).status).toBe(200);
+      expect((await read("/api/messages/inbound?page_size=100")).rows).toEqual([]);
+    },
+    360_000,
+  );
+
+  it(
+    "memory stayed under 700 MB all the while, and the process is the same [BYT-1]",
+    async () => {
+      expect(memory).toBeGreaterThan(50e6);
+      expect(memory).toBeLessThan(MEMORY_MAX_BYTES);
+      expect((await server.end()).code).toBe(0);
+    },
+    180_000,
+  );
+});

@@ -1,0 +1,98 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
+import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
+import { client, quiet } from "../../harness/service/client.ts";
+import { canMount, SmallDisk } from "../../harness/service/disk.ts";
+import { startServer, svc, tempDir } from "../../harness/service/process.ts";
+import { checkAtRest } from "../../torture/checker.ts";
+import { openConversation } from "../../harness/model/workload.ts";
+
+const ENV = {
+  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
+  SVC_ENGINES__DEFAULT: "fake",
+  SVC_ENGINES__FAKE__KIND: "command",
+  SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
+};
+const MOUNTS = await canMount();
+
+describe.skipIf(!MOUNTS)("a full disk", () => {
+  it("of the logs: the run and its answer are complete, its log ends early, and nothing else is affected [DBF-2]", async () => {
+    await using folder = await tempDir();
+    const dataDir = folder.path;
+    await using disk = await SmallDisk.mount(join(dataDir, "logs"), 1);
+    await using server = await startServer({ dataDir, env: ENV });
+    const api = await client(server.url, PASSWORD);
+    const { say, acknowledged } = await openConversation(api);
+    await disk.fill();
+    expect((await say("flood 3000000")).status).toBe(202);
+    await quiet(api);
+    expect((await say("say all is well")).status).toBe(202);
+    await quiet(api);
+    const [second, first] = await api.call("GET /api/executions");
+    expect(first).toMatchObject({ status: "completed", failure: "" });
+    expect(second).toMatchObject({ status: "completed", result: "all is well" });
+    expect((await api.text(`/api/executions/${first.id}/logs`)).length).toBeLessThan(1_000_000);
+    expect(server.stderr).toContain("could not be written");
+    await disk.free();
+    expect((await say("say and again")).status).toBe(202);
+    await quiet(api);
+    const [third] = await api.call("GET /api/executions");
+    expect(await api.text(`/api/executions/${third.id}/logs`)).toContain("and again");
+    await server.end("SIGTERM");
+    expect(await checkAtRest({ dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);
+  });
+
+  it("of the uploads: 507, and no part of the file is left [DBF-2]", async () => {
+    await using folder = await tempDir();
+    const dataDir = folder.path;
+    await using disk = await SmallDisk.mount(join(dataDir, "uploads"), 2);
+    await using server = await startServer({ dataDir, env: ENV });
+    const api = await client(server.url, PASSWORD);
+    const { sessionId: session } = await openConversation(api);
+    const send = (bytes: number) => {
+      const form = new FormData();
+      form.append("file", new Blob([new Uint8Array(bytes)]), "big.bin");
+      return api.upload(`/api/local/sessions/${session}/media`, form);
+    };
+    expect((await send(1_000_000)).size).toBe(1_000_000);
+    expect(await send(1_500_000)).toMatchObject({ status: 507, code: "storage_full" });
+    expect((await send(500_000)).size).toBe(500_000);
+    expect([...Deno.readDirSync(join(disk.path, session))]).toHaveLength(2);
+    await server.end("SIGTERM");
+    expect(await checkAtRest({ dataDir, maxAttempts: 3 })).toEqual([]);
+  });
+
+  it(
+    "of the backup's target, or of the copy: no file under its name, the older backup is untouched [BAK-3]",
+    async () => {
+      await using folder = await tempDir();
+      await using target = await SmallDisk.mount(join(folder.path, "target"), 1);
+      await using data = await SmallDisk.mount(join(folder.path, "data"), 24);
+      const dataDir = data.path;
+      await using server = await startServer({ dataDir, env: ENV });
+      const api = await client(server.url, PASSWORD);
+      const { sessionId: session } = await openConversation(api);
+      const file = join(target.path, "b.tar");
+      expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
+      const before = await Deno.readFile(file);
+      const form = new FormData();
+      form.append("file", new Blob([new Uint8Array(2_000_000)]), "big.bin");
+      await api.upload(`/api/local/sessions/${session}/media`, form);
+      const full = await svc(["ctl", "system", "backup", "--force", file], { dataDir });
+      expect(full).toMatchObject({ code: 6, err: expect.stringContaining("the disk is full") });
+      expect(await Deno.readFile(file)).toEqual(before);
+      expect([...Deno.readDirSync(target.path)].map((entry) => entry.name)).toEqual(["b.tar"]);
+      await data.fill();
+      const other = join(folder.path, "c.tar");
+      const noCopy = await svc(["ctl", "system", "backup", other], { dataDir });
+      expect(noCopy).toMatchObject({ code: 6, out: "", err: expect.stringContaining("full") });
+      await expect(Deno.stat(other)).rejects.toThrow();
+      await expect(Deno.stat(join(dataDir, "backup.part"))).rejects.toThrow();
+      await data.free();
+      expect((await svc(["ctl", "system", "backup", other], { dataDir })).code).toBe(0);
+      await server.end("SIGTERM");
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,60 @@
+import { statfsSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
+import { client } from "../../harness/service/client.ts";
+import { canMount, SmallDisk } from "../../harness/service/disk.ts";
+import { startServer, tempDir } from "../../harness/service/process.ts";
+
+const DISK_MB = 64;
+const FILE_BYTES = 20_000_000;
+const UPLOADS = 6;
+const FLOOR_BYTES = DISK_MB * 1024 * 1024 * 0.05;
+const MOUNTS = await canMount();
+
+it.skipIf(!MOUNTS).each(["said", "not said"])(
+  "six uploads at once never take the last of a disk, their size %s: those that fit are kept, the others get 507 [UPL-2]",
+  async (size) => {
+    await using folder = await tempDir();
+    await using disk = await SmallDisk.mount(join(folder.path, "uploads"), DISK_MB);
+    const env = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
+    await using server = await startServer({ dataDir: folder.path, env });
+    const api = await client(server.url, PASSWORD);
+    const { id } = await api.call("POST /api/local/sessions");
+    const freeBytes = () => {
+      const { bavail, bsize } = statfsSync(disk.path);
+      return bavail * bsize;
+    };
+    let least = Infinity;
+    const watch = setInterval(() => least = Math.min(least, freeBytes()), 1);
+    const upload = async () => {
+      const form = new FormData();
+      form.append("file", new Blob([new Uint8Array(FILE_BYTES)]), "large.bin");
+      const whole = new Request("http://localhost", { method: "POST", body: form });
+      const body = size === "said" ? new Uint8Array(await whole.arrayBuffer()) : whole.body;
+      const headers = {
+        authorization: `Bearer ${api.token}`,
+        "content-type": whole.headers.get("content-type") ?? "",
+      };
+      const response = await fetch(`${server.url}/api/local/sessions/${id}/media`, {
+        method: "POST",
+        headers,
+        body,
+      });
+      await response.body?.cancel();
+      return response.status;
+    };
+    const statuses = await Promise.all(Array.from({ length: UPLOADS }, upload));
+    clearInterval(watch);
+    const kept = statuses.filter((status) => status === 200).length;
+    expect(statuses.filter((status) => status === 507)).toHaveLength(UPLOADS - kept);
+    // Whoever says how much is coming gets its room before the first byte; the others may stop each other.
+    if (size === "said") expect(kept).toBe(3);
+    expect(Math.min(least, freeBytes())).toBeGreaterThanOrEqual(FLOOR_BYTES - 1024 * 1024);
+    // What was refused gives its room back.
+    const left = [...Deno.readDirSync(join(disk.path, id))];
+    expect(left).toHaveLength(kept);
+    if (kept === 0) expect(await upload()).toBe(200);
+  },
+  180_000,
+);

@@ -1,0 +1,52 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { Server } from "../../../src/boot/server.ts";
+import { findCredential } from "../../../src/store/account/credential.ts";
+import { testConfig } from "../../harness/service/app.ts";
+import { svc, tempDir } from "../../harness/service/process.ts";
+
+it("a taken port is found before a password is made: the next start still shows one (contract 8.17)", async () => {
+  await using folder = await tempDir();
+  const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  try {
+    const env = { SVC_SERVER__PORT: String(taken.addr.port) };
+    const refused = await svc(["serve"], { dataDir: folder.path, env });
+    expect([refused.code, refused.out]).toEqual([1, ""]);
+    expect(refused.err).toBe(
+      `Cannot listen on 127.0.0.1:${taken.addr.port}: the port is taken; set server.port to another one\n`,
+    );
+    expect(await Deno.stat(join(folder.path, "secret.key")).catch(() => null)).toBeNull();
+  } finally {
+    taken.close();
+  }
+  const server = await Server.open(withoutPassword(folder.path));
+  expect(server.generatedPassword).toMatch(/^[a-z0-9]{24}$/);
+  await server.stop();
+});
+
+it("the port is taken, but nothing is answered, until the password's hash is stored (contract 8.17)", async () => {
+  await using folder = await tempDir();
+  const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = free.addr;
+  free.close();
+  const loaded = withoutPassword(folder.path);
+  loaded.config.server.port = port;
+  const server = await Server.open(loaded);
+  try {
+    let answered = false;
+    const answer = fetch(`http://127.0.0.1:${port}/livez`).then((response) => {
+      answered = true;
+      return response.body?.cancel().then(() => response.status);
+    });
+    expect(await findCredential(server.parts.db)).not.toBeNull();
+    expect(answered).toBe(false);
+    await server.start();
+    expect(await answer).toBe(200);
+  } finally {
+    await server.stop();
+  }
+});
+
+function withoutPassword(folder: string): ReturnType<typeof testConfig> {
+  return testConfig(folder, { auth: { password_hash: "" } });
+}

@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import { client } from "../../harness/service/client.ts";
+import { SQLD } from "../../harness/fakes/sqld.ts";
+import { Machines, stateOf } from "../../harness/fakes/standby.ts";
+import { eventually } from "../../harness/wait.ts";
+
+const TAKEOVER_MAX_MS = 45_000;
+const HANDOVER_MAX_MS = 3_000;
+
+async function until(url: string, state: string, ms: number): Promise<number> {
+  const began = performance.now();
+  await eventually(`${url} is ${state}`, async () => await stateOf(url) === state, ms);
+  return performance.now() - began;
+}
+
+describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract 18)", () => {
+  it("answers that it waits, and takes over within 3 s when the other one lets go", async () => {
+    await using machines = await Machines.open();
+    const first = await machines.start("one");
+    const second = await machines.start("two", { standby: true });
+    expect(await stateOf(second.url)).toBe("standby");
+    expect((await fetch(`${second.url}/livez`)).status).toBe(200);
+    const refused = await fetch(`${second.url}/api/workers`);
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
+    expect(await refused.json()).toMatchObject({
+      code: "unavailable",
+      detail: expect.stringContaining("this service is a standby"),
+    });
+    const api = await client(first.url);
+    await api.call("POST /api/workers", { name: "Ada" });
+
+    expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
+    expect(await until(second.url, "ready", HANDOVER_MAX_MS)).toBeLessThan(HANDOVER_MAX_MS);
+    const other = await client(second.url);
+    expect(await other.call("GET /api/workers")).toMatchObject([{ name: "Ada" }]);
+    expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
+  }, 120_000);
+
+  it("takes over within 45 s when the other one was killed, and does its work again [RUN-4]", async () => {
+    await using machines = await Machines.open();
+    const first = await machines.start("one");
+    const second = await machines.start("two", { standby: true });
+    const api = await client(first.url);
+    const worker = await api.call("POST /api/workers", { name: "Bob" });
+    const chat = await api.call("POST /api/local/sessions", { worker_id: worker.id });
+    await api.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "sleep 3" });
+    await eventually(
+      "it runs",
+      async () => (await api.call(`GET /api/executions?worker_id=${worker.id}`))[0]?.status === "running",
+    );
+    await first.end("SIGKILL");
+    expect(await until(second.url, "ready", TAKEOVER_MAX_MS)).toBeLessThan(TAKEOVER_MAX_MS);
+    const other = await client(second.url);
+    await eventually(
+      "it was done again",
+      async () => (await other.call(`GET /api/executions?worker_id=${worker.id}`))[0]?.status === "completed",
+    );
+    expect(await other.call(`GET /api/executions?worker_id=${worker.id}`)).toMatchObject([
+      { attempt: 2, status: "completed", result: "slept 3" },
+      { attempt: 1, status: "failed", failure: "server_lost" },
+    ]);
+    // The one that died comes back and waits.
+    const back = await machines.start("one", { standby: true });
+    expect(await stateOf(back.url)).toBe("standby");
+    expect(await back.end("SIGTERM")).toMatchObject({ code: 0 });
+    expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
+  }, 180_000);
+});

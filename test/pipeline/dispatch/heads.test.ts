@@ -1,0 +1,93 @@
+import { expect, it } from "vitest";
+import { Heads } from "../../../src/pipeline/dispatch/next_tasks.ts";
+import { Database } from "../../../src/store/db/database.ts";
+import { migrate } from "../../../src/store/db/migrate.ts";
+import { openApp } from "../../harness/service/app.ts";
+import { eventually } from "../../harness/wait.ts";
+
+const WORKER = `insert into worker (id, name, name_key, work_dir, paused, created_at, updated_at)
+  values (?, ?, ?, '/tmp', ?, 1, 1)`;
+const TASK =
+  `insert into task (id, message_id, worker_id, session_key, instruction, type, status, due_at, held,
+  created_by, created_at, updated_at) values (?, 'm', ?, 'cli:x', 'x', 'immediate', 'pending', ?, ?, 'x', 1, 1)`;
+
+/** So many workers, each with two tasks: the later the worker, the older its tasks. The one in the middle is paused. */
+async function world(count: number, held: string): Promise<Database> {
+  const db = await Database.open(":memory:");
+  await migrate(db, 1);
+  for (let n = 0; n < count; n++) {
+    const id = `w${n}`;
+    const due = 1_000 - n;
+    await db.write([
+      { sql: WORKER, args: [id, id, id, n === Math.floor(count / 2) ? 1 : 0] },
+      { sql: TASK, args: [`t${n}-second`, id, due + 500, held] },
+      { sql: TASK, args: [`t${n}-first`, id, due, held] },
+    ]);
+  }
+  return db;
+}
+
+for (const held of ["", "runner:x"]) {
+  it(`the heads of many lanes are looked at a part at a time, the oldest first${held === "" ? "" : ", held ones too"} (contract 4.5)`, async () => {
+    const db = await world(7, held);
+    const heads = new Heads(db, 3);
+    const firsts = ["t0", "t1", "t2", "t4", "t5", "t6"].map((id) => `${id}-first`);
+    for (let cycle = 0; cycle < 2; cycle++) {
+      const seen = new Set<string>();
+      const looks = [];
+      for (let more = true; more;) {
+        const look = await heads.look(2_000);
+        ({ more } = look);
+        looks.push(look.tasks.map(({ id }) => id));
+        for (const { id } of look.tasks) seen.add(id);
+        const dues = look.tasks.map(({ due_at }) => due_at);
+        expect(dues).toEqual([...dues].sort((a, b) => a - b));
+        // However many lanes there are, the oldest tasks that nothing holds are there each time.
+        if (held === "") expect(look.tasks[0]?.id).toBe("t6-first");
+      }
+      expect(looks.length).toBe(3);
+      expect([...seen].sort()).toEqual(firsts);
+    }
+    const whole = await new Heads(db, 100).look(2_000);
+    expect([whole.more, whole.tasks.map(({ id }) => id)]).toEqual([false, firsts.toReversed()]);
+    await db.close();
+  });
+}
+
+it("what is held and what is not is looked at to its end, however different the numbers are (contract 4.5)", async () => {
+  const db = await world(9, "");
+  await db.write([{ sql: TASK, args: ["held", "w0", 1, "runner:x"] }]);
+  const heads = new Heads(db, 2);
+  for (let cycle = 0; cycle < 2; cycle++) {
+    let looks = 1;
+    const seen = new Set<string>();
+    for (let more = true; more; looks++) {
+      const look = await heads.look(2_000);
+      ({ more } = look);
+      for (const { id } of look.tasks) seen.add(id);
+    }
+    expect([looks < 10, seen.has("held"), seen.size]).toEqual([true, true, 9]);
+  }
+  await db.close();
+});
+
+it("more lanes than one look has are all run, and none waits for ever (contract 4.5)", async () => {
+  await using app = await openApp({ inMemory: true, config: { limits: { max_concurrent_runs: 50 } } });
+  const count = 600;
+  const id = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, "0")}`;
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  await app.db.write(numbers.map((n) => ({
+    sql: `insert into worker (id, name, name_key, engine, work_dir, created_at, updated_at)
+      values (?, ?, ?, 'echo', ?, 1, 1)`,
+    args: [id(n), `w${n}`, `w${n}`, `${app.dataDir}/workers/${id(n)}`],
+  })));
+  await app.db.write(
+    numbers.map((n) => ({ sql: TASK, args: [id(count + n), id(n), 1, ""] })),
+  );
+  await eventually("all have run", async () => {
+    const row = await app.db.first<{ left: number }>(
+      "select count(*) as left from task where status = 'pending'",
+    );
+    return row?.left === 0;
+  }, 60_000);
+});

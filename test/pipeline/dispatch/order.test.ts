@@ -1,0 +1,184 @@
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
+import { retryDelayMs } from "../../../src/domain/work/task_plan.ts";
+import { endRun } from "../../../src/run/ending.ts";
+import { USAGE_UNKNOWN } from "../../../src/domain/work/execution.ts";
+import { listOpenExecutions } from "../../../src/store/work/execution.ts";
+import { findTask } from "../../../src/store/work/task.ts";
+import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { type App, openApp } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { random } from "../../harness/model/schedule.ts";
+import { createTask } from "../../harness/model/workload.ts";
+
+// The long run: SVC_TEST_ORDER=10.
+const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
+
+describe("dispatch", () => {
+  it("an outcome that comes after the run was taken away changes nothing [DSP-2]", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_attempts: 3 } } });
+    const { db } = app.server.parts;
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "sleep 1" });
+    await app.until("execution.started");
+    expect(await takeAway(app)).toBe(1);
+    await app.until("execution.started", 2);
+    await app.settle();
+    expect(await app.call("GET /api/executions")).toMatchObject([
+      { attempt: 2, status: "completed", result: "slept 1" },
+      { attempt: 1, status: "failed", failure: "server_lost", exit_code: null },
+    ]);
+    expect(await db.read("select status, attempt from task")).toMatchObject([{
+      status: "completed",
+      attempt: 2,
+    }]);
+    const said = await app.call(`GET /api/local/sessions/${session.id}/messages`);
+    expect(said.map((one: { content: string }) => one.content).slice(1)).toEqual(["slept 1"]);
+    const ends = await db.read(
+      "select kind from journal where kind in ('execution.completed', 'execution.failed')",
+    );
+    expect(ends).toHaveLength(2);
+  });
+
+  it(
+    "starts the messages of one conversation and worker in the order in which they came, however long each takes [DSP-10]",
+    async () => {
+      await using app = await openApp({ config: { engines: fakeEngines() } });
+      const chance = random(10);
+      const ada = await app.call("POST /api/workers", { name: "Ada" });
+      const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+      const texts = Array.from(
+        { length: 40 * SCALE },
+        (_, index) => `sleep ${(chance() * 0.04 + index / 1e6).toFixed(6)}`,
+      );
+      for (const [index, content] of texts.entries()) {
+        await app.call(`POST /api/local/sessions/${id}/messages`, { content });
+        await app.until("message.feeding", index + 1);
+      }
+      await app.settle(60_000 * SCALE);
+      const ran = await app.db.read<{ instruction: string }>(
+        "select instruction from execution order by started_at, id",
+      );
+      expect(ran.map((row) => row.instruction)).toEqual(texts);
+    },
+    60_000 * SCALE,
+  );
+
+  it("tries only lost runs again, later each time, up to a limit [DSP-13]", async () => {
+    for (let attempt = 1; attempt < 200; attempt++) {
+      const delay = retryDelayMs(attempt);
+      expect(delay).toBe([1_000, 4_000, 16_000][Math.min(attempt, 3) - 1]);
+    }
+    const clock = new TestClock();
+    await using app = await openApp({
+      clock,
+      config: {
+        engines: { ...fakeEngines(), none: { kind: "command", command: "/no/such/program" } },
+        limits: { max_attempts: 3 },
+      },
+    });
+    const { db } = app.server.parts;
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const gone = await app.call("POST /api/workers", { name: "Bob", engine: "none" });
+    for (let i = 0; i < 5; i++) await createTask(app, worker.id, "exit 1");
+    for (let i = 0; i < 5; i++) await createTask(app, gone.id, "ok");
+    await app.settle();
+    expect(await db.read("select distinct status, attempt from task")).toMatchObject([{
+      status: "failed",
+      attempt: 1,
+    }]);
+    expect(await app.call("GET /api/executions")).toHaveLength(10);
+
+    const lost = await createTask(app, worker.id, "sleep 60");
+    for (const [attempt, delayMs] of [[1, 1_000], [2, 4_000]] as const) {
+      await app.until("execution.started", 5 + attempt);
+      expect(await takeAway(app)).toBe(1);
+      await endPrograms(app);
+      const due = await db.first<{ due_at: number }>(
+        "select due_at from task where id = ? and status = 'pending'",
+        [lost],
+      );
+      expect([attempt, (due?.due_at ?? 0) - clock.now()]).toEqual([attempt, delayMs]);
+      clock.advance(delayMs - 1);
+      await app.settle();
+      expect((await app.call(`GET /api/tasks/${lost}`)).status).toBe("pending");
+      clock.advance(1);
+    }
+    await app.until("execution.started", 8);
+    expect(await takeAway(app)).toBe(1);
+    await endPrograms(app);
+    expect(await app.call(`GET /api/tasks/${lost}`)).toMatchObject({
+      status: "failed",
+      attempt: 3,
+      reason: expect.stringMatching(/^server_lost/),
+    });
+  });
+
+  it("does not spin when the wall clock jumps [DSP-8]", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock });
+    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const schedule = {
+      message_id: "m",
+      worker_id: worker.id,
+      instruction: "x",
+      type: "scheduled",
+      cron: "* * * * *",
+    };
+    await app.call("POST /api/tasks", schedule);
+    for (const to of [clock.now() + 3_600_000, clock.now() - 3_600_000, Date.parse("2036-02-07T06:28:16Z")]) {
+      clock.jump(to);
+      for (const stage of app.server.stages) stage.wake();
+      clock.advance(1_000);
+      await app.settle();
+      await settledFor(app, 50);
+      const before = app.server.stages.map((stage) => stage.rounds);
+      // No time passes for the service now, so no stage has a reason to run.
+      await settledFor(app, 250);
+      const turns = app.server.stages.map((stage, index) => stage.rounds - (before[index] ?? 0));
+      expect([new Date(to).toISOString(), Math.max(...turns)]).toEqual([
+        new Date(to).toISOString(),
+        expect.any(Number),
+      ]);
+      expect(Math.max(...turns)).toBeLessThanOrEqual(2);
+    }
+    expect(await app.db.first("select count(*) as n from execution")).toMatchObject({
+      n: expect.any(Number),
+    });
+    const minutes = await app.db.read<{ minute: number }>("select minute from occurrence");
+    expect(new Set(minutes.map((row) => row.minute)).size).toBe(minutes.length);
+  });
+});
+
+/** Takes every open run away, as a server does that believes them lost with another server; their programs continue. */
+async function takeAway(app: App): Promise<number> {
+  const { db, clock } = app.server.parts;
+  const open = await listOpenExecutions(db, 0);
+  const end = {
+    status: "failed" as const,
+    session_id: "",
+    result: "",
+    error: "taken away",
+    failure: "server_lost" as const,
+    exit_code: null,
+    usage: USAGE_UNKNOWN,
+  };
+  const rules = { defaultZone: "UTC", maxAttempts: 3 };
+  for (const run of open) {
+    const task = await findTask(db, run.task_id);
+    expect((await db.write(endRun(run, end, task, rules, clock.now()))).won).toBe(true);
+  }
+  return open.length;
+}
+
+/** Ends the programs of runs that were taken away; their outcomes come too late. */
+async function endPrograms({ server: { executor } }: App): Promise<void> {
+  await Promise.all(executor.running.map(({ execution_id }) => executor.interrupt(execution_id)));
+}
+
+async function settledFor(app: App, ms: number): Promise<void> {
+  const bell = app.server.parts.bells.listen("nobody rings this");
+  await bell.next(systemClock, ms);
+  bell.close();
+}

@@ -1,0 +1,91 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { findMarked } from "../../../src/engine/process/isolation.ts";
+import { fakeEngines, overlap, readLedger } from "../../harness/fakes/agents.ts";
+import { openApp } from "../../harness/service/app.ts";
+import { tempDir } from "../../harness/service/process.ts";
+import { ctl } from "../../harness/terminal.ts";
+import { createTask } from "../../harness/model/workload.ts";
+
+// The long run: SVC_TEST_ORDER=10.
+const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
+
+describe("dispatch", () => {
+  it(
+    "an idle service starts a task at once and does not wait for a poll (figures: make bench ARGS=tasks) [DSP-5]",
+    async () => {
+      await using folder = await tempDir();
+      const ledger = join(folder.path, "ledger");
+      await using app = await openApp({ config: { engines: fakeEngines({ ledger }) } });
+      const worker = await app.call("POST /api/workers", { name: "Ada" });
+      const waits: number[] = [];
+      for (let i = 0; i < 50 * SCALE; i++) {
+        const id = await createTask(app, worker.id, "ok");
+        await app.settle();
+        const { created_at } = await app.call(`GET /api/tasks/${id}`);
+        const start = (await readLedger(ledger)).find((line) => line.task === id && line.word === "start");
+        waits.push((start?.at ?? NaN) - created_at);
+      }
+      waits.sort((a, b) => a - b);
+      // From the commit to the program's first output. The limit allows for a loaded machine, but not for a poll of a second.
+      expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(100);
+      expect(waits[Math.floor(waits.length * 0.9)]).toBeLessThan(500);
+    },
+    60_000 * SCALE,
+  );
+
+  it(
+    "keeps to its caps, and a short queue beside long ones is done in its own time [DSP-9]",
+    async () => {
+      await using folder = await tempDir();
+      const ledger = join(folder.path, "ledger");
+      await using app = await openApp({
+        config: { engines: fakeEngines({ ledger }), limits: { max_concurrent_runs: 4 } },
+      });
+      const counts = [50 * SCALE, 20 * SCALE, 5];
+      const own: string[][] = [];
+      for (const count of counts) {
+        const { id } = await app.call("POST /api/workers", { name: `w${count}` });
+        own.push(await Promise.all(Array.from({ length: count }, () => createTask(app, id, "sleep 0.02"))));
+      }
+      await app.settle(60_000 * SCALE);
+      const lines = await readLedger(ledger);
+      expect(lines.filter((line) => line.word === "start")).toHaveLength(counts.reduce((a, b) => a + b));
+      expect(overlap(lines)).toBeLessThanOrEqual(3);
+      expect(overlap(lines)).toBeGreaterThan(1);
+      const end = (tasks: string[]) =>
+        Math.max(...lines.filter((line) => tasks.includes(line.task)).map((line) => line.at));
+      const start = Math.min(...lines.filter((line) => own[2]?.includes(line.task)).map((line) => line.at));
+      for (const tasks of own) expect(overlap(lines.filter((line) => tasks.includes(line.task)))).toBe(1);
+      const [longest = 0, , shortest = 0] = own.map((tasks) => end(tasks) - start);
+      expect(shortest).toBeLessThan((longest / (50 * SCALE)) * 5 * 2 + 200);
+    },
+    60_000 * SCALE,
+  );
+
+  it("session clear --force ends the whole tree of a stubborn agent and of what escaped from it [DSP-12, CHD-1, CHD-2]", async () => {
+    await using app = await openApp({
+      config: { engines: fakeEngines(), limits: { stop_grace: "200ms", max_concurrent_runs: 2 } },
+    });
+    const one = await app.call("POST /api/workers", { name: "Ada" });
+    const two = await app.call("POST /api/workers", { name: "Bob" });
+    const tasks = [
+      await createTask(app, one.id, "ignore-term"),
+      await createTask(app, two.id, "setsid-escape-and-stay"),
+      await createTask(app, one.id, "ok"),
+    ];
+    await app.until("execution.started", 2);
+    const rows = await app.db.read<{ run_id: string }>("select run_id from execution");
+    const runs = new Set(rows.map((row) => row.run_id));
+    while ((await findMarked(runs)).length < 8) await new Promise((resolve) => setTimeout(resolve, 20));
+    const started = performance.now();
+    const called = await ctl(app, ["session", "clear", "--session-key", "cli:script", "--force"]);
+    expect([called.code, called.err]).toEqual([0, ""]);
+    expect(performance.now() - started).toBeLessThan(2_000 + 200 + 1_500);
+    expect(await findMarked(runs)).toEqual([]);
+    for (const id of tasks) expect((await app.call(`GET /api/tasks/${id}`)).status).toBe("cancelled");
+    expect(await app.call("GET /api/executions")).toMatchObject([{ failure: "cancelled" }, {
+      failure: "cancelled",
+    }]);
+  });
+});

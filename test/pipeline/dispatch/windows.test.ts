@@ -1,0 +1,152 @@
+import { describe, expect, it } from "vitest";
+import { type App, openApp } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { eventually } from "../../harness/wait.ts";
+
+const FAKE_CLAUDE = new URL("../../harness/fakes/fake_claude.sh", import.meta.url).pathname;
+const HOUR_MS = 3_600_000;
+
+function openClaude(clock: TestClock, limits = {}): Promise<App> {
+  return openApp({
+    clock,
+    config: {
+      limits,
+      engines: {
+        default: "claude",
+        claude: { command: FAKE_CLAUDE, env: { ANTHROPIC_API_KEY: "x" }, reserve: "20%" },
+      },
+    },
+  });
+}
+
+async function setUp(app: App) {
+  const worker = await app.call("POST /api/workers", { name: `Ada ${crypto.randomUUID()}` });
+  const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+  const say = async (content: string) => {
+    const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, { content });
+    return message_id as string;
+  };
+  const statusOf = async (message_id: string) =>
+    (await app.call(`GET /api/tasks?message_id=${message_id}`))[0];
+  return { worker, say, statusOf };
+}
+
+describe("the windows of a provider (contract 14)", () => {
+  it("hold what no person waits for above the reserve, while a chat goes on, and let it go on at the reset to the second", async () => {
+    const clock = new TestClock(Date.now());
+    await using app = await openClaude(clock);
+    const { worker, say } = await setUp(app);
+    await say("window five_hour 0.85 3600");
+    await app.settle();
+    const [, engine] = [0, await app.call("GET /api/engines/claude")];
+    const [window] = engine.windows;
+    expect(engine).toMatchObject({ live_usage: true, limited_until: null });
+    expect(window).toMatchObject({ name: "five_hour", utilization: 0.85 });
+    expect(Math.abs(window.resets_at - clock.now() - HOUR_MS)).toBeLessThan(60_000);
+    const schedule = await app.call("POST /api/tasks", {
+      message_id: "script",
+      worker_id: worker.id,
+      instruction: "ok",
+      type: "scheduled",
+      cron: "0 0 1 1 *",
+    });
+    await app.call(`POST /api/tasks/${schedule.id}/run`);
+    await eventually(
+      "the schedule is held",
+      async () => (await app.call(`GET /api/tasks/${schedule.id}`)).held_by !== null,
+    );
+    expect(await app.call(`GET /api/tasks/${schedule.id}`)).toMatchObject({
+      status: "pending",
+      held_by: { kind: "engine", id: "claude", until: window.resets_at },
+      reason: expect.stringMatching(
+        /^claude has used 85 % of its window five_hour, and the rest is kept for people/,
+      ),
+    });
+    // It stands in front of what a person says now, in the same lane.
+    await say("ok");
+    await app.settle();
+    expect(await app.call("GET /api/executions?status=completed")).toHaveLength(2);
+    clock.advance(window.resets_at - clock.now() - 1_000);
+    await app.server.dispatcher.stage.wake();
+    await app.settle();
+    expect(await app.call("GET /api/executions?status=completed")).toHaveLength(2);
+    clock.advance(1_000);
+    await eventually(
+      "the schedule has run",
+      async () => (await app.call(`GET /api/tasks/${schedule.id}`)).last_status === "completed",
+    );
+  });
+
+  it("a reserve that is not reached holds nothing", async () => {
+    const clock = new TestClock(Date.now());
+    await using app = await openClaude(clock);
+    const { worker, say } = await setUp(app);
+    await say("window five_hour 0.8 3600");
+    await app.settle();
+    const schedule = await app.call("POST /api/tasks", {
+      message_id: "script",
+      worker_id: worker.id,
+      instruction: "ok",
+      type: "scheduled",
+      cron: "0 0 1 1 *",
+    });
+    await app.call(`POST /api/tasks/${schedule.id}/run`);
+    await eventually(
+      "the schedule has run",
+      async () => (await app.call(`GET /api/tasks/${schedule.id}`)).last_status === "completed",
+    );
+  });
+
+  it("a rejection parks the engine for everybody, and engine lift ends that at once", async () => {
+    const clock = new TestClock(Date.now());
+    await using app = await openClaude(clock);
+    const { say, statusOf, worker } = await setUp(app);
+    const first = await say("limit 3600");
+    await app.until("engine.limited");
+    const held = await statusOf(first);
+    expect(held).toMatchObject({ status: "pending", held_by: { kind: "engine", id: "claude" } });
+    const parked = await app.call("GET /api/engines/claude");
+    expect(parked.limited_until).toBe(held.held_by.until);
+    expect(parked.windows).toMatchObject([{ name: "five_hour", utilization: 1 }]);
+    await Deno.writeTextFile(`${worker.work_dir}/free`, "");
+    expect(await app.call("POST /api/engines/claude/lift")).toMatchObject({
+      limited_until: null,
+      windows: [],
+    });
+    await app.settle();
+    expect(await statusOf(first)).toMatchObject({ status: "completed", held_by: null });
+  });
+});
+
+describe("a runaway (contract 14, limits.max_runs_per_hour)", () => {
+  it("of one worker waits, says so once, and goes on when an hour has made room", async () => {
+    const clock = new TestClock(Date.now());
+    await using app = await openClaude(clock, { max_runs_per_hour: 3 });
+    const { worker } = await setUp(app);
+    const give = (message_id: string) =>
+      app.call("POST /api/tasks", { message_id, worker_id: worker.id, instruction: "ok", type: "immediate" });
+    await give("m0");
+    await app.settle();
+    const firstEnd = (await app.call("GET /api/executions"))[0].completed_at;
+    clock.advance(60_000);
+    const tasks = [];
+    for (let i = 1; i < 5; i++) tasks.push(await give(`m${i}`));
+    const waiting = async () =>
+      (await app.call(`GET /api/tasks?worker_id=${worker.id}&status=pending`)) as {
+        held_by: object | null;
+      }[];
+    await eventually("two wait", async () => {
+      const rows = await waiting();
+      return rows.length === 2 && rows.every(({ held_by }) => held_by !== null);
+    });
+    expect(await waiting()).toMatchObject([0, 1].map(() => ({
+      held_by: { kind: "run_limit", id: `worker:${worker.id}`, until: firstEnd + HOUR_MS },
+      reason: expect.stringMatching(/^its worker has had 3 runs within an hour/),
+    })));
+    await app.until("run_limit.met");
+    clock.advance(firstEnd + HOUR_MS - clock.now());
+    await eventually("one has run", async () => (await waiting()).length === 1);
+    const told = await app.db.read("select data from journal where kind = 'run_limit.met'");
+    expect(told).toHaveLength(1);
+  });
+});

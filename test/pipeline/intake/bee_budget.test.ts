@@ -1,0 +1,126 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { openApp } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { eventually } from "../../harness/wait.ts";
+
+const HOUR_MS = 3_600_000;
+
+// A coordinator that thinks as long as there is a file `thinking`, and that touches `thought` at each of its runs.
+const BEE = `#!/bin/sh
+cat > /dev/null
+echo >> "$DIR/thought"
+while [ -e "$DIR/thinking" ]; do sleep 0.05; done
+echo '{"reply": "on it", "tasks": [{"worker": "Ada", "instruction": "a"}]}'
+`;
+
+async function withBee(clock: TestClock) {
+  const folder = await Deno.makeTempDir({ prefix: "svc-test-" });
+  const command = join(folder, "bee.sh");
+  await Deno.writeTextFile(command, BEE, { mode: 0o755 });
+  const thinker = { kind: "command", command, env: { DIR: folder }, timeout: "9h", idle_timeout: "9h" };
+  const app = await openApp({
+    clock,
+    config: { bee: { engine: "thinker", timeout: "9h" }, engines: { default: "echo", thinker } },
+  });
+  await app.call("POST /api/workers", { name: "Ada" });
+  await app.call("POST /api/workers", { name: "Grace" });
+  const session = await app.call("POST /api/local/sessions");
+  const budget = (body: object) =>
+    app.call("POST /api/budgets", { name: "Bee", target: "engine:thinker", ...body });
+  const send = async (content: string): Promise<string> =>
+    (await app.call(`POST /api/local/sessions/${session.id}/messages`, { content })).message_id;
+  return {
+    app,
+    session,
+    budget,
+    send,
+    file: (name: string) => join(folder, name),
+    thoughts: async () => (await Deno.readTextFile(join(folder, "thought")).catch(() => "")).length,
+    async [Symbol.asyncDispose]() {
+      await Deno.remove(join(folder, "thinking")).catch(() => {});
+      await app[Symbol.asyncDispose]();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+describe("the runs of the coordinator (contract 14)", () => {
+  it("count, and under a budget that is used up its message waits, told once, and goes on by itself", async () => {
+    const clock = new TestClock();
+    await using it = await withBee(clock);
+    const { app, session } = it;
+    const { id } = await it.budget({ unit: "runs", limit: 1, period: "5h" });
+    await it.send("first");
+    await app.settle();
+    expect(await app.call(`GET /api/budgets/${id}`)).toMatchObject({ used: 1, reserved: 0, state: "hard" });
+    const held = await it.send("second");
+    const inbound = async () => (await app.call(`GET /api/messages/${held}/trace`)).message;
+    await eventually("the message waits", async () => (await inbound()).error !== "");
+    expect(await inbound()).toMatchObject({
+      status: "feeding",
+      error: expect.stringMatching(/^waits: the budget "Bee" is used up: 1 of 1 runs \(5h\); goes on at /),
+    });
+    clock.advance(HOUR_MS);
+    await app.server.stages.find(({ name }) => name === "bee")?.wake();
+    clock.advance(HOUR_MS);
+    const told = (await app.call(`GET /api/local/sessions/${session.id}/messages`))
+      .filter(({ content }: { content: string }) => content.startsWith("This message has to wait: "));
+    expect(told).toHaveLength(1);
+    expect(await it.thoughts()).toBe(1);
+    clock.advance(3 * HOUR_MS);
+    await eventually("it is routed", async () => (await inbound()).status === "bee_processed");
+    expect(await inbound()).toMatchObject({ error: "" });
+    expect(await it.thoughts()).toBe(2);
+    await app.settle();
+  });
+
+  it("count no longer than half a minute when the database took one without our knowing", async () => {
+    const clock = new TestClock();
+    await using it = await withBee(clock);
+    const { app } = it;
+    const write = app.db.write.bind(app.db);
+    let isLost = true;
+    app.db.write = async (statements) => {
+      const written = await write(statements);
+      if (!isLost || !statements.some(({ sql }) => sql.startsWith("insert into bee_run"))) return written;
+      isLost = false;
+      throw new Error("no answer in time");
+    };
+    await it.send("hello");
+    await eventually("it is routed all the same", async () => {
+      clock.advance(1_000);
+      return await app.db.first("select 1 as one from journal where kind = 'message.routed'") !== null;
+    });
+    await app.settle();
+    const open = async () =>
+      (await app.db.read("select 1 as one from bee_run join reservation on execution_id = id")).length;
+    expect(await open()).toBe(1);
+    await eventually("it is given up", async () => {
+      clock.advance(30_000);
+      return await open() === 0;
+    });
+    expect(await app.db.read("select status, failure from bee_run order by id")).toEqual([
+      { status: "failed", failure: "server_lost" },
+      { status: "completed", failure: "" },
+    ]);
+  });
+
+  it("reserve what they are expected to use while they think, and a budget that stops ends them", async () => {
+    const clock = new TestClock();
+    await using it = await withBee(clock);
+    const { app } = it;
+    const { id } = await it.budget({ unit: "minutes", limit: 10, period: "24h", action: "stop" });
+    await Deno.writeTextFile(it.file("thinking"), "");
+    const sent = await it.send("think");
+    await eventually("it thinks", async () => await it.thoughts() === 1);
+    clock.advance(60_000);
+    expect(await app.call(`GET /api/budgets/${id}`)).toMatchObject({ used: 1 });
+    clock.advance(9 * 60_000);
+    await app.until("message.failed");
+    const { routing, message } = await app.call(`GET /api/messages/${sent}/trace`);
+    const failure = routing[0].failure;
+    expect([failure, message.status]).toEqual(["budget", "failed"]);
+    expect(await app.call(`GET /api/budgets/${id}`)).toMatchObject({ used: 10, reserved: 0, state: "hard" });
+  });
+});

@@ -1,0 +1,185 @@
+import { describe, expect, it } from "vitest";
+import { newId } from "../../../src/base/id.ts";
+import { joinParts, quietUntil, quietWindowMs } from "../../../src/domain/chat/message.ts";
+import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { type App, openApp } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { insertRows } from "../../harness/model/counters.ts";
+
+/** What is fed and routed from now on, commit by commit. */
+function moves(app: App): string[][] {
+  const seen: string[][] = [];
+  const write = app.db.write.bind(app.db);
+  app.db.write = (statements) => {
+    const has = (status: string) => statements.some(({ sql }) => sql.includes(`set status = '${status}'`));
+    const found = [...(has("feeding") ? ["fed"] : []), ...(has("bee_processed") ? ["routed"] : [])];
+    if (found.length > 0) seen.push(found);
+    return write(statements);
+  };
+  return seen;
+}
+
+async function say(app: App, id: string, ...texts: string[]): Promise<void> {
+  for (const content of texts) await app.call(`POST /api/local/sessions/${id}/messages`, { content });
+}
+
+describe("intake (contract 4.2)", () => {
+  it("quietUntil restarts with each message and never exceeds three windows", () => {
+    expect(quietUntil(1_000, 1_000, 300)).toBe(1_300);
+    expect(quietUntil(1_000, 1_200, 300)).toBe(1_500);
+    expect(quietUntil(1_000, 1_599, 300)).toBe(1_899);
+    expect(quietUntil(1_000, 1_600, 300)).toBe(1_900);
+    expect(quietUntil(1_000, 1_601, 300)).toBe(1_900);
+    expect(quietWindowMs("local", undefined)).toBe(300);
+    expect(quietWindowMs("other", undefined)).toBe(3_000);
+    expect(quietWindowMs("other", 0)).toBe(0);
+  });
+
+  it("joinParts keeps the order and leaves out what is empty", () => {
+    expect(joinParts([{ content: "a" }, { content: "" }, { content: "b" }])).toBe("a\nb");
+  });
+
+  it("merges three messages into one; the first two end as merged", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions");
+    await say(app, id, "one");
+    clock.advance(200);
+    await say(app, id, "two");
+    clock.advance(200);
+    await say(app, id, "three");
+    clock.advance(299);
+    await app.until("message.received", 3);
+    expect(await app.db.read("select distinct status from inbound_message")).toMatchObject([{
+      status: "received",
+    }]);
+    clock.advance(1);
+    await app.settle();
+    const rows = await app.db.read<{ id: string; status: string; merged_into: string | null }>(
+      "select id, status, merged_into from inbound_message order by id",
+    );
+    expect(rows.map((row) => row.status)).toEqual(["merged", "merged", "bee_processed"]);
+    expect(rows.map((row) => row.merged_into)).toEqual([rows[2]?.id, rows[2]?.id, null]);
+    expect(await app.call("GET /api/executions")).toMatchObject([{ instruction: "one\ntwo\nthree" }]);
+  });
+
+  it("does not let a user with many messages postpone the bee for ever", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions");
+    for (let i = 0; i < 5; i++) {
+      await say(app, id, `m${i}`);
+      clock.advance(200);
+    }
+    await app.until("message.feeding");
+    const [first] = await app.db.read<{ parts: number }>(
+      "select data ->> 'parts' as parts from journal where kind = 'message.feeding'",
+    );
+    expect(Number(first?.parts)).toBe(5);
+  });
+
+  it("keeps conversations apart", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    const one = await app.call("POST /api/local/sessions");
+    const two = await app.call("POST /api/local/sessions");
+    await say(app, one.id, "a");
+    await say(app, two.id, "b");
+    clock.advance(300);
+    await app.settle();
+    const executions = await app.call("GET /api/executions");
+    expect(executions.map((one: { instruction: string }) => one.instruction).sort()).toEqual(["a", "b"]);
+  });
+
+  it("does not spin while more messages than a round takes wait in their windows", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, inMemory: true, config: { bee: { quiet_window: "300ms" } } });
+    await app.db.write(insertRows("inbound_message", received(1_100, clock.now())));
+    const intake = app.server.stages.find(({ name }) => name === "intake");
+    const rounds = intake?.rounds ?? NaN;
+    intake?.wake();
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setTimeout(resolve));
+    expect((intake?.rounds ?? NaN) - rounds).toBeLessThan(3);
+    clock.advance(300);
+    await app.settle();
+    expect(await app.db.read("select distinct status from inbound_message")).toEqual([
+      { status: "bee_processed" },
+    ]);
+  });
+
+  it("feeds and routes in one commit what the rules decide", async () => {
+    await using app = await openApp();
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    const seen = moves(app);
+    await say(app, id, "hello");
+    await app.settle();
+    await say(app, id, "x".repeat(5_000));
+    await app.settle();
+    expect(seen).toEqual([["fed", "routed"], ["fed"], ["routed"]]);
+    const routed = await app.db.read("select status, attempt from inbound_message");
+    expect(routed).toEqual(Array(2).fill({ status: "bee_processed", attempt: 1 }));
+  });
+
+  it("feeds first what carries a time of the future, and what is one of very many", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, inMemory: true, config: { bee: { quiet_window: "0ms" } } });
+    const seen = moves(app);
+    const intake = app.server.stages.find(({ name }) => name === "intake");
+    await app.db.write(insertRows("inbound_message", received(1, clock.now() + 3_600_000)));
+    intake?.wake();
+    await app.settle();
+    expect(seen.splice(0)).toEqual([["fed"], ["routed"]]);
+    await app.db.write(insertRows("inbound_message", received(60, clock.now())));
+    intake?.wake();
+    await app.settle();
+    expect(seen.filter((move) => move.length === 2)).toHaveLength(50);
+  });
+
+  it("makes tasks in the order in which conversations spoke", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const one = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    const two = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    await say(app, two.id, "first");
+    await say(app, one.id, "second");
+    clock.advance(300);
+    await app.settle();
+    const tasks = await app.db.read<{ instruction: string }>("select instruction from task order by id");
+    expect(tasks.map(({ instruction }) => instruction)).toEqual(["first", "second"]);
+  });
+
+  it("routes the messages of a conversation in the order in which they came [DSP-10]", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
+    const texts = Array.from({ length: 30 }, (_, index) => `say ${index}`);
+    for (const text of texts) {
+      await say(app, id, text);
+      await app.until("message.feeding", texts.indexOf(text) + 1);
+    }
+    await app.settle();
+    const ran = await app.db.read<{ instruction: string }>(
+      "select instruction from execution order by started_at, id",
+    );
+    expect(ran.map((row) => row.instruction)).toEqual(texts);
+  });
+});
+
+/** So many messages, each of a conversation of its own. */
+function received(count: number, at: number) {
+  return Array.from({ length: count }, () => newId()).map((id) => ({
+    id,
+    session_key: `local:${id}`,
+    platform: "local",
+    platform_message_id: id,
+    content: "hello",
+    status: "received",
+    due_at: at,
+    received_at: at,
+  }));
+}

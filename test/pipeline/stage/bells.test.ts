@@ -1,0 +1,149 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { BELL, Bells } from "../../../src/base/wakeups.ts";
+import { newId } from "../../../src/base/id.ts";
+import { type App, openApp, type TestSettings } from "../../harness/service/app.ts";
+import { insertRows } from "../../harness/model/counters.ts";
+
+const FAKE_BEE = new URL("../../harness/fakes/fake_bee.sh", import.meta.url).pathname;
+
+/** Bells that remember who was woken. */
+class HeardBells extends Bells {
+  readonly #rung: string[] = [];
+
+  override ring(key: string): void {
+    this.#rung.push(key);
+    super.ring(key);
+  }
+
+  /** What was rung since the last call. */
+  take(): Set<string> {
+    return new Set(this.#rung.splice(0));
+  }
+}
+
+/** A service with a paused worker, so that nothing is done but what the test asks for. */
+async function withPausedWorker(config: TestSettings = {}) {
+  const bells = new HeardBells();
+  const app = await openApp({ inMemory: true, bells, config });
+  const worker = await app.call("POST /api/workers", { name: "Ada", paused: true });
+  const task = (type: string, more: object = {}) =>
+    app.call("POST /api/tasks", { message_id: "m", worker_id: worker.id, instruction: "x", type, ...more });
+  return { app, bells, worker, task, [Symbol.asyncDispose]: () => app[Symbol.asyncDispose]() };
+}
+
+/** What a message of another platform brings about: a conversation whose replies the outbox delivers. */
+async function foreignMessage(app: App): Promise<string> {
+  const id = newId();
+  const now = Date.now();
+  await app.db.write(insertRows("inbound_message", [{
+    id,
+    session_key: "other:1",
+    platform: "other",
+    platform_message_id: "1",
+    content: "hello",
+    status: "bee_processed",
+    due_at: now,
+    received_at: now,
+  }]));
+  return id;
+}
+
+describe("whoever makes work for a stage rings its bell (architecture, sentence 1)", () => {
+  it("a message wakes the intake, and what the intake gathers wakes the coordinator", async () => {
+    await using it = await withPausedWorker();
+    const session = await it.app.call("POST /api/local/sessions");
+    it.bells.take();
+    // The rules decide a small one where it is gathered.
+    const content = "x".repeat(5_000);
+    await it.app.call(`POST /api/local/sessions/${session.id}/messages`, { content });
+    await it.app.until("message.routed");
+    expect([...it.bells.take()]).toEqual(expect.arrayContaining([BELL.intake, BELL.bee]));
+  });
+
+  it("a task that is due wakes the dispatcher, one that has a time wakes the scheduler, a dead one nobody", async () => {
+    await using it = await withPausedWorker();
+    it.bells.take();
+    await it.task("immediate");
+    expect(stagesOf(it.bells)).toEqual([BELL.dispatcher]);
+    await it.task("countdown", { scheduled_at: Date.now() + 60_000 });
+    expect(stagesOf(it.bells)).toEqual([BELL.scheduler]);
+    const { id } = await it.task("scheduled", { cron: "0 0 1 1 *" });
+    expect(stagesOf(it.bells)).toEqual([BELL.scheduler]);
+    await it.task("scheduled", { cron: "61 0 1 1 *" });
+    expect(stagesOf(it.bells)).toEqual([]);
+    await it.app.call(`POST /api/tasks/${id}/run`);
+    expect(stagesOf(it.bells)).toEqual([BELL.dispatcher]);
+  });
+
+  it("a countdown whose time has come wakes the dispatcher", async () => {
+    await using it = await withPausedWorker();
+    const { id } = await it.task("countdown", { scheduled_at: Date.now() + 60_000 });
+    await it.app.db.write([{ sql: "update task set next_run_at = 1 where id = ?", args: [id] }]);
+    it.bells.take();
+    await it.app.until("task.due");
+    expect(stagesOf(it.bells)).toContain(BELL.dispatcher);
+  });
+
+  it("a worker that is resumed, or that changes its engine, wakes the dispatcher", async () => {
+    await using it = await withPausedWorker();
+    it.bells.take();
+    await it.app.call(`PUT /api/workers/${it.worker.id}`, { description: "writes" });
+    expect(stagesOf(it.bells)).toEqual([]);
+    await it.app.call(`PUT /api/workers/${it.worker.id}`, { engine: "echo" });
+    expect(stagesOf(it.bells)).toEqual([BELL.dispatcher]);
+    await it.app.call(`PUT /api/workers/${it.worker.id}`, { paused: false });
+    expect(stagesOf(it.bells)).toEqual([BELL.dispatcher]);
+  });
+
+  it("a reply to another platform wakes the outbox, also when it is a worker's deletion that sends it", async () => {
+    await using it = await withPausedWorker();
+    const message_id = await foreignMessage(it.app);
+    it.bells.take();
+    await it.app.call("POST /api/messages", { message_id, content: "soon" });
+    expect(stagesOf(it.bells)).toEqual([BELL.outbox]);
+    await it.task("immediate", { message_id });
+    it.bells.take();
+    await it.app.call(`DELETE /api/workers/${it.worker.id}`);
+    // A gate of the worker looks whether it is still wanted.
+    expect(stagesOf(it.bells)).toEqual([BELL.gate, BELL.outbox]);
+  });
+
+  it("the end of a run wakes the outbox for its reply", async () => {
+    await using it = await withPausedWorker();
+    const message_id = await foreignMessage(it.app);
+    await it.task("immediate", { message_id });
+    it.bells.take();
+    await it.app.call(`PUT /api/workers/${it.worker.id}`, { paused: false });
+    await it.app.until("execution.completed");
+    expect(stagesOf(it.bells)).toContain(BELL.outbox);
+  });
+
+  it("a countdown that the coordinator plans wakes the scheduler", async () => {
+    const folder = await Deno.makeTempDir({ prefix: "svc-test-" });
+    const later = {
+      worker: "Ada",
+      instruction: "x",
+      type: "countdown",
+      scheduled_at: Date.now() + 3_600_000,
+    };
+    await Deno.writeTextFile(join(folder, "answer-1"), JSON.stringify({ reply: "", tasks: [later] }));
+    const thinker = { kind: "command", command: FAKE_BEE, env: { FAKE_BEE: folder } };
+    await using it = await withPausedWorker({
+      bee: { engine: "thinker" },
+      engines: { default: "echo", thinker },
+    });
+    const session = await it.app.call("POST /api/local/sessions");
+    it.bells.take();
+    await it.app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "hello" });
+    await it.app.until("task.created");
+    expect(stagesOf(it.bells)).toContain(BELL.scheduler);
+    await Deno.remove(folder, { recursive: true });
+  });
+});
+
+/** The stages that were woken since the last call. */
+function stagesOf(bells: HeardBells): string[] {
+  const all: readonly string[] = Object.values(BELL);
+  return [...bells.take()].filter((name) => all.includes(name) && name !== BELL.journal);
+}
