@@ -63,7 +63,7 @@ import { deleteMemory, getMemory, listMemory, saveMemory } from "./workers/memor
 import { listInbound, listOutbound, prepareAttachment, sendMessage, traceMessage } from "./chat/message.ts";
 import { readMetrics } from "./system/metrics.ts";
 import { pair } from "./chat/pairing.ts";
-import type { Parts } from "./call/services.ts";
+import type { Services } from "./call/services.ts";
 import type { SignInDeps } from "./account/sign_in.ts";
 import { resendMessage, resendMessages } from "./chat/resend.ts";
 import { appendRunLog, beatRuns, claimRun, endRun, openRunMedia, reportRun } from "./work/runner_protocol.ts";
@@ -91,13 +91,13 @@ import { rehomeWorker } from "./workers/worker_home.ts";
 import { getWorkerStatus } from "./workers/worker_status.ts";
 
 /** Everything that operations depend on: `boot` hands it over. */
-export type AllServices = Parts & SignInDeps;
+export type Dependencies = Services & SignInDeps;
 
 /** Every operation by noun and verb, as the route table calls them. */
 export type Operations = ReturnType<typeof createOperations>;
 
 /** Binds every operation to its parts. A new operation is a function of its needs, with a name here. */
-export function createOperations(parts: AllServices) {
+export function createOperations(parts: Dependencies) {
   return {
     auth: bound(parts, { logIn, refresh, logout, place, whoami, createCode, beginOidc, finishOidc }),
     user: bound(parts, {
@@ -247,8 +247,8 @@ type Bound<O> = {
 };
 
 // An operation that needs something that no service has is a type error here.
-function bound<O extends Record<string, (parts: AllServices, ...input: never[]) => unknown>>(
-  parts: AllServices,
+function bound<O extends Record<string, (parts: Dependencies, ...input: never[]) => unknown>>(
+  parts: Dependencies,
   operations: O,
 ): Bound<O> {
   return Object.fromEntries(

@@ -13,7 +13,7 @@ interface Wait {
  * Which runs wait for a person at the moment, and for how long they have. While one does, its idle time-out stands still and its
  * slot is free (contract 12). Memory is enough: a wait is a request, and ends with the server.
  */
-export class Waits {
+export class HumanWaits {
   readonly #clock: Clock;
   readonly #runs = new Map<string, Wait>();
 

@@ -1,7 +1,7 @@
 const STEPS_KEPT_MAX = 2;
 
 /** The latest steps of the runs that are going on. Memory is enough: they are only shown. */
-export class Steps {
+export class RecentActivity {
   readonly #runs = new Map<string, string[]>();
 
   /** The run does this now. */

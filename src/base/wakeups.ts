@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 
 /** The bells by name: one per stage, and one for readers of the journal. */
-export const BELL = {
+export const WAKEUP = {
   intake: "intake",
   bee: "bee",
   scheduler: "scheduler",
@@ -20,7 +20,7 @@ export const BELL = {
 } as const;
 
 /** The bell of the events of one conversation. */
-export function conversationBell(sessionKey: string): string {
+export function conversationWakeup(sessionKey: string): string {
   return `conversation:${sessionKey}`;
 }
 
@@ -28,11 +28,11 @@ export function conversationBell(sessionKey: string): string {
  * Wake-ups by name. A bell only saves time: listeners also poll, so a lost bell delays work by up to a second and loses
  * nothing.
  */
-export class Bells {
+export class Wakeups {
   readonly #listeners = new Map<string, Set<Listener>>();
 
   /** Wakes everyone who listens to `key`. Never throws. */
-  ring(key: string): void {
+  notify(key: string): void {
     const listeners = this.#listeners.get(key);
     if (listeners === undefined) return;
     for (const listener of listeners) listener.wake();

@@ -1,5 +1,5 @@
 import { makeBackup } from "../api/system/backup.ts";
-import type { Parts } from "../api/call/services.ts";
+import type { Services } from "../api/call/services.ts";
 import type { Config } from "../config/schema.ts";
 import { createBackups } from "../pipeline/maintenance/backups.ts";
 import { createBudgets } from "../pipeline/dispatch/budgets.ts";
@@ -8,12 +8,12 @@ import { createRetention } from "../pipeline/maintenance/retention.ts";
 
 /** The stages that move no work: they watch over budgets, delete what is old enough, and make backups. */
 export function createUpkeep(
-  parts: Parts,
+  parts: Services,
   config: Config,
   stopRun: (executionId: string, words: string) => Promise<void>,
 ): Stage[] {
-  const { db, clock, bells, engines, timeZone, paths } = parts;
-  const base = { db, clock, bells };
+  const { db, clock, wakeups, engines, timeZone, paths } = parts;
+  const base = { db, clock, wakeups };
   return [
     createBudgets({ ...base, engines, timeZone, stopRun }),
     createRetention({ ...base, paths, config: config.retention }),

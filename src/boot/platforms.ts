@@ -1,11 +1,11 @@
 import { carryOutCommand } from "../api/chat/chat_command.ts";
 import { gapOf, lastHeard, receiveMessage } from "../api/chat/inbound.ts";
-import type { Needs, Parts } from "../api/call/services.ts";
+import type { Deps, Services } from "../api/call/services.ts";
 import type { Connected, PlatformRules, Platforms } from "../api/call/platforms.ts";
 import { newId } from "../base/id.ts";
 import { load } from "../base/lazy_import.ts";
-import type { Bells } from "../base/wakeups.ts";
-import type { Steps } from "../base/recent_activity.ts";
+import type { Wakeups } from "../base/wakeups.ts";
+import type { RecentActivity } from "../base/recent_activity.ts";
 import type { DataPaths } from "../base/paths.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
@@ -116,14 +116,14 @@ async function create(name: string, config: PlatformConfig, clock: Clock): Promi
 
 /** The webhooks of the configuration become rows, before anything is sent: what an older one names is called no more. */
 export async function storeWebhooks(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   { webhooks }: Config,
 ): Promise<void> {
   await db.write(syncWebhooks(webhooks.map((one) => ({ ...one, id: newId() })), clock.now()));
 }
 
 /** Connects every platform; what comes in goes to the one operation for all. */
-export function startPlatforms(needs: Needs<"db" | "clock" | "limits" | "platforms">): void {
+export function startPlatforms(needs: Deps<"db" | "clock" | "limits" | "platforms">): void {
   for (const { platform, rules } of needs.platforms.values()) {
     platform?.start(
       (incoming) => receiveMessage(needs, rules, incoming),
@@ -141,20 +141,20 @@ export async function stopPlatforms(platforms: Platforms): Promise<void> {
 /** What the stages of platforms work with beside the database. */
 interface Sending {
   platforms: Platforms;
-  steps: Steps;
+  steps: RecentActivity;
   paths: DataPaths;
   config: Config;
   umask: number;
 }
 
 /** What carries out the commands of chats (contract 10.7). */
-export function commandsOf(parts: Parts): CarryOut {
+export function commandsOf(parts: Services): CarryOut {
   return (message, command) => carryOutCommand(parts, message, command);
 }
 
 /** What talks to every platform that is switched on, but for `local`, sends events to webhooks, and tells people of them. */
 export function createSending(
-  base: { db: Database; clock: Clock; bells: Bells },
+  base: { db: Database; clock: Clock; wakeups: Wakeups },
   { platforms: all, steps, paths, config, umask }: Sending,
 ): { stages: Stage[]; settled: () => Promise<void> } {
   const platforms = [...all.values()].flatMap(({ platform }) =>

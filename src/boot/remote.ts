@@ -1,11 +1,11 @@
 // The service's side of runners: who claims, who reports, and where tasks go
-import type { Parts } from "../api/call/services.ts";
+import type { Services } from "../api/call/services.ts";
 import type { RemoteRuns } from "../api/call/remote_runs.ts";
 import { type Clock, sleep } from "../base/clock.ts";
-import type { Steps } from "../base/recent_activity.ts";
-import { BELL } from "../base/wakeups.ts";
+import type { RecentActivity } from "../base/recent_activity.ts";
+import { WAKEUP } from "../base/wakeups.ts";
 import type { LeaseTimes } from "../domain/workers/runner.ts";
-import { logBell } from "../http/stream/log_stream.ts";
+import { logWakeup } from "../http/stream/log_stream.ts";
 import { Placement } from "../pipeline/dispatch/placement.ts";
 import type { Rules } from "../run/ending.ts";
 import { Polls } from "../run/remote/claim_requests.ts";
@@ -32,10 +32,10 @@ const LOOK_EVERY_MS = 250;
 
 /** Builds it. */
 export function createRemote(
-  parts: Omit<Parts, "stages">,
-  { rules, steps, times }: { rules: Rules; steps: Steps; times: LeaseTimes },
+  parts: Omit<Services, "stages">,
+  { rules, steps, times }: { rules: Rules; steps: RecentActivity; times: LeaseTimes },
 ): Remote {
-  const { db, clock, bells, paths, engines, authority, timeZone, limits, waits } = parts;
+  const { db, clock, wakeups, paths, engines, authority, timeZone, limits, waits } = parts;
   const polls = new Polls();
   const recorder = new Recorder({ db, clock, engines, rules });
   const finish = async (executionId: string, reason: string) => {
@@ -46,10 +46,10 @@ export function createRemote(
   const claims = new RemoteClaims({
     ...{ db, clock, polls, times, timeZone, limits },
     key: () => authority.key,
-    wakeDispatcher: () => bells.ring(BELL.dispatcher),
+    wakeDispatcher: () => wakeups.notify(WAKEUP.dispatcher),
   });
   const reports = new RemoteReports({
-    ...{ db, clock, bells, paths, recorder, times, waits, steps, logBell },
+    ...{ db, clock, wakeups, paths, recorder, times, waits, steps, logWakeup },
     maxLogBytes: limits.max_log_bytes,
   });
   return {

@@ -1,7 +1,7 @@
 import { createOperations, type Operations } from "../api/operations.ts";
-import type { AllServices } from "../api/operations.ts";
+import type { Dependencies } from "../api/operations.ts";
 import { allEnded } from "../base/settle_all.ts";
-import { Steps } from "../base/recent_activity.ts";
+import { RecentActivity } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { detectIsolation, type Isolation } from "../engine/process/isolation.ts";
@@ -10,7 +10,7 @@ import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
 import { openFoundation } from "./dependencies.ts";
 import { createApp } from "../http/app.ts";
-import { logBell } from "../http/stream/log_stream.ts";
+import { logWakeup } from "../http/stream/log_stream.ts";
 import { Listener } from "../http/server/listener.ts";
 import type { DataLock } from "./lock.ts";
 import { type Foundation, partsOf } from "./services.ts";
@@ -33,7 +33,7 @@ import { record } from "../store/events/journal.ts";
 import { createUpkeep } from "./maintenance.ts";
 import { createRemote, type Remote } from "./remote.ts";
 import { LEASE_TIMES, type LeaseTimes } from "../domain/workers/runner.ts";
-import { BELL, Bells } from "../base/wakeups.ts";
+import { WAKEUP, Wakeups } from "../base/wakeups.ts";
 
 const log = logger("server");
 
@@ -47,7 +47,7 @@ const LEAVING =
 /** What a test may replace: the clock, the bells, and what is outside. */
 export interface ServerParts {
   clock?: Clock;
-  bells?: Bells;
+  wakeups?: Wakeups;
   platforms?: readonly Platform[];
   /** File mode mask of the programs that are started. */
   umask?: number;
@@ -60,7 +60,7 @@ export interface ServerParts {
 
 /** The whole service: opened, started, drained and stopped in order. */
 export class Server {
-  readonly parts: AllServices;
+  readonly parts: Dependencies;
   readonly config: Config;
   readonly api: Operations;
   readonly stages: Stage[];
@@ -81,14 +81,14 @@ export class Server {
   private constructor(foundation: Foundation, replaced: ServerParts) {
     const { loaded, paths, db, operator, clock, lock, owner, port, taken, platforms } = foundation;
     const { config } = loaded;
-    const bells = replaced.bells ?? new Bells();
+    const wakeups = replaced.wakeups ?? new Wakeups();
     db.onCommit = (names) => {
-      for (const name of new Set(names)) bells.ring(name);
-      bells.ring(BELL.journal);
+      for (const name of new Set(names)) wakeups.notify(name);
+      wakeups.notify(WAKEUP.journal);
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
     const machine = { umask: replaced.umask ?? 0o022, memoryBytes: replaced.memoryBytes };
-    this.parts = partsOf(foundation, { bells, ...machine, stopping: this.#stopping.signal }, {
+    this.parts = partsOf(foundation, { wakeups, ...machine, stopping: this.#stopping.signal }, {
       stages: () => this.stages,
       interruptRun: async (executionId) => {
         await Promise.all([this.executor.interrupt(executionId), this.#remote.interrupt(executionId)]);
@@ -104,7 +104,7 @@ export class Server {
     this.#owner = owner;
     this.#graceMs = config.shutdown_grace;
     const rules = { defaultZone: timeZone, maxAttempts: config.limits.max_attempts };
-    const base = { db, clock, bells };
+    const base = { db, clock, wakeups };
     const openedAt = clock.now();
     const environmentOf = createEnvironments({
       paths,
@@ -120,8 +120,8 @@ export class Server {
       timeZone,
       maxRunsPerHour: config.limits.max_runs_per_hour,
     });
-    const steps = new Steps();
-    this.executor = new Executor({ ...running, rules, logBell, waits, steps });
+    const steps = new RecentActivity();
+    this.executor = new Executor({ ...running, rules, logWakeup, waits, steps });
     this.#remote = createRemote(this.parts, { rules, steps, times: replaced.leaseTimes ?? LEASE_TIMES });
     this.dispatcher = new Dispatcher({
       ...base,
@@ -161,7 +161,7 @@ export class Server {
       api: this.api,
       ...{ authority, lifecycle, runLimits: this.parts.runLimits },
       clock,
-      bells,
+      wakeups,
       hosts: network,
       openConsole: network.console ? openConsole : null,
     });

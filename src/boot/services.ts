@@ -1,13 +1,13 @@
 import { Authority } from "../api/call/authority.ts";
 import { LoginLimits } from "../api/call/login_limit.ts";
-import type { Needs } from "../api/call/services.ts";
-import type { AllServices } from "../api/operations.ts";
+import type { Deps } from "../api/call/services.ts";
+import type { Dependencies } from "../api/operations.ts";
 import type { Platforms } from "../api/call/platforms.ts";
 import { RunLimits } from "../api/call/run_limit.ts";
 import { createSignIn } from "../api/account/sign_in.ts";
-import type { Bells } from "../base/wakeups.ts";
+import type { Wakeups } from "../base/wakeups.ts";
 import type { Clock } from "../base/clock.ts";
-import { Waits } from "../base/human_waits.ts";
+import { HumanWaits } from "../base/human_waits.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { engineSchema, type LoadedConfig } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
@@ -43,7 +43,7 @@ export interface Foundation {
 
 /** What the process gives. */
 interface Process {
-  bells: Bells;
+  wakeups: Wakeups;
   /** File mode mask of the programs that are started. */
   umask: number;
   /** What may be used of its memory; absent: as the machine says. */
@@ -54,10 +54,10 @@ interface Process {
 /** Everything that operations are made of; `running` is what the server adds once its stages are there, and `listensAt` its address. */
 export function partsOf(
   { loaded, paths, db, key, operator, clock, owner, platforms, timeZone }: Foundation,
-  { bells, umask, memoryBytes, stopping }: Process,
-  running: Needs<"stages" | "interruptRun" | "interruptRouting" | "remote">,
+  { wakeups, umask, memoryBytes, stopping }: Process,
+  running: Deps<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
-): AllServices {
+): Dependencies {
   const { auth, bee, limits, server: network, retention, database } = loaded.config;
   const { username: name, version } = operator.credential;
   const { default: defaultName, ...configured } = loaded.config.engines;
@@ -73,7 +73,7 @@ export function partsOf(
   return {
     db,
     clock,
-    bells,
+    wakeups,
     paths,
     engines: new Catalog(
       { defaultName, configured, defaultsFor },
@@ -91,7 +91,7 @@ export function partsOf(
     platforms,
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),
-    waits: new Waits(clock),
+    waits: new HumanWaits(clock),
     lifecycle: { state: "starting", startedAt: clock.now(), stopping },
     auth,
     limits,

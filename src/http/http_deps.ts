@@ -2,7 +2,7 @@ import type { Authority } from "../api/call/authority.ts";
 import type { Operations } from "../api/operations.ts";
 import type { Lifecycle } from "../api/call/services.ts";
 import type { RunLimits } from "../api/call/run_limit.ts";
-import type { Bells } from "../base/wakeups.ts";
+import type { Wakeups } from "../base/wakeups.ts";
 import type { Clock } from "../base/clock.ts";
 import type { ConsoleFiles } from "./console.ts";
 
@@ -13,7 +13,7 @@ export interface Door {
   lifecycle: Lifecycle;
   runLimits: RunLimits;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   hosts: Hosts;
   /** The files of the web console; null when the configuration leaves it out. */
   openConsole: (() => Promise<ConsoleFiles>) | null;
@@ -28,4 +28,4 @@ interface Hosts {
 }
 
 /** What a stream needs. */
-export type StreamParts = Pick<Door, "authority" | "lifecycle" | "clock" | "bells">;
+export type StreamParts = Pick<Door, "authority" | "lifecycle" | "clock" | "wakeups">;

@@ -33,7 +33,7 @@ interface Active {
  * Runs claimed work, whoever claimed it and wherever the outcome goes: it keeps the list of runs in progress, ends them
  * after their time-out or on request, and has each outcome stored.
  */
-export class Runner {
+export class RunRegistry {
   readonly #clock: Clock;
   readonly #writer: OutcomeWriter;
   readonly #active = new Map<string, Active>();

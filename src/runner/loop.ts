@@ -13,7 +13,7 @@ import {
 import { failedOutcome } from "../engine/engine.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
 import { type Interruption, isInterruption } from "../domain/work/interruption.ts";
-import { Runner } from "../run/run_registry.ts";
+import { RunRegistry } from "../run/run_registry.ts";
 import { CLAIM_PATH, claimedMeanwhile, claimOf } from "./claim.ts";
 import { Lease } from "./lease.ts";
 import { type Answered, type Moment, Refused } from "./service_client.ts";
@@ -43,7 +43,7 @@ const NOT_BEGUN = failedOutcome("spawn_failed", "Cannot begin: the runner cannot
 export class RunnerLoop {
   readonly #options: LoopOptions;
   readonly #process = crypto.randomUUID();
-  readonly #runner: Runner;
+  readonly #runner: RunRegistry;
   readonly #runs = new Map<string, RemoteRun>();
   /** The end of the latest run in each directory. */
   readonly #lanes = new Map<string, Promise<void>>();
@@ -63,7 +63,7 @@ export class RunnerLoop {
   constructor(options: LoopOptions) {
     this.#options = options;
     const { clock } = options;
-    this.#runner = new Runner(clock, new OutcomeWriter(clock, () => false));
+    this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => false));
   }
 
   /** How many runs are in progress. */

@@ -35,18 +35,6 @@ describe("files (architecture, Style)", () => {
     expect(places(SOURCES, /\b(TODO|FIXME|XXX)\b/)).toEqual([]);
   });
 
-  it("say above each exported function what it promises", () => {
-    const silent = SOURCES.flatMap((file) => {
-      const lines = textOf(file).split("\n");
-      return lines.flatMap((line, index) =>
-        /^export (async )?function /.test(line) && !/\*\/\s*$/.test(lines[index - 1] ?? "")
-          ? [`${file}:${index + 1}`]
-          : []
-      );
-    });
-    expect(silent).toEqual([]);
-  });
-
   it("export only what another file uses", () => {
     const users = sourceFiles("main.ts", "src", "cli", "console", "build", "test", "bench");
     const words = new Map(users.map((file) => [file, new Set(textOf(file).match(/\w+/g))]));

@@ -477,7 +477,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     await app.db.write([{
       sql: "update outbound_message set due_at = 1 where status = 'failed'",
       args: [],
-      bell: "outbox",
+      wakeup: "outbox",
     }]);
     await app.until("message.sent");
   });

@@ -5,7 +5,7 @@ import { ServiceError } from "../../src/domain/call/error.ts";
 import type { RunIdentity } from "../../src/domain/call/run_identity.ts";
 import { OutcomeWriter } from "../../src/run/outcome_writer.ts";
 import type { Interruption } from "../../src/domain/work/interruption.ts";
-import { Runner } from "../../src/run/run_registry.ts";
+import { RunRegistry } from "../../src/run/run_registry.ts";
 import { TestClock } from "../harness/clock.ts";
 
 function identity(keys: Partial<RunIdentity> = {}): RunIdentity {
@@ -24,7 +24,7 @@ function identity(keys: Partial<RunIdentity> = {}): RunIdentity {
 /** A runner whose runs last until they are interrupted; `stored` has the outcomes that were stored. */
 function setUp(broken = () => false) {
   const clock = new TestClock();
-  const runner = new Runner(clock, new OutcomeWriter(clock, broken));
+  const runner = new RunRegistry(clock, new OutcomeWriter(clock, broken));
   const stored: [string, Interruption | null][] = [];
   const start = (keys: Partial<RunIdentity> = {}, timeoutMs?: number) =>
     runner.start({

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { Steps } from "../../src/base/recent_activity.ts";
+import { RecentActivity } from "../../src/base/recent_activity.ts";
 import { maskText } from "../../src/engine/process/masked_text.ts";
 import { holdsKey, secretsOf } from "../../src/run/secrets.ts";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
@@ -23,7 +23,7 @@ describe("keys [SEC-2, SEC-3]", () => {
     async (letters) => {
       const claude = { command: FAKE_CLAUDE, permissions: "full", env: { ANTHROPIC_API_KEY: KEY } };
       await using app = await openApp({ config: { engines: { default: "claude", claude } } });
-      const note = vi.spyOn(Steps.prototype, "note");
+      const note = vi.spyOn(RecentActivity.prototype, "note");
       const worker = await app.call("POST /api/workers", { name: "Ada" });
       const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
       await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: `cut ${letters}` });

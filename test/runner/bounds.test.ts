@@ -36,7 +36,7 @@ it("a lost run that cannot be ended stops neither those behind it nor the start 
   const refuse = `create trigger broken before update of status on execution when new.id = '${bad}' begin
     select raise(abort, 'this row is broken'); end`;
   await app.db.write([{ sql: refuse, args: [] }]);
-  await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], bell: "rescuer" }]);
+  await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" }]);
   await eventually(
     "the one behind it is ended",
     async () => (await app.call(`GET /api/executions/${good}`)).failure === "server_lost",

@@ -72,7 +72,7 @@ it("after its lease a run is another one's, and what its runner says then change
   expect((await runner.beat([id])).body.runs).toMatchObject([{ id, stop: "" }]);
   const { waits } = app.server.parts;
   waits.begin(id);
-  await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], bell: "rescuer" }]);
+  await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" }]);
   await eventually(
     "it is lost",
     async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",

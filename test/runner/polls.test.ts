@@ -142,7 +142,7 @@ it("a removed runner's run is nobody else's before its lease is over, and has no
   expect([await whoami(), (await one.beat([id])).status]).toEqual([401, 401]);
   expect((await two.claim({ wait_ms: 500 })).body.run).toBeNull();
   expect((await app.call(`GET /api/executions/${id}`)).failure).toBe("");
-  await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], bell: "rescuer" }]);
+  await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" }]);
   await eventually(
     "it is lost",
     async () => (await app.call(`GET /api/executions/${id}`)).failure === "server_lost",

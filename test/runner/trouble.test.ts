@@ -108,7 +108,7 @@ it(
     // As if the lease were over: the service has not heard of it for so long.
     await app.db.write([
       { sql: "update runner set last_seen_at = 1", args: [] },
-      { sql: "update remote_run set lease_until = 1", args: [], bell: "rescuer" },
+      { sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" },
     ]);
     await eventually(
       "it is lost",

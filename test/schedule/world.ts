@@ -1,8 +1,8 @@
 import { expect } from "vitest";
 import type { Call } from "../../src/api/call/call.ts";
 import { newId } from "../../src/base/id.ts";
-import { Steps } from "../../src/base/recent_activity.ts";
-import { Waits } from "../../src/base/human_waits.ts";
+import { RecentActivity } from "../../src/base/recent_activity.ts";
+import { HumanWaits } from "../../src/base/human_waits.ts";
 import { valueOf } from "../../src/domain/call/json.ts";
 import { Rescuer } from "../../src/pipeline/maintenance/rescuer.ts";
 import { createScheduler } from "../../src/pipeline/dispatch/scheduler.ts";
@@ -87,9 +87,9 @@ export class World implements AsyncDisposable {
   }
 
   #startScheduler(): void {
-    const { bells } = this.#app.server.parts;
+    const { wakeups } = this.#app.server.parts;
     this.#scheduler = createScheduler({
-      ...{ db: this.#db, clock: this.clock, bells, defaultZone: "UTC", catchUpWindowMs: 3_600_000 },
+      ...{ db: this.#db, clock: this.clock, wakeups, defaultZone: "UTC", catchUpWindowMs: 3_600_000 },
       interruptRun: (id) => {
         this.#asked.push(id);
         return Promise.resolve();
@@ -210,10 +210,10 @@ export class World implements AsyncDisposable {
 
   // The service dies with everything that goes on, and starts again.
   async kill(): Promise<void> {
-    const { bells } = this.#app.server.parts;
+    const { wakeups } = this.#app.server.parts;
     await this.#scheduler?.stop();
-    const known = { waits: new Waits(this.clock), steps: new Steps(), running: () => [] };
-    await new Rescuer({ db: this.#db, clock: this.clock, bells, rules: RULES, ...known }).rescue();
+    const known = { waits: new HumanWaits(this.clock), steps: new RecentActivity(), running: () => [] };
+    await new Rescuer({ db: this.#db, clock: this.clock, wakeups, rules: RULES, ...known }).rescue();
     const now = this.clock.now();
     for (const [id, one] of [...this.model.open]) {
       const cancelled = one.marked || this.model.of(one.task).status === "cancelled";

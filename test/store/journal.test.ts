@@ -45,8 +45,8 @@ describe("moved", () => {
   it("rings the bell of the move and that of its conversation", async () => {
     const db = await open();
     const rung: string[] = [];
-    db.onCommit = (bells) => rung.push(...bells);
-    await db.write(moved({ ...set("a"), bell: "dispatcher" }, 5, event("one")));
+    db.onCommit = (wakeups) => rung.push(...wakeups);
+    await db.write(moved({ ...set("a"), wakeup: "dispatcher" }, 5, event("one")));
     await db.write(moved(guarded(SQL, ["a"], "scheduler"), 5, event("two")));
     await db.write(moved(guarded(SQL, ["nobody"], "outbox"), 5, event("three")));
     expect(rung).toEqual(["dispatcher", "conversation:s:one", "scheduler", "conversation:s:two"]);

@@ -33,13 +33,13 @@ function prepared() {
   const connection = new Connection(driver);
   return { driver, connection, writer: new Writer(connection) };
 }
-const job = (name: string, count = 1, bell?: string): Statement[] =>
-  Array.from({ length: count }, (_, n) => ({ sql: `${name}${n}`, args: [], bell }));
+const job = (name: string, count = 1, wakeup?: string): Statement[] =>
+  Array.from({ length: count }, (_, n) => ({ sql: `${name}${n}`, args: [], wakeup }));
 
 it("write commits in the order of the calls, those of one turn together, and gives each its own rows", async () => {
   const { driver, writer } = prepared();
   const rung: string[][] = [];
-  writer.onCommit = (bells) => rung.push(bells);
+  writer.onCommit = (wakeups) => rung.push(wakeups);
   const [a, b] = await Promise.all([writer.write(job("a", 2, "bell")), writer.write(job("b"))]);
   expect(driver.batches).toEqual([["a0", "a1", "b0"]]);
   expect(a).toEqual({ won: true, rows: [[{ sql: "a0" }], [{ sql: "a1" }]] });

@@ -6,14 +6,14 @@ import { CODE_LIFE_S, type CodeGrant } from "./one_time_codes.ts";
 import type { Call } from "../call/call.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { ConsoleCode } from "../../domain/account/login.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /**
  * POST /api/auth/console: a code that logs a browser in once, as the caller, within a minute (contract 9). Throws
  * `forbidden` for tokens: what they may is less than a login's.
  */
 export async function createCode(
-  { db, authority, signIn, auth }: Needs<"db" | "authority" | "auth"> & SignInDeps,
+  { db, authority, signIn, auth }: Deps<"db" | "authority" | "auth"> & SignInDeps,
   call: Call,
 ): Promise<Answer<ConsoleCode>> {
   const { person } = call.caller;
@@ -34,7 +34,7 @@ export async function createCode(
 
 /** Who logs in with this code, once. Throws `invalid_credentials`. */
 export async function takeCode(
-  { authority, db, signIn }: Needs<"authority" | "db"> & SignInDeps,
+  { authority, db, signIn }: Deps<"authority" | "db"> & SignInDeps,
   code: string,
   binding: string,
 ): Promise<{ who: LoggedIn; grant: CodeGrant }> {

@@ -5,7 +5,7 @@ import { checked, networkOf } from "./password_check.ts";
 import type { Call } from "../call/call.ts";
 import { operatorCredential } from "./operator_credential.ts";
 import { byName } from "../call/login_limit.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { verifyPassword } from "./password.ts";
 
 /** The password that came with a request, and from where. */
@@ -19,7 +19,7 @@ interface Proof {
  * a login. Throws `invalid_request` naming the field when it is missing or wrong, and `rate_limited`.
  */
 export async function confirmPassword(
-  needs: Needs<"db" | "auth" | "authority" | "loginLimits">,
+  needs: Deps<"db" | "auth" | "authority" | "loginLimits">,
   call: Call,
   { password, address }: Proof,
 ): Promise<void> {
@@ -41,7 +41,7 @@ export async function confirmPassword(
  * `invalid_request` naming the field, and `rate_limited`.
  */
 export async function checkCurrent(
-  needs: Needs<"auth" | "loginLimits">,
+  needs: Deps<"auth" | "loginLimits">,
   hash: string,
   { name, password, address }: Proof & { name: string },
 ): Promise<void> {
@@ -65,7 +65,7 @@ interface Limited {
 }
 
 async function limited(
-  { auth, loginLimits }: Needs<"auth" | "loginLimits">,
+  { auth, loginLimits }: Deps<"auth" | "loginLimits">,
   { name, address, check, detail }: Limited,
 ): Promise<boolean> {
   const network = networkOf(address);
@@ -82,7 +82,7 @@ async function limited(
 
 // Whoever signs in with an OpenID provider has no password here, and nothing matches.
 async function matches(
-  needs: Needs<"db" | "authority">,
+  needs: Deps<"db" | "authority">,
   { userId }: Person,
   password: string,
   network: string,

@@ -18,11 +18,11 @@ import { type Answer, answer, NOTHING } from "../call/answer.ts";
 import { checkPassword } from "./password_check.ts";
 import { takeCode } from "./code.ts";
 import { type LoggedIn, loggedIn, operatorLoggedIn } from "./session_identity.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import type { LoginKind } from "../../domain/call/vocabulary.ts";
 
 /** What a login needs. */
-type LoginNeeds = Needs<"db" | "clock" | "auth" | "authority">;
+type LoginNeeds = Deps<"db" | "clock" | "auth" | "authority">;
 
 /** The same for a browser: the secret in two halves, one of them for a cookie (contract 9). */
 export interface BrowserLogin extends AccessToken {
@@ -124,7 +124,7 @@ async function holderOf({ db, authority }: LoginNeeds, stored: RefreshToken): Pr
 
 /** POST /api/auth/logout: the login is worth nothing any more. An unknown one is no error, and leaves no trace. */
 export async function logout(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   secret: string,
   kind: LoginKind,
 ): Promise<Answer<undefined>> {
@@ -165,7 +165,7 @@ interface LoginFrom {
  * `invalid_credentials`, `rate_limited`.
  */
 export async function logIn(
-  needs: Needs<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
+  needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
   input: LoginInput,
   { address, flow }: LoginFrom,
 ): Promise<Login | BrowserLogin> {

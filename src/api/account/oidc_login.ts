@@ -8,7 +8,7 @@ import { findUserBySubject, insertUser, noteLogin, type UserRow } from "../../st
 import { networkOf } from "./password_check.ts";
 import { byNetwork } from "../call/login_limit.ts";
 import { type Identity, OIDC_LOGIN_MS, type OidcSignIn } from "./oidc.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** Where the provider sends the browser back to. */
 export const CALLBACK_PATH = "/api/auth/oidc/callback";
@@ -38,7 +38,7 @@ export async function beginOidc(
  * name is another user's, `rate_limited`, `unavailable`.
  */
 export async function finishOidc(
-  needs: Needs<"db" | "clock" | "authority" | "auth" | "loginLimits"> & SignInDeps,
+  needs: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits"> & SignInDeps,
   search: string,
   cookie: string | null,
   address: string,
@@ -72,7 +72,7 @@ export async function finishOidc(
 
 // Anybody may come here with anything: what is no sign-in of ours writes nothing, and what fails is limited by its network.
 async function answered(
-  needs: Needs<"db" | "clock" | "auth" | "loginLimits"> & SignInDeps,
+  needs: Deps<"db" | "clock" | "auth" | "loginLimits"> & SignInDeps,
   search: string,
   cookie: string | null,
   address: string,
@@ -98,7 +98,7 @@ async function answered(
 }
 
 // (issuer, subject) is the user, whatever it is called meanwhile. A name that somebody has here is never taken for them.
-async function userOf({ db, clock }: Needs<"db" | "clock">, identity: Identity): Promise<UserRow> {
+async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): Promise<UserRow> {
   const { issuer, subject, role } = identity;
   const known = await findUserBySubject(db, issuer, subject);
   if (known !== null) return known;

@@ -7,14 +7,14 @@ import { findAnyHash, findUserByName } from "../../store/account/user.ts";
 import { type LoggedIn, loggedIn, operatorLoggedIn } from "./session_identity.ts";
 import { type Attempt, byName } from "../call/login_limit.ts";
 import { verifyPassword } from "./password.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /**
  * POST /api/auth/login: who has this name and password (contract 2, contract 9). Throws
  * `invalid_credentials`, one text for wrong name, wrong password and disabled user, and `rate_limited`.
  */
 export async function checkPassword(
-  needs: Needs<"db" | "clock" | "auth" | "authority" | "loginLimits">,
+  needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits">,
   { username, password }: { username: string; password: string },
   address: string,
 ): Promise<LoggedIn> {
@@ -40,7 +40,7 @@ export async function checkPassword(
 
 // Whom the name means, and the hash that the password has to have. The configuration wins over the table (contract 9).
 async function candidateOf(
-  { db, authority }: Needs<"db" | "authority">,
+  { db, authority }: Deps<"db" | "authority">,
   username: string,
 ): Promise<{ hash: string; who: LoggedIn | null }> {
   // For every name, so that the time does not tell the operator's from others.

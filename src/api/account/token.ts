@@ -24,11 +24,11 @@ import { findUser } from "../../store/account/user.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
 import { type Answer, DELETED, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/tokens: one's own, and with `write:tokens` everybody's (contract 9). An unknown user as a filter answers none. */
 export async function listTokens(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: TokenFilter,
 ): Promise<Answer<Token[]>> {
@@ -46,7 +46,7 @@ export async function listTokens(
  * same request again gets the same. Throws `invalid_request`, `conflict` for a name that is taken.
  */
 export async function createToken(
-  { db, clock, authority }: Needs<"db" | "clock" | "authority">,
+  { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   input: TokenCreate,
 ): Promise<Answer<TokenCreated>> {
@@ -112,7 +112,7 @@ export async function createToken(
 
 /** DELETE /api/tokens/:id: it counts no longer, at once. Throws `not_found`, also for another's without `write:tokens`. */
 export async function deleteToken(
-  { db, clock, authority }: Needs<"db" | "clock" | "authority">,
+  { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   id: string,
 ): Promise<Answer<Deleted>> {

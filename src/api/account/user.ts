@@ -29,19 +29,19 @@ import { type Creation, findEarlier, storeCreation } from "../call/idempotency.t
 import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { checkCurrent } from "./confirmation.ts";
 
 /** What changes of users need: they count at once. */
-type Changing = Needs<"db" | "clock" | "authority">;
+type Changing = Deps<"db" | "clock" | "authority">;
 
 /** GET /api/users, newest first (contract 9). */
-export async function listUsers({ db }: Needs<"db">, filter: UserFilter): Promise<Answer<User[]>> {
+export async function listUsers({ db }: Deps<"db">, filter: UserFilter): Promise<Answer<User[]>> {
   return pageOf(await listUserRows(db, filter, filter));
 }
 
 /** GET /api/users/:id_or_name, ids first. Throws `not_found`. */
-export async function getUser({ db }: Needs<"db">, idOrName: string): Promise<Answer<User>> {
+export async function getUser({ db }: Deps<"db">, idOrName: string): Promise<Answer<User>> {
   return answer(toUser(await rowOf(db, idOrName)));
 }
 
@@ -50,7 +50,7 @@ export async function getUser({ db }: Needs<"db">, idOrName: string): Promise<An
  * again. Throws `forbidden` for a role above the caller, `conflict` for a name that is taken.
  */
 export async function createUser(
-  needs: Needs<"db" | "clock">,
+  needs: Deps<"db" | "clock">,
   call: Call,
   input: UserCreate,
 ): Promise<Answer<UserCreated>> {
@@ -64,7 +64,7 @@ export async function createUser(
 }
 
 async function planUser(
-  { clock }: Needs<"clock">,
+  { clock }: Deps<"clock">,
   call: Call,
   { name, role }: UserCreate,
   password: string,
@@ -165,7 +165,7 @@ export async function deleteUser(
  * one; another's needs `write:users`. Throws `not_found`, `forbidden`, `conflict`, `invalid_request`, `rate_limited`.
  */
 export async function setPassword(
-  needs: Needs<"db" | "clock" | "authority" | "auth" | "loginLimits">,
+  needs: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits">,
   call: Call,
   idOrName: string,
   input: UserPassword & { address: string },

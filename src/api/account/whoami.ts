@@ -3,10 +3,10 @@ import { ROLE_SCOPES } from "../../domain/account/user.ts";
 import { ROLES } from "../../domain/call/vocabulary.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/auth/whoami: who calls, and what they may (contract 9). */
-export function whoami(_needs: Needs<never>, { caller }: Call): Promise<Answer<Whoami>> {
+export function whoami(_needs: Deps<never>, { caller }: Call): Promise<Answer<Whoami>> {
   const { subject, person, scopes } = caller;
   // A token has what is left of its scopes, and no role of its own.
   const role = person === null || person.by === "token"

@@ -1,13 +1,13 @@
 import { conflict } from "../../domain/call/error.ts";
 import type { Call } from "./call.ts";
-import type { Needs } from "./services.ts";
+import type { Deps } from "./services.ts";
 
 /**
  * How many tasks of agents led to what this caller begins, a task or a message: 0 for people and programs (contract 2.9, reliability
  * SCP-7). Throws `conflict` for a run when it is more than `limits.max_chain_depth`.
  */
 export async function chainDepth(
-  { limits, runLimits }: Needs<"limits" | "runLimits">,
+  { limits, runLimits }: Deps<"limits" | "runLimits">,
   call: Pick<Call, "caller">,
   action: string,
 ): Promise<number> {

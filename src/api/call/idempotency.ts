@@ -5,7 +5,7 @@ import { findAnswer, insertAnswer } from "../../store/db/idempotency.ts";
 import { type Json, jsonOf } from "../../domain/call/json.ts";
 import type { Answer } from "./answer.ts";
 import type { Call } from "./call.ts";
-import type { Needs } from "./services.ts";
+import type { Deps } from "./services.ts";
 
 /** How long an idempotency key is remembered (contract 1.9). */
 const IDEMPOTENCY_TTL_MS = 24 * 60 * 60 * 1000;
@@ -28,7 +28,7 @@ export interface Creation<T> {
  * another input.
  */
 export async function findEarlier<T>(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   { idempotency }: Call,
 ): Promise<Answer<T> | null> {
   if (idempotency === null) return null;
@@ -44,7 +44,7 @@ export async function findEarlier<T>(
 
 /** Stores a creation with its answer, in one batch. Throws what `lost` and `duplicate` of the creation make. */
 export async function storeCreation<T>(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   { statements, response, lost, duplicate, undo }: Creation<T>,
 ): Promise<Answer<T>> {

@@ -1,7 +1,7 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import type { Call } from "./call.ts";
-import type { Needs } from "./services.ts";
+import type { Deps } from "./services.ts";
 
 const POLL_MS = 1_000;
 
@@ -19,12 +19,12 @@ export type Waiting = "on" | "over" | "gone";
  * The journal is listened to before the first look, so nothing falls between. Throws `unauthenticated` when the caller's token ends.
  */
 export async function waitFor<T>(
-  { clock, bells, lifecycle }: Needs<"clock" | "bells" | "lifecycle">,
+  { clock, wakeups, lifecycle }: Deps<"clock" | "wakeups" | "lifecycle">,
   call: Call,
   { timeoutMs, signal }: WaitLimits,
   look: (waiting: Waiting) => Promise<T | null>,
 ): Promise<T> {
-  const bell = bells.listen(BELL.journal);
+  const wakeup = wakeups.listen(WAKEUP.journal);
   try {
     const until = clock.monotonic() + timeoutMs;
     const ended = AbortSignal.any([signal, lifecycle.stopping]);
@@ -32,7 +32,7 @@ export async function waitFor<T>(
       const left = until - clock.monotonic();
       const seen = await look(ended.aborted ? "gone" : left <= 0 ? "over" : "on");
       if (seen !== null) return seen;
-      await bell.next(clock, Math.min(left, POLL_MS), ended);
+      await wakeup.next(clock, Math.min(left, POLL_MS), ended);
       if (await call.ended() !== null) {
         throw new ServiceError(
           "unauthenticated",
@@ -41,6 +41,6 @@ export async function waitFor<T>(
       }
     }
   } finally {
-    bell.close();
+    wakeup.close();
   }
 }

@@ -1,5 +1,5 @@
-import type { Bells } from "../../base/wakeups.ts";
-import type { Waits } from "../../base/human_waits.ts";
+import type { Wakeups } from "../../base/wakeups.ts";
+import type { HumanWaits } from "../../base/human_waits.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { DataPaths } from "../../base/paths.ts";
 import type { Config } from "../../config/schema.ts";
@@ -17,10 +17,10 @@ import type { RunLimits } from "./run_limit.ts";
  * Everything that operations are made of. Only `boot` and the composition (`operations.ts`) hold all of it: an operation
  * names what it uses with Needs, and gets no more.
  */
-export interface Parts {
+export interface Services {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   paths: DataPaths;
   engines: Catalog;
   authority: Authority;
@@ -28,7 +28,7 @@ export interface Parts {
   runLimits: RunLimits;
   loginLimits: LoginLimits;
   /** The runs that wait for a person. */
-  waits: Waits;
+  waits: HumanWaits;
   lifecycle: Lifecycle;
   auth: Config["auth"];
   limits: Config["limits"];
@@ -62,7 +62,7 @@ interface Held {
 }
 
 /** The parts that an operation uses. */
-export type Needs<K extends keyof Parts> = Pick<Parts, K>;
+export type Deps<K extends keyof Services> = Pick<Services, K>;
 
 /** Where the process is between its start and its end. */
 export interface Lifecycle {

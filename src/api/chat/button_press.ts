@@ -7,7 +7,7 @@ import { isDuplicate } from "../../store/db/database.ts";
 import { insertInbound } from "../../store/chat/inbound.ts";
 import { record } from "../../store/events/journal.ts";
 import { listOpenQuestions } from "../../store/work/question.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { type PlatformRules, senderActor } from "../call/platforms.ts";
 
 const LATE: Received = { outcome: "late", message_id: "" };
@@ -17,7 +17,7 @@ const LATE: Received = { outcome: "late", message_id: "" };
  * question of this conversation is not open any more (contract 10, contract 12).
  */
 export async function receiveClick(
-  { db, clock, limits }: Needs<"db" | "clock" | "limits">,
+  { db, clock, limits }: Deps<"db" | "clock" | "limits">,
   { name }: PlatformRules,
   incoming: Incoming,
 ): Promise<Received> {

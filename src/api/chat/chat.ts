@@ -35,13 +35,13 @@ import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts"
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { uploadFolder } from "./session_files.ts";
 import type { Deleted } from "../../domain/call/deleted.ts";
 
 /** POST /api/local/sessions (interface 4.1). Throws `invalid_request` for an unknown worker. */
 export async function createSession(
-  needs: Needs<"db" | "clock">,
+  needs: Deps<"db" | "clock">,
   call: Call,
   input: ChatCreate,
 ): Promise<Answer<ChatSession>> {
@@ -50,7 +50,7 @@ export async function createSession(
 }
 
 async function planSession(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   input: ChatCreate,
 ): Promise<Creation<ChatSession>> {
@@ -72,7 +72,7 @@ async function planSession(
 
 /** GET /api/local/sessions, newest first. */
 export async function listSessions(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: ChatFilter,
 ): Promise<Answer<ChatSession[]>> {
@@ -81,7 +81,7 @@ export async function listSessions(
 }
 
 /** GET /api/local/sessions/:id. Throws `not_found`. */
-export async function getSession({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<ChatSession>> {
+export async function getSession({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<ChatSession>> {
   return answer(await findVisibleSession(db, call, id));
 }
 
@@ -96,7 +96,7 @@ export async function findVisibleSession(db: Database, call: Call, id: string): 
 
 /** PUT /api/local/sessions/:id: name and default worker (contract 3, Local chat). Throws `invalid_request`, `not_found`. */
 export async function updateSession(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   id: string,
   input: ChatUpdate,
@@ -122,7 +122,7 @@ async function checkWorker(db: Database, id: string | null): Promise<void> {
  * bee included (interface 3, contract 3, Local chat). Throws `not_found`.
  */
 export async function deleteSession(
-  { db, clock, paths, interruptRun, interruptRouting }: Needs<
+  { db, clock, paths, interruptRun, interruptRouting }: Deps<
     "db" | "clock" | "paths" | "interruptRun" | "interruptRouting"
   >,
   call: Call,
@@ -149,7 +149,7 @@ export async function deleteSession(
  * `invalid_request`, `not_found`, and `rate_limited` when too many messages wait.
  */
 export async function sendMessage(
-  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits">,
+  needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
   call: Call,
   id: string,
   input: ChatSend,
@@ -159,7 +159,7 @@ export async function sendMessage(
 }
 
 async function planMessage(
-  { db, clock, paths, limits, runLimits }: Needs<"db" | "clock" | "paths" | "limits" | "runLimits">,
+  { db, clock, paths, limits, runLimits }: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
   call: Call,
   id: string,
   input: ChatSend,
@@ -217,7 +217,7 @@ function tooManyWaiting(most: number): ServiceError {
 }
 
 async function findSessionFile(
-  { db, paths }: Needs<"db" | "paths">,
+  { db, paths }: Deps<"db" | "paths">,
   id: string,
   path: string,
 ): Promise<Media> {
@@ -233,7 +233,7 @@ async function findSessionFile(
 
 /** GET /api/local/sessions/:id/messages, ascending by time. Throws `not_found`. */
 export async function listMessages(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   id: string,
   part: HistoryPart,

@@ -11,13 +11,13 @@ import { withdrawQuestions } from "../../store/work/question_transitions.ts";
 import { deleteContexts, forgetContexts } from "../../store/chat/conversation_context.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { senderActor } from "../call/platforms.ts";
 
 const WORKERS_SHOWN_MAX = 50;
 const DESCRIPTION_SHOWN_CHARACTERS = 100;
 
-type CommandNeeds = Needs<"db" | "clock" | "platforms" | "interruptRun" | "interruptRouting">;
+type CommandNeeds = Deps<"db" | "clock" | "platforms" | "interruptRun" | "interruptRouting">;
 
 /** A message that is a command. */
 interface Commanding {

@@ -4,7 +4,7 @@ import { type ConversationEvent, listConversationEvents, startOfReplay } from ".
 import { listConversations as listConversationRows } from "../../store/chat/conversation.ts";
 import { type Answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { resume, type StreamStart } from "../call/stream_start.ts";
 
 export type { ConversationEvent };
@@ -16,7 +16,7 @@ const REPLAY_MAX_EVENTS = 1_000;
 
 /** GET /api/conversations: those of all platforms, the latest first; a run sees its own (contract 17.6). */
 export async function listConversations(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: ConversationFilter,
 ): Promise<Answer<Conversation[]>> {
@@ -25,7 +25,7 @@ export async function listConversations(
 
 /** Where the stream of a conversation begins (contract 4, Stream). */
 export function findStreamStart(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   sessionKey: string,
   wanted: number | null,
 ): Promise<StreamStart> {
@@ -46,7 +46,7 @@ interface ConversationStep {
  * what `render` makes.
  */
 export function readConversation(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   sessionKey: string,
   after: number,
   render: (events: readonly ConversationEvent[]) => Uint8Array,

@@ -16,11 +16,11 @@ import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 import { type Answer, answer, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/contexts: the workers that remember something of a conversation (interface 4.2, session list). */
 export async function listContexts(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   sessionKey: string,
   page: Page,
@@ -34,7 +34,7 @@ export async function listContexts(
  * messages that are not routed yet, and deletes all contexts (interface 4.2, session clear). An unknown key answers zeros.
  */
 export async function clearSession(
-  { db, clock, interruptRun, interruptRouting }: Needs<"db" | "clock" | "interruptRun" | "interruptRouting">,
+  { db, clock, interruptRun, interruptRouting }: Deps<"db" | "clock" | "interruptRun" | "interruptRouting">,
   call: Call,
   sessionKey: string,
 ): Promise<Answer<Cleared>> {
@@ -60,7 +60,7 @@ export async function clearSession(
 
 /** DELETE /api/contexts/:worker_id: one worker's context of one conversation (interface 4.2, session clear-worker). */
 export async function clearWorkerContext(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   sessionKey: string,
   workerId: string,

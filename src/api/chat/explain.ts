@@ -4,11 +4,11 @@ import { explainRouting } from "../../domain/chat/routing.ts";
 import { findChatSession } from "../../store/chat/chat.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
 import { type Answer, answer } from "../call/answer.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** POST /api/messages/explain: the rule that would decide, and how each worker fits; nothing is sent (contract 16). */
 export async function explainMessage(
-  { db, bee }: Needs<"db" | "bee">,
+  { db, bee }: Deps<"db" | "bee">,
   { session_key = "", content }: Explain,
 ): Promise<Answer<Explanation>> {
   const sessionId = chatSessionId(session_key);

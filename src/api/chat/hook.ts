@@ -9,7 +9,7 @@ import { type Answer, answer } from "../call/answer.ts";
 import { chainDepth } from "../call/chain_depth.ts";
 import { receiveMessage } from "./inbound.ts";
 import { senderActor } from "../call/platforms.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** A webhook as it came. */
 export interface Hook {
@@ -26,7 +26,7 @@ export interface Hook {
  * `unauthenticated` without a good signature or token, `invalid_request`, `rate_limited`.
  */
 export async function receiveHook(
-  needs: Needs<"db" | "clock" | "limits" | "platforms" | "runLimits">,
+  needs: Deps<"db" | "clock" | "limits" | "platforms" | "runLimits">,
   hook: Hook,
 ): Promise<Answer<HookReceived>> {
   const found = needs.platforms.get(hook.name);

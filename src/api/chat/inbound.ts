@@ -26,7 +26,7 @@ import {
 import { findSetting, saveSetting } from "../../store/db/setting.ts";
 import { receiveClick } from "./button_press.ts";
 import { greetStranger } from "./pairing.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { IGNORED, type PlatformRules, senderActor } from "../call/platforms.ts";
 import { say } from "./send_notice.ts";
 
@@ -46,7 +46,7 @@ interface Origin {
  * (contract 10.1, contract 10.2). Throws `invalid_request` for ids that cannot be stored.
  */
 export async function receiveMessage(
-  needs: Needs<"db" | "clock" | "limits">,
+  needs: Deps<"db" | "clock" | "limits">,
   rules: PlatformRules,
   given: Incoming,
   { actor = senderActor(rules.name, given.sender.id), depth = 0 }: Partial<Origin> = {},
@@ -60,7 +60,7 @@ export async function receiveMessage(
 }
 
 /** What was heard last in the latest conversations of a platform (contract 10.1). */
-export async function lastHeard({ db }: Needs<"db">, platform: string): Promise<Heard[]> {
+export async function lastHeard({ db }: Deps<"db">, platform: string): Promise<Heard[]> {
   const rows = await listLastHeard(db, platform, CONVERSATIONS_HEARD_MAX);
   return rows.flatMap(({ session_key, last }) =>
     last === null ? [] : [{ ...placeOf(session_key), id: ownMessageId(last) }]
@@ -68,7 +68,7 @@ export async function lastHeard({ db }: Needs<"db">, platform: string): Promise<
 }
 
 /** Where the gap of a platform begins that it has not read yet, kept over restarts. */
-export function gapOf({ db }: Needs<"db">, platform: string): Gap {
+export function gapOf({ db }: Deps<"db">, platform: string): Gap {
   const name = `gap:${platform}` as const;
   return {
     find: async () => await findSetting(db, name) ?? "",
@@ -78,7 +78,7 @@ export function gapOf({ db }: Needs<"db">, platform: string): Gap {
 
 /** Whether this is to be heard: said to us, by somebody who was allowed (contract 10.2). */
 async function mayReach(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   { name, allow, groups }: PlatformRules,
   { isDirect, isMentioned, chat, sender, choice }: Incoming,
 ): Promise<boolean> {
@@ -89,7 +89,7 @@ async function mayReach(
 }
 
 async function store(
-  { db, clock, limits }: Needs<"db" | "clock" | "limits">,
+  { db, clock, limits }: Deps<"db" | "clock" | "limits">,
   { name }: PlatformRules,
   incoming: Incoming,
   { actor, depth }: Origin,

@@ -11,7 +11,7 @@ import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { findVisibleSession } from "./chat.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { inSession, uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
 
@@ -30,7 +30,7 @@ export interface SentFile {
 
 /** Where a file for a session goes. Throws `not_found`; opening throws `not_found` and `storage_full`. */
 export async function prepareUpload(
-  needs: Needs<"db" | "paths" | "limits">,
+  needs: Deps<"db" | "paths" | "limits">,
   call: Call,
   id: string,
 ): Promise<UploadTarget> {
@@ -52,7 +52,7 @@ export async function prepareUpload(
  * chat; contract 8.4). Throws `not_found`, `storage_full`, and `conflict` for a key that was used with another file.
  */
 export function keepUpload(
-  needs: Needs<"db" | "clock" | "paths" | "limits">,
+  needs: Deps<"db" | "clock" | "paths" | "limits">,
   call: Call,
   id: string,
   sent: SentFile,
@@ -66,7 +66,7 @@ export function keepUpload(
 }
 
 async function planUpload(
-  needs: Needs<"clock" | "limits">,
+  needs: Deps<"clock" | "limits">,
   call: Call,
   id: string,
   { file, originalName }: SentFile,
@@ -103,7 +103,7 @@ export interface OpenMedia {
 
 /** Opens a stored file of a session (contract 3, Local chat). Throws `not_found`. */
 export async function openMedia(
-  { db, paths }: Needs<"db" | "paths">,
+  { db, paths }: Deps<"db" | "paths">,
   call: Call,
   id: string,
   name: string,

@@ -30,14 +30,14 @@ import { type Answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
 import type { SentFile, UploadTarget } from "./media.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
 import type { SourceType } from "../../domain/call/vocabulary.ts";
 
 /** GET /api/messages/inbound (interface 4.2, message list). */
 export async function listInbound(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: InboundFilter,
 ): Promise<Answer<InboundMessage[]>> {
@@ -46,7 +46,7 @@ export async function listInbound(
 
 /** GET /api/messages/outbound (interface 4.2, message list-outbound). */
 export async function listOutbound(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: OutboundFilter,
 ): Promise<Answer<OutboundMessage[]>> {
@@ -55,7 +55,7 @@ export async function listOutbound(
 
 /** GET /api/messages/:id/trace: what became of a message; for a merged part, of the whole message. Throws `not_found`. */
 export async function traceMessage(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   id: string,
 ): Promise<Answer<MessageTrace>> {
@@ -74,7 +74,7 @@ async function findWhole(db: Database, caller: Caller, id: string): Promise<Inbo
 }
 
 /** Where a file goes that comes with a message, before it is known which session it belongs to. Opening throws `storage_full`. */
-export function prepareAttachment({ paths, limits }: Needs<"paths" | "limits">): UploadTarget {
+export function prepareAttachment({ paths, limits }: Deps<"paths" | "limits">): UploadTarget {
   return {
     maxBytes: limits.max_upload_bytes,
     open: (name, bytes) => IncomingFile.open(join(paths.uploads, INCOMING), newId(), name, bytes),
@@ -88,7 +88,7 @@ const INCOMING = "incoming";
  * `invalid_request`, `not_found` for a run when it is not a message of its conversation, `conflict`.
  */
 export async function sendMessage(
-  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
+  needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
   call: Call,
   input: MessageSend,
   sent: SentFile | null,
@@ -100,7 +100,7 @@ export async function sendMessage(
 }
 
 async function planMessage(
-  needs: Needs<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
+  needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
   call: Call,
   input: MessageSend,
   sent: SentFile | null,
@@ -175,7 +175,7 @@ function sourceOf(caller: Caller): { source_type: SourceType; source_id: string;
 }
 
 async function keepFile(
-  needs: Needs<"db" | "paths" | "limits" | "platforms">,
+  needs: Deps<"db" | "paths" | "limits" | "platforms">,
   sessionKey: string,
   sent: SentFile,
   now: number,

@@ -14,7 +14,7 @@ import { isDuplicate } from "../../store/db/database.ts";
 import { countPairings, findPairing, insertPairing, pairSender } from "../../store/chat/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { IGNORED, type PlatformRules } from "../call/platforms.ts";
 import { say } from "./send_notice.ts";
 
@@ -28,7 +28,7 @@ const MINUTE_MS = 60_000;
  * reliability PLT-4).
  */
 export async function greetStranger(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   { name }: PlatformRules,
   incoming: Incoming,
 ): Promise<Received> {
@@ -73,7 +73,7 @@ function hashOf(code: string): string {
  * that is over or was never given.
  */
 export async function pair(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   input: Pair,
 ): Promise<Answer<Pairing>> {

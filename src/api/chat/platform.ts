@@ -8,12 +8,12 @@ import { countWaiting } from "../../store/chat/outbound_part.ts";
 import { deleteSender, listSenders as listSenderRows } from "../../store/chat/platform.ts";
 import { type Answer, answer, DELETED, whole } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import type { Connected, Platforms } from "../call/platforms.ts";
 
 /** GET /api/platforms: `local` and those of the configuration, by name (contract 10). */
 export async function listPlatforms(
-  needs: Needs<"db" | "platforms" | "lifecycle">,
+  needs: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
 ): Promise<Answer<PlatformShown[]>> {
   return whole(await shownPlatforms(needs));
@@ -21,7 +21,7 @@ export async function listPlatforms(
 
 /** GET /api/platforms/:name. Throws `not_found`. */
 export async function getPlatform(
-  needs: Needs<"db" | "platforms" | "lifecycle">,
+  needs: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
   name: string,
 ): Promise<Answer<PlatformShown>> {
@@ -34,7 +34,7 @@ export async function getPlatform(
 
 /** Every platform with its health and its queue. */
 export async function shownPlatforms(
-  { db, platforms, lifecycle }: Needs<"db" | "platforms" | "lifecycle">,
+  { db, platforms, lifecycle }: Deps<"db" | "platforms" | "lifecycle">,
 ): Promise<PlatformShown[]> {
   const waiting = new Map((await countWaiting(db)).map((row) => [row.platform, row]));
   return [...platforms.values()].map(({ rules, platform }) => {
@@ -56,7 +56,7 @@ export async function shownPlatforms(
 
 /** GET /api/platforms/:name/senders: who was paired. Throws `not_found`. */
 export async function listSenders(
-  { db, platforms }: Needs<"db" | "platforms">,
+  { db, platforms }: Deps<"db" | "platforms">,
   _call: Call,
   name: string,
 ): Promise<Answer<Sender[]>> {
@@ -67,7 +67,7 @@ export async function listSenders(
 
 /** DELETE /api/platforms/:name/senders/:sender: they may not speak any more, at once. Throws `not_found`. */
 export async function revokeSender(
-  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
   name: string,
   sender: string,
@@ -86,7 +86,7 @@ export async function revokeSender(
 
 /** POST /api/platforms/:name/test: asks the platform whether the key counts. Throws `not_found`. */
 export async function testPlatform(
-  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
   name: string,
 ): Promise<Answer<PlatformTest>> {

@@ -1,5 +1,5 @@
 import type { Check } from "../../domain/system/system.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { shownPlatforms } from "./platform.ts";
 
 // A reply that has waited so long is a fault that somebody has to look at.
@@ -7,7 +7,7 @@ const WAITING_WARN_MS = 10 * 60_000;
 
 /** Whether the platforms of the configuration are connected, and whether replies wait for them (contract 10.4). */
 export async function lookAtPlatforms(
-  needs: Needs<"db" | "platforms" | "lifecycle" | "clock">,
+  needs: Deps<"db" | "platforms" | "lifecycle" | "clock">,
 ): Promise<Omit<Check, "name">> {
   const all = (await shownPlatforms(needs)).filter(({ kind }) => kind !== "local");
   if (all.length === 0) return { status: "ok", detail: "none is configured", hint: "" };

@@ -7,7 +7,7 @@ import { findOutbound, listGivenUp, resendOutbound } from "../../store/chat/rese
 import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import type { Platforms } from "../call/platforms.ts";
 
 /**
@@ -15,7 +15,7 @@ import type { Platforms } from "../call/platforms.ts";
  * 10.3). One that waits already stays as it is. Throws `not_found`, and `conflict` for one that was sent.
  */
 export async function resendMessage(
-  needs: Needs<"db" | "clock" | "platforms">,
+  needs: Deps<"db" | "clock" | "platforms">,
   call: Call,
   id: string,
 ): Promise<Answer<OutboundMessage>> {
@@ -24,7 +24,7 @@ export async function resendMessage(
 }
 
 async function planResend(
-  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
   id: string,
 ): Promise<Creation<OutboundMessage>> {
@@ -49,7 +49,7 @@ async function planResend(
  * (contract 10.3). Throws `conflict` without such a platform.
  */
 export async function resendMessages(
-  needs: Needs<"db" | "clock" | "platforms">,
+  needs: Deps<"db" | "clock" | "platforms">,
   call: Call,
   input: Resend,
 ): Promise<Answer<Resent>> {
@@ -58,7 +58,7 @@ export async function resendMessages(
 }
 
 async function planResends(
-  { db, clock, platforms }: Needs<"db" | "clock" | "platforms">,
+  { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
   { platform, since = 0 }: Resend,
 ): Promise<Creation<Resent>> {

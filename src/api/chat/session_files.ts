@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { DataPaths } from "../../base/paths.ts";
 import { notFound } from "../../domain/call/error.ts";
 import { findChatSession } from "../../store/chat/chat.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** The directory of a session's files. */
 export function uploadFolder(paths: DataPaths, sessionId: string): string {
@@ -14,7 +14,7 @@ export function uploadFolder(paths: DataPaths, sessionId: string): string {
  * `not_found` and leaves no empty directory behind.
  */
 export async function inSession<T>(
-  { db, paths }: Needs<"db" | "paths">,
+  { db, paths }: Deps<"db" | "paths">,
   sessionId: string,
   work: () => Promise<T>,
 ): Promise<T> {

@@ -3,10 +3,10 @@ import { jsonList } from "../../domain/call/json.ts";
 import { type AuditRow, countAudit, listAudit as listAuditRows } from "../../store/events/journal.ts";
 import type { Answer } from "../call/answer.ts";
 import { shownAs } from "./event.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/audit: changes that somebody asked for, oldest first; kept as long as the journal (contract 9). */
-export async function listAudit({ db }: Needs<"db">, filter: AuditFilter): Promise<Answer<AuditEntry[]>> {
+export async function listAudit({ db }: Deps<"db">, filter: AuditFilter): Promise<Answer<AuditEntry[]>> {
   const { after, page_size: size, actor: actors, kind: kinds, from, to } = filter;
   const wanted = { actors, kinds, from, to };
   const [found, total] = await Promise.all([

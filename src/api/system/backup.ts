@@ -14,7 +14,7 @@ import { VERSION } from "../../base/version.ts";
 import type { BackupRequest } from "../../domain/system/system.ts";
 import type { Call } from "../call/call.ts";
 import { confirmPassword } from "../account/confirmation.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { refuseRuns } from "./system.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
 import type { Database } from "../../store/db/database.ts";
@@ -41,7 +41,7 @@ interface Content {
   key: boolean;
 }
 
-type BackupNeeds = Needs<"db" | "clock" | "paths" | "lifecycle">;
+type BackupNeeds = Deps<"db" | "clock" | "paths" | "lifecycle">;
 
 /**
  * POST /api/system/backup: as makeBackup(). The signing key is in it only when the caller's password comes with the
@@ -49,7 +49,7 @@ type BackupNeeds = Needs<"db" | "clock" | "paths" | "lifecycle">;
  * runs, `invalid_request`, `rate_limited`, and what makeBackup() throws.
  */
 export async function createBackup(
-  needs: BackupNeeds & Needs<"auth" | "authority" | "loginLimits">,
+  needs: BackupNeeds & Deps<"auth" | "authority" | "loginLimits">,
   call: Call,
   input: BackupRequest,
   address: string,
@@ -125,7 +125,7 @@ async function checkCopy(paths: DataPaths, copy: string, signal: AbortSignal): P
   );
 }
 
-async function manifestOf({ db, paths }: Needs<"db" | "paths">, createdAt: number): Promise<Manifest> {
+async function manifestOf({ db, paths }: Deps<"db" | "paths">, createdAt: number): Promise<Manifest> {
   const counters = await readCounters(db);
   return {
     backup: "svc",

@@ -18,7 +18,7 @@ import { listWorkDirs } from "../../store/workers/worker.ts";
 import { lookAtPlatforms } from "../chat/platform_doctor.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 const MB = 1_000_000;
 // Checking a larger file would block the service for too long; every backup checks its copy.
@@ -31,7 +31,7 @@ const OVERDUE_FAIL_MS = 60_000;
 const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
 
 type Finding = Omit<Check, "name">;
-type DoctorNeeds = Needs<
+type DoctorNeeds = Deps<
   "db" | "clock" | "paths" | "stages" | "lifecycle" | "limits" | "engines" | "network" | "platforms" | "owner"
 >;
 
@@ -83,7 +83,7 @@ function fail(detail: string, hint: string): Finding {
   return { status: "fail", detail, hint };
 }
 
-async function lookAtDatabase({ db, owner }: Needs<"db" | "owner">): Promise<Finding> {
+async function lookAtDatabase({ db, owner }: Deps<"db" | "owner">): Promise<Finding> {
   if (db.remote) {
     if (owner?.fault) return fail(owner.fault, "docs/how-to/run-a-database-server.md");
     const started = performance.now();
@@ -104,7 +104,7 @@ async function lookAtDatabase({ db, owner }: Needs<"db" | "owner">): Promise<Fin
   );
 }
 
-async function lookAtDisk({ paths }: Needs<"paths">): Promise<Finding> {
+async function lookAtDisk({ paths }: Deps<"paths">): Promise<Finding> {
   const rooms: { path: string; free: number }[] = [];
   for (const path of new Set([paths.root, paths.files])) {
     const { bavail, bsize } = await statfs(path);
@@ -119,7 +119,7 @@ async function lookAtDisk({ paths }: Needs<"paths">): Promise<Finding> {
   return free < DISK_WARN_BYTES ? warn(words, hint) : ok(words);
 }
 
-async function lookAtPermissions({ paths }: Needs<"paths">): Promise<Finding> {
+async function lookAtPermissions({ paths }: Deps<"paths">): Promise<Finding> {
   if (Deno.build.os === "windows") return ok("not looked at on Windows");
   const open: string[] = [];
   for (const path of [paths.root, paths.secretKey, paths.logs, paths.uploads, join(paths.root, "svc.db")]) {
@@ -133,7 +133,7 @@ async function lookAtPermissions({ paths }: Needs<"paths">): Promise<Finding> {
   return open.includes(paths.root) ? fail(words, hint) : warn(words, hint);
 }
 
-function lookAtStages({ stages, lifecycle }: Needs<"stages" | "lifecycle">): Promise<Finding> {
+function lookAtStages({ stages, lifecycle }: Deps<"stages" | "lifecycle">): Promise<Finding> {
   const all = stages();
   const stalled = all.filter((stage) => !stage.well).map((stage) => stage.name);
   if (stalled.length > 0) {
@@ -146,7 +146,7 @@ function lookAtStages({ stages, lifecycle }: Needs<"stages" | "lifecycle">): Pro
   );
 }
 
-async function lookAtQueue({ db, clock, limits }: Needs<"db" | "clock" | "limits">): Promise<Finding> {
+async function lookAtQueue({ db, clock, limits }: Deps<"db" | "clock" | "limits">): Promise<Finding> {
   const now = clock.now();
   const backlog = await readBacklog(db, now);
   const age = (since: number | null) => since === null ? 0 : now - since;
@@ -181,7 +181,7 @@ function minutes(ms: number): string {
 const FAILING_SHOWN_MAX = 5;
 
 // A job that fails every night tells nobody else (contract 8.17).
-async function lookAtSchedules({ db }: Needs<"db">): Promise<Finding> {
+async function lookAtSchedules({ db }: Deps<"db">): Promise<Finding> {
   if (await findSetting(db, "schedules_paused") !== null) {
     return warn("a restore has paused all of them", "let them run again with: svc ctl system resume");
   }
@@ -196,7 +196,7 @@ async function lookAtSchedules({ db }: Needs<"db">): Promise<Finding> {
   );
 }
 
-async function lookAtEngines({ engines }: Needs<"engines">): Promise<Finding> {
+async function lookAtEngines({ engines }: Deps<"engines">): Promise<Finding> {
   const found = await engines.probe();
   const wanted = [...new Set([engines.defaultName, ...engines.configured])];
   const missing = wanted.filter((name) => found[name]?.usable !== true);
@@ -206,7 +206,7 @@ async function lookAtEngines({ engines }: Needs<"engines">): Promise<Finding> {
   return missing.length > 0 ? warn(words, hint) : ok(`usable: ${wanted.join(", ")}`);
 }
 
-async function lookAtWorkers({ db, engines }: Needs<"db" | "engines">): Promise<Finding> {
+async function lookAtWorkers({ db, engines }: Deps<"db" | "engines">): Promise<Finding> {
   const unusable: string[] = [];
   for (const { engine, workers, name } of await listEngineUses(db)) {
     const { usable, detail } = await engines.probeOne(engine, () => null);
@@ -228,7 +228,7 @@ async function lookAtIsolation(): Promise<Finding> {
   );
 }
 
-async function lookAtWorkDirs({ db }: Needs<"db">): Promise<Finding> {
+async function lookAtWorkDirs({ db }: Deps<"db">): Promise<Finding> {
   const dirs = await listWorkDirs(db, "");
   const unusable: string[] = [];
   for (const { id, work_dir: path } of dirs) {
@@ -246,7 +246,7 @@ async function lookAtWorkDirs({ db }: Needs<"db">): Promise<Finding> {
   );
 }
 
-async function lookAtBackup({ db, clock }: Needs<"db" | "clock">): Promise<Finding> {
+async function lookAtBackup({ db, clock }: Deps<"db" | "clock">): Promise<Finding> {
   if (db.remote) {
     return ok("the database is on a libSQL server, which has its own backup; logs and uploads are here");
   }
@@ -265,7 +265,7 @@ async function lookAtBackup({ db, clock }: Needs<"db" | "clock">): Promise<Findi
   return clock.now() - at > BACKUP_WARN_MS ? warn(words, hint) : ok(words);
 }
 
-function lookAtNetwork({ network }: Needs<"network">): Promise<Finding> {
+function lookAtNetwork({ network }: Deps<"network">): Promise<Finding> {
   const { host, trusted_proxies } = network;
   const loopback = host === "localhost" || host === "::1" || host.startsWith("127.");
   if (loopback) return Promise.resolve(ok(`reached from this machine only (${host})`));
@@ -281,7 +281,7 @@ function lookAtNetwork({ network }: Needs<"network">): Promise<Finding> {
 }
 
 // A limit that is too low closes connections long before server.max_connections does (contract 8.17).
-function lookAtOpenFiles({ network }: Needs<"network">): Promise<Finding> {
+function lookAtOpenFiles({ network }: Deps<"network">): Promise<Finding> {
   const files = openFilesMax();
   const wanted = network.max_connections;
   const connections = Math.min(connectionsMax(files), wanted);

@@ -11,7 +11,7 @@ import {
 } from "../../store/events/journal.ts";
 import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { resume, type StreamStart } from "../call/stream_start.ts";
 
 const EVENTS_PER_STEP = 200;
@@ -24,7 +24,7 @@ const REPLAY_MAX_EVENTS = 1_000;
  * `not_found` for a conversation that is not the caller's.
  */
 export async function listEvents(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: EventFilter,
 ): Promise<Answer<Event[]>> {
@@ -53,7 +53,7 @@ export async function listEvents(
 
 /** Where GET /api/events begins as a stream (contract 4, Stream). Throws `not_found` for a conversation that is not the caller's. */
 export function findEventStart(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: EventFilter,
   wanted: number | null,
@@ -71,7 +71,7 @@ interface NumberedEvent {
 
 /** The next events of a stream after number `after`, oldest first. */
 export async function readEvents(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: EventFilter,
   after: number,

@@ -1,9 +1,9 @@
 import { isReachable } from "../../store/events/health.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** Whether the service takes work: "ready", or why not (contract 5.2). */
 export async function readiness(
-  { db, lifecycle, stages, owner }: Needs<"db" | "lifecycle" | "stages" | "owner">,
+  { db, lifecycle, stages, owner }: Deps<"db" | "lifecycle" | "stages" | "owner">,
 ): Promise<string> {
   if (lifecycle.state !== "ready") return lifecycle.state;
   if (!stages().every((stage) => stage.well)) return "a background stage is stalled; see the log";

@@ -10,11 +10,11 @@ import {
 } from "../../store/events/inbox.ts";
 import { listLimits } from "../../store/workers/rate_limit.ts";
 import { type Answer, whole } from "../call/answer.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/inbox: what needs a person, newest first (contract 17). */
 export async function listInbox(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   { since: given }: { since?: number | undefined },
 ): Promise<Answer<InboxItem[]>> {
   const now = clock.now();

@@ -8,7 +8,7 @@ import { endEverySignature } from "../../store/account/key.ts";
 import { saveSetting } from "../../store/db/setting.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { refuseRuns } from "./system.ts";
 
 /** Bytes of a signing key that the service makes. */
@@ -19,7 +19,7 @@ const KEY_BYTES = 48;
  * runs, `conflict` while the configuration sets the key, and while runs are open: they hold tokens of the old one.
  */
 export async function rotateKey(
-  { db, clock, paths, auth, authority }: Needs<"db" | "clock" | "paths" | "auth" | "authority">,
+  { db, clock, paths, auth, authority }: Deps<"db" | "clock" | "paths" | "auth" | "authority">,
   call: Call,
 ): Promise<Answer<KeyRotated>> {
   refuseRuns(call, "rotate the signing key");

@@ -7,7 +7,7 @@ import { readBacklog, readDatabaseFacts } from "../../store/events/health.ts";
 import { journalRange, oldestEventAt } from "../../store/events/journal.ts";
 import { countWorkers } from "../../store/events/overview.ts";
 import { findSetting } from "../../store/db/setting.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { shownPlatforms } from "../chat/platform.ts";
 
 /** A value with its labels. */
@@ -21,9 +21,9 @@ export interface Metric {
   value: number | Sample[];
 }
 
-type ProcessNeeds = Needs<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
-type RowNeeds = Needs<"db" | "clock" | "retention">;
-type DatabaseNeeds = Needs<"db" | "paths" | "watch" | "owner">;
+type ProcessNeeds = Deps<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
+type RowNeeds = Deps<"db" | "clock" | "retention">;
+type DatabaseNeeds = Deps<"db" | "paths" | "watch" | "owner">;
 
 /** Everything that GET /metrics shows (contract 5.2): totals only: no ids, and of names those of the configuration. */
 export async function readMetrics(needs: ProcessNeeds & RowNeeds & DatabaseNeeds): Promise<Metric[]> {
@@ -140,7 +140,7 @@ async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
 }
 
 // By the names of the configuration, which are no secret and few.
-async function ofPlatforms(needs: Needs<"db" | "platforms" | "lifecycle" | "clock">): Promise<Metric[]> {
+async function ofPlatforms(needs: Deps<"db" | "platforms" | "lifecycle" | "clock">): Promise<Metric[]> {
   const all = await shownPlatforms(needs);
   const now = needs.clock.now();
   const of = (value: (one: PlatformShown) => number): Sample[] =>

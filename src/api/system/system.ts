@@ -30,7 +30,7 @@ import { valueOf } from "../../domain/call/json.ts";
 import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { operatorCredential } from "../account/operator_credential.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
 
 /**
@@ -38,7 +38,7 @@ import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.
  * number comes from counters or from an index over open work, so it stays fast with any number of rows.
  */
 export async function getOverview(
-  { db, clock, timeZone, lifecycle }: Needs<"db" | "clock" | "timeZone" | "lifecycle">,
+  { db, clock, timeZone, lifecycle }: Deps<"db" | "clock" | "timeZone" | "lifecycle">,
   call: Call,
 ): Promise<Answer<Overview>> {
   const now = clock.now();
@@ -83,7 +83,7 @@ async function usageSince(db: Database, since: number): Promise<Omit<Overview["u
 
 /** GET /api/system/executions: the latest runs of the bee, newest first (interface 4.2, system executions). */
 export async function listBeeRuns(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   part: { limit: number; cursor?: string | undefined },
 ): Promise<Answer<BeeRun[]>> {
@@ -101,7 +101,7 @@ export function refuseRuns(call: Call, action: string): void {
  * `conflict` while configuration or environment sets the password, `invalid_request`, `rate_limited`.
  */
 export async function changePassword(
-  needs: Needs<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
+  needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
   call: Call,
   input: PasswordChange,
   address: string,
@@ -132,7 +132,7 @@ export async function changePassword(
 }
 
 /** POST /api/system/resume: ends the pause that a restore began, for every schedule (contract 8.16). Throws `forbidden` for runs. */
-export async function resume({ db, clock }: Needs<"db" | "clock">, call: Call): Promise<Answer<Resumed>> {
+export async function resume({ db, clock }: Deps<"db" | "clock">, call: Call): Promise<Answer<Resumed>> {
   refuseRuns(call, "resume schedules");
   if (await findSetting(db, "schedules_paused") === null) return answer({ resumed: false });
   await db.write([

@@ -30,12 +30,12 @@ import {
 import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 const SECRET_BYTES = 32;
 
 /** GET /api/webhooks, newest first (contract 11). */
-export async function listWebhooks({ db }: Needs<"db">, call: Call, page: Page): Promise<Answer<Webhook[]>> {
+export async function listWebhooks({ db }: Deps<"db">, call: Call, page: Page): Promise<Answer<Webhook[]>> {
   const found = pageOf(await listWebhookRows(db, page));
   if (seesAddresses(call)) return found;
   return { ...found, json: jsonOf(valueOf(found.json).map(withoutPath)) };
@@ -51,12 +51,12 @@ function withoutPath(webhook: Webhook): Webhook {
 }
 
 /** GET /api/webhooks/:id_or_name. Throws `not_found`. */
-export async function getWebhook({ db }: Needs<"db">, call: Call, ref: string): Promise<Answer<Webhook>> {
+export async function getWebhook({ db }: Deps<"db">, call: Call, ref: string): Promise<Answer<Webhook>> {
   const webhook = await find({ db }, ref);
   return answer(seesAddresses(call) ? webhook : withoutPath(webhook));
 }
 
-async function find({ db }: Needs<"db">, ref: string): Promise<Webhook> {
+async function find({ db }: Deps<"db">, ref: string): Promise<Webhook> {
   const webhook = await findWebhook(db, ref);
   if (webhook === null) throw notFound("webhook", ref);
   return webhook;
@@ -67,7 +67,7 @@ async function find({ db }: Needs<"db">, ref: string): Promise<Webhook> {
  * and for too many.
  */
 export async function createWebhook(
-  needs: Needs<"db" | "clock">,
+  needs: Deps<"db" | "clock">,
   call: Call,
   input: WebhookCreate,
 ): Promise<Answer<WebhookCreated>> {
@@ -76,7 +76,7 @@ export async function createWebhook(
 }
 
 async function planWebhook(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   input: WebhookCreate,
 ): Promise<Creation<WebhookCreated>> {
@@ -124,7 +124,7 @@ export function originOf(url: string): string {
  * `not_found`, `conflict`.
  */
 export async function updateWebhook(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   ref: string,
   input: WebhookUpdate,
@@ -149,7 +149,7 @@ export async function updateWebhook(
 
 /** DELETE /api/webhooks/:id_or_name. Throws `not_found`, `conflict` for one of the configuration. */
 export async function deleteWebhook(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   ref: string,
 ): Promise<Answer<Deleted>> {
@@ -172,7 +172,7 @@ export async function deleteWebhook(
 
 /** POST /api/webhooks/:id_or_name/test: sends an event `webhook.tested` at once and says how it went. Throws `not_found`. */
 export async function testWebhook(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   ref: string,
 ): Promise<Answer<WebhookDelivery>> {
@@ -198,7 +198,7 @@ export async function testWebhook(
 
 /** GET /api/webhooks/:id_or_name/deliveries: every try, newest first. Throws `not_found`. */
 export async function listDeliveries(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   _call: Call,
   ref: string,
   page: Page,
@@ -209,7 +209,7 @@ export async function listDeliveries(
 
 /** POST /api/webhooks/:id_or_name/replay: everything behind an event is delivered again, with the same ids. Throws `not_found`. */
 export async function replayWebhook(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   ref: string,
   { after }: Replay,

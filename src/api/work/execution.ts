@@ -17,14 +17,14 @@ import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { isEndedExecution } from "../../domain/call/vocabulary.ts";
 import { creationOf } from "./task_create.ts";
 import type { Task } from "../../domain/work/task.ts";
 
 /** GET /api/executions (interface 4.2, execution list). */
 export async function listExecutions(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: ExecutionFilter,
 ): Promise<Answer<Execution[]>> {
@@ -33,7 +33,7 @@ export async function listExecutions(
 
 /** GET /api/workers/:id/executions. Throws `not_found` for an unknown worker. */
 export async function listWorkerExecutions(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   workerId: string,
   filter: Omit<ExecutionFilter, "worker_id">,
@@ -43,7 +43,7 @@ export async function listWorkerExecutions(
 }
 
 /** GET /api/executions/:id. Throws `not_found`. */
-export async function getExecution({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<Execution>> {
+export async function getExecution({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Execution>> {
   return { json: await findVisible(db, call, id) };
 }
 
@@ -58,7 +58,7 @@ async function findVisible(db: Database, call: Call, id: string): Promise<Json<E
  * Execution). Throws `not_found`, `conflict`.
  */
 export async function cancelExecution(
-  { db, clock, interruptRun }: Needs<"db" | "clock" | "interruptRun">,
+  { db, clock, interruptRun }: Deps<"db" | "clock" | "interruptRun">,
   call: Call,
   id: string,
 ): Promise<Answer<Execution>> {
@@ -81,7 +81,7 @@ export async function cancelExecution(
   return { json: await findVisible(db, call, id) };
 }
 
-type RetryNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+type RetryNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 /**
  * POST /api/executions/:id/retry: a new task for the same worker, with the same instruction and in the same conversation, also
@@ -114,7 +114,7 @@ export async function retryExecution(needs: RetryNeeds, call: Call, id: string):
 
 /** Where the log of an execution, or of a run of the bee, is, and whether more can come. Throws `not_found`. */
 export async function findLog(
-  { db, paths }: Needs<"db" | "paths">,
+  { db, paths }: Deps<"db" | "paths">,
   call: Call,
   id: string,
   raw: boolean,

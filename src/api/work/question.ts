@@ -13,12 +13,12 @@ import {
 } from "../../store/work/question_transitions.ts";
 import { type Answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 
 /** GET /api/questions, newest first; of a run only those of its own conversation (contract 9, contract 12). */
 export async function listQuestions(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: QuestionFilter,
 ): Promise<Answer<Question[]>> {
@@ -26,7 +26,7 @@ export async function listQuestions(
 }
 
 /** GET /api/questions/:id. Throws `not_found`. */
-export async function getQuestion({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<Question>> {
+export async function getQuestion({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Question>> {
   return { json: await findVisible(db, call, id) };
 }
 
@@ -46,7 +46,7 @@ function ownConversation({ caller }: Call): string | null {
  * its time is over.
  */
 export async function answerQuestion(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   id: string,
   words: string,
@@ -64,7 +64,7 @@ export async function answerQuestion(
 
 /** POST /api/questions/:id/cancel: nobody has to answer any more (contract 12). Throws `not_found`, `conflict`. */
 export async function cancelQuestion(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   id: string,
 ): Promise<Answer<Question>> {
@@ -91,7 +91,7 @@ async function refusal(db: Database, call: Call, id: string, verb: string): Prom
  * that asked it is the answer itself: it has seen it then, and while it waits, it holds no slot (contract 12). Throws `not_found`.
  */
 export async function waitForQuestion(
-  needs: Needs<"db" | "clock" | "bells" | "lifecycle" | "waits">,
+  needs: Deps<"db" | "clock" | "wakeups" | "lifecycle" | "waits">,
   call: Call,
   id: string,
   limits: WaitLimits,
@@ -114,7 +114,7 @@ export async function waitForQuestion(
 }
 
 async function seen(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   question: Question,
   json: Json<Question>,
@@ -129,7 +129,7 @@ async function seen(
 
 // Only the run that asked stands still while somebody waits.
 async function beginWait(
-  { db, clock, waits }: Needs<"db" | "clock" | "waits">,
+  { db, clock, waits }: Deps<"db" | "clock" | "waits">,
   call: Call,
   question: Question,
 ): Promise<() => Promise<void>> {

@@ -25,9 +25,9 @@ import { findWorker } from "../../store/workers/worker.ts";
 import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
-type AskNeeds = Needs<"db" | "clock" | "limits" | "runLimits">;
+type AskNeeds = Deps<"db" | "clock" | "limits" | "runLimits">;
 
 /** An equal question was asked, or answered, between the check and the write. */
 class AskedMeanwhile extends ServiceError {}
@@ -119,7 +119,7 @@ async function findOrigin(
 
 // Without a person a default leads to the next task: a loop of them has to end like any chain of agents (contract 2.9).
 async function checkDepth(
-  { limits, runLimits }: Needs<"limits" | "runLimits">,
+  { limits, runLimits }: Deps<"limits" | "runLimits">,
   call: Call,
   fallback: string | undefined,
 ): Promise<void> {

@@ -13,11 +13,11 @@ import { findQueued, listQueue as listQueueRows } from "../../store/work/queue.t
 import { cancelTask } from "../../store/work/task_transitions.ts";
 import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/queue: active tasks of all workers and conversations (contract 17). */
 export async function listQueue(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: QueueFilter,
 ): Promise<Answer<Task[]>> {
@@ -29,7 +29,7 @@ export async function listQueue(
  * `conflict` when there are not as many as the caller expects, or one was started meanwhile.
  */
 export async function cancelQueue(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   { filter, expected }: QueueCancel,
 ): Promise<Answer<QueueCancelled>> {

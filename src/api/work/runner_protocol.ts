@@ -15,7 +15,7 @@ import type { RunnerBinding } from "../../domain/call/scope.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { RunFile } from "../call/remote_runs.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 const STORED: RunStored = { status: "stored" };
 
@@ -25,7 +25,7 @@ const STORED: RunStored = { status: "stored" };
  * service starts or stops.
  */
 export async function claimRun(
-  { remote, lifecycle }: Needs<"remote" | "lifecycle">,
+  { remote, lifecycle }: Deps<"remote" | "lifecycle">,
   call: Call,
   claim: RunnerClaim,
 ): Promise<(signal: AbortSignal) => Promise<Answer<RunnerClaimed>>> {
@@ -40,7 +40,7 @@ export async function claimRun(
 
 /** POST /api/runners/beat. Throws `conflict` when another process runs as this runner. */
 export async function beatRuns(
-  { remote }: Needs<"remote">,
+  { remote }: Deps<"remote">,
   call: Call,
   beat: RunnerBeat,
 ): Promise<Answer<RunnerHeard>> {
@@ -49,7 +49,7 @@ export async function beatRuns(
 
 /** POST /api/runs/:id/log. Throws `conflict` when the run belongs to the caller no longer. */
 export async function appendRunLog(
-  { remote }: Needs<"remote">,
+  { remote }: Deps<"remote">,
   call: Call,
   id: string,
   { part, bytes }: { part: RunLogPart; bytes: Uint8Array },
@@ -59,7 +59,7 @@ export async function appendRunLog(
 
 /** POST /api/runs/:id/events. Throws `conflict` when the run belongs to the caller no longer. */
 export async function reportRun(
-  { remote }: Needs<"remote">,
+  { remote }: Deps<"remote">,
   call: Call,
   id: string,
   events: RunEvents,
@@ -70,7 +70,7 @@ export async function reportRun(
 
 /** POST /api/runs/:id/end: the same report again is answered alike. Throws `conflict` when the run belongs to the caller no longer. */
 export async function endRun(
-  { remote }: Needs<"remote">,
+  { remote }: Deps<"remote">,
   call: Call,
   id: string,
   end: RunEnd,
@@ -81,7 +81,7 @@ export async function endRun(
 
 /** GET /api/runs/:id/media/:name: a file of the message of a run. Throws `not_found`; `conflict` when the run belongs to the caller no longer. */
 export function openRunMedia(
-  { remote }: Needs<"remote">,
+  { remote }: Deps<"remote">,
   call: Call,
   id: string,
   name: string,

@@ -27,11 +27,11 @@ import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/schedules: schedules and countdowns, soonest first (contract 15). */
 export async function listSchedules(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: ScheduleFilter,
 ): Promise<Answer<Task[]>> {
@@ -40,7 +40,7 @@ export async function listSchedules(
 
 /** GET /api/schedules/preview (contract 15). Throws `invalid_request` for a cron that cannot fire. */
 export function previewSchedule(
-  { clock, timeZone }: Needs<"clock" | "timeZone">,
+  { clock, timeZone }: Deps<"clock" | "timeZone">,
   { cron, time_zone, count }: PreviewQuery,
 ): Promise<Answer<PreviewedTime[]>> {
   const zone = zoneOf(time_zone, timeZone);
@@ -50,7 +50,7 @@ export function previewSchedule(
   return Promise.resolve(answer(previewCron(cron, zone, now, count)));
 }
 
-type UpdateNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+type UpdateNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 // Somebody else may change a time between the read and the write.
 const TRIES = 5;
@@ -149,7 +149,7 @@ function changed(task: Task, input: TaskUpdate): Change {
 }
 
 async function checkChange(
-  { db, engines }: Needs<"db" | "engines">,
+  { db, engines }: Deps<"db" | "engines">,
   call: Call,
   task: Task,
   change: Change,
@@ -173,7 +173,7 @@ async function checkChange(
 
 /** What a change of times, or a pause and its end, does to the next time. Resuming never catches up (contract 15). */
 function timesOf(
-  { timeZone }: Needs<"timeZone">,
+  { timeZone }: Deps<"timeZone">,
   task: Task,
   asked: Change,
   call: Call,

@@ -14,13 +14,13 @@ import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 import { isEndedTask } from "../../domain/call/vocabulary.ts";
 
 /** GET /api/tasks (interface 4.2, task list). Throws `invalid_request` without a key, and for keys that exclude each other. */
 export async function listTasks(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   filter: TaskFilter,
 ): Promise<Answer<Task[]>> {
@@ -35,7 +35,7 @@ export async function listTasks(
 }
 
 /** GET /api/tasks/:id. Throws `not_found`. */
-export async function getTask({ db }: Needs<"db">, call: Call, id: string): Promise<Answer<Task>> {
+export async function getTask({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Task>> {
   return { json: await findVisible(db, call, id) };
 }
 
@@ -50,7 +50,7 @@ async function findVisible(db: Database, call: Call, id: string): Promise<Json<T
  * `not_found`, `conflict`.
  */
 export async function cancelTask(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
@@ -79,7 +79,7 @@ export async function cancelTask(
  * `not_found`, `conflict` for a task that is running or has ended.
  */
 export async function runTask(
-  needs: Needs<"db" | "clock" | "limits" | "runLimits">,
+  needs: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
@@ -96,7 +96,7 @@ export async function runTask(
 class Overtaken extends ServiceError {}
 
 async function runOnce(
-  needs: Needs<"db" | "clock" | "limits" | "runLimits">,
+  needs: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
@@ -105,7 +105,7 @@ async function runOnce(
 }
 
 async function planRun(
-  needs: Needs<"db" | "clock" | "limits" | "runLimits">,
+  needs: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Creation<Task>> {
@@ -164,7 +164,7 @@ async function refusal(db: Database, id: string, verb: string, rule: string): Pr
  * the run that was waited for (contract 3, Task; contract 8.9). Throws `not_found`.
  */
 export async function waitForTask(
-  needs: Needs<"db" | "clock" | "bells" | "lifecycle">,
+  needs: Deps<"db" | "clock" | "wakeups" | "lifecycle">,
   call: Call,
   id: string,
   { runNo, ...limits }: WaitLimits & { runNo: number | undefined },

@@ -18,9 +18,9 @@ import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
-type CreateNeeds = Needs<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+type CreateNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 /** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
 export async function createTask(needs: CreateNeeds, call: Call, input: TaskCreate): Promise<Answer<Task>> {

@@ -40,9 +40,9 @@ import { listWorkerIds } from "../../store/workers/worker.ts";
 import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
-type BudgetNeeds = Needs<"db" | "clock" | "engines" | "timeZone">;
+type BudgetNeeds = Deps<"db" | "clock" | "engines" | "timeZone">;
 
 /** GET /api/budgets: with what is used of each, newest first (contract 14). */
 export async function listBudgets(needs: BudgetNeeds, filter: BudgetFilter): Promise<Answer<Budget[]>> {
@@ -130,7 +130,7 @@ export async function updateBudget(
 
 /** DELETE /api/budgets/:id: it holds nothing any more; what was used stays in the ledger. Throws `not_found`. */
 export async function deleteBudget(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   id: string,
 ): Promise<Answer<Deleted>> {

@@ -24,16 +24,16 @@ import { jsonOf } from "../../domain/call/json.ts";
 import { type Answer, answer, DELETED } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/departments: the whole forest by (sort_order, name) (contract 1.5, contract 3, Department). */
-export async function listDepartments({ db }: Needs<"db">): Promise<Answer<DepartmentTree[]>> {
+export async function listDepartments({ db }: Deps<"db">): Promise<Answer<DepartmentTree[]>> {
   const departments = await listDepartmentRows(db);
   return { json: jsonOf(toForest(departments)), total: departments.length };
 }
 
 /** GET /api/departments/:id_or_name: an id wins over a name. Throws `not_found`. */
-export async function getDepartment({ db }: Needs<"db">, idOrName: string): Promise<Answer<Department>> {
+export async function getDepartment({ db }: Deps<"db">, idOrName: string): Promise<Answer<Department>> {
   return answer(await find(db, idOrName));
 }
 
@@ -45,7 +45,7 @@ async function find(db: Database, idOrName: string): Promise<Department> {
 
 /** POST /api/departments. Throws `invalid_request` for an unknown parent, `conflict` for a name that is taken. */
 export async function createDepartment(
-  needs: Needs<"db" | "clock">,
+  needs: Deps<"db" | "clock">,
   call: Call,
   input: DepartmentCreate,
 ): Promise<Answer<Department>> {
@@ -54,7 +54,7 @@ export async function createDepartment(
 }
 
 async function planDepartment(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   input: DepartmentCreate,
 ): Promise<Creation<Department>> {
@@ -85,7 +85,7 @@ async function planDepartment(
 
 /** PUT /api/departments/:id_or_name: an absent field stays unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
 export async function updateDepartment(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   idOrName: string,
   input: DepartmentUpdate,
@@ -117,7 +117,7 @@ export async function updateDepartment(
 
 /** DELETE /api/departments/:id_or_name: removes its memberships. Throws `not_found`, `conflict` while it has children. */
 export async function deleteDepartment(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   idOrName: string,
 ): Promise<Answer<Deleted>> {

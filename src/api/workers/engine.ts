@@ -5,9 +5,9 @@ import { record } from "../../store/events/journal.ts";
 import { liftLimit, listLimits } from "../../store/workers/rate_limit.ts";
 import { type Answer, answer, whole } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
-type EngineNeeds = Needs<"engines" | "db" | "clock">;
+type EngineNeeds = Deps<"engines" | "db" | "clock">;
 
 /** GET /api/engines: every engine, and whether a run could be started with it (contract 14). */
 export async function listEngines(needs: EngineNeeds): Promise<Answer<EngineShown[]>> {

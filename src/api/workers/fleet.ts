@@ -22,17 +22,17 @@ import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import { checkEngines } from "./engine_check.ts";
 import { changesOf } from "./fleet_changes.ts";
 import { exported, listPresent, normalized } from "./fleet_present.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { makeWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
 
-type PlanNeeds = Needs<"db" | "clock" | "engines" | "paths" | "timeZone">;
+type PlanNeeds = Deps<"db" | "clock" | "engines" | "paths" | "timeZone">;
 
 // Somebody else may change something between the plan and its commit.
 const TRIES = 5;
 
 /** GET /api/fleet: everything that a fleet can hold, without defaults, by name (contract 16). Throws `conflict` for two of one name. */
-export async function exportFleet(needs: Needs<"db" | "paths">): Promise<Answer<FleetExport>> {
+export async function exportFleet(needs: Deps<"db" | "paths">): Promise<Answer<FleetExport>> {
   const present = await listPresent(needs);
   const twice = [...Map.groupBy(present, ({ kind, name }) => `${kind} ${nameKey(name)}`).values()]
     .find((found) => found.length > 1 && found[0]?.kind !== "memory");
@@ -58,7 +58,7 @@ export async function planOfFleet(
  * several names, another fleet, or a change since `plan` stand in the way of, and `invalid_request`.
  */
 export async function applyFleet(
-  needs: PlanNeeds & Needs<"interruptRun">,
+  needs: PlanNeeds & Deps<"interruptRun">,
   call: Call,
   input: FleetApply,
 ): Promise<Answer<FleetPlan>> {
@@ -113,7 +113,7 @@ async function plan(
 }
 
 // What engines may be named, and with which arguments.
-function checkEngineNames({ engines }: Needs<"engines">, fleet: Fleet): void {
+function checkEngineNames({ engines }: Deps<"engines">, fleet: Fleet): void {
   for (const [index, worker] of fleet.workers.entries()) {
     checkEngines(engines, worker, `fleet.workers.${index}.`);
     checkCommands({ call: null, engines, engine: worker.engine }, { verify: worker.verify });
@@ -125,7 +125,7 @@ function checkEngineNames({ engines }: Needs<"engines">, fleet: Fleet): void {
 }
 
 // A cron that cannot fire is found before anything is changed.
-function checkSchedules({ clock, timeZone }: Needs<"clock" | "timeZone">, fleet: Fleet): void {
+function checkSchedules({ clock, timeZone }: Deps<"clock" | "timeZone">, fleet: Fleet): void {
   const now = clock.now();
   for (const [index, { cron, time_zone = "", until = null }] of fleet.schedules.entries()) {
     const path = `fleet.schedules.${index}`;
@@ -140,7 +140,7 @@ function checkSchedules({ clock, timeZone }: Needs<"clock" | "timeZone">, fleet:
 
 // By the engine of its worker, which the file need not name.
 function checkCommandEngines(
-  { engines }: Needs<"engines">,
+  { engines }: Deps<"engines">,
   fleet: Fleet,
   present: readonly PresentObject[],
 ): void {
@@ -155,7 +155,7 @@ function checkCommandEngines(
 }
 
 // Those of the configuration are changed there.
-async function checkWebhookNames({ db }: Needs<"db">, fleet: Fleet): Promise<void> {
+async function checkWebhookNames({ db }: Deps<"db">, fleet: Fleet): Promise<void> {
   for (const [index, { name }] of fleet.webhooks.entries()) {
     if ((await findWebhook(db, name))?.origin !== "config") continue;
     throw invalid(

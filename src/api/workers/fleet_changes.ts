@@ -17,7 +17,7 @@ import { deleteForeignContexts, forgetWorkerContexts } from "../../store/chat/co
 import { deleteWebhook, insertWebhook, updateWebhook } from "../../store/events/webhook.ts";
 import { insertWorker, updateWorker, type WorkerChange } from "../../store/workers/worker.ts";
 import { scheduleStatements } from "./fleet_schedule.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { newSecret, originOf } from "../system/webhook.ts";
 import { endRuns, workerDeletion } from "./worker_deletion.ts";
 
@@ -43,7 +43,7 @@ interface Ids {
   worker: Map<string, string>;
 }
 
-type ChangeNeeds = Needs<"db" | "engines" | "paths" | "interruptRun" | "timeZone">;
+type ChangeNeeds = Deps<"db" | "engines" | "paths" | "interruptRun" | "timeZone">;
 
 /** The statements that a plan comes down to, in an order in which every reference is there (contract 16). */
 export async function changesOf(

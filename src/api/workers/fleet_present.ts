@@ -27,7 +27,7 @@ import { fleetBytes, listManaged, listNamedSchedules } from "../../store/workers
 import { listMemory } from "../../store/workers/memory.ts";
 import { listWebhooks } from "../../store/events/webhook.ts";
 import { listWorkers } from "../../store/workers/worker.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { resolveWorkDir } from "./work_dir.ts";
 
 // What a file says of a budget beside its name.
@@ -43,7 +43,7 @@ const WORKER_FIELDS = Object.keys(workerCreateSchema.shape).filter((name) => nam
 >[];
 
 /** Everything that a fleet can hold, by kind and name. Throws `payload_too_large` where it is more than a file may be. */
-export async function listPresent({ db, paths }: Needs<"db" | "paths">): Promise<PresentObject[]> {
+export async function listPresent({ db, paths }: Deps<"db" | "paths">): Promise<PresentObject[]> {
   if (await fleetBytes(db) > FLEET_MAX_BYTES) {
     throw new ServiceError(
       "payload_too_large",
@@ -93,7 +93,7 @@ async function listChangeableWebhooks(db: Database): Promise<Webhook[]> {
 }
 
 /** What a file wants, in the form in which it is compared: fields in one order, names sorted, defaults filled in. */
-export function normalized({ paths }: Needs<"paths">, fleet: Fleet): FleetObject[] {
+export function normalized({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[] {
   return [
     ...fleet.departments.map(({ name, parent, sort_order }): FleetObject => ({
       kind: "department",

@@ -18,11 +18,11 @@ import {
 } from "../../store/workers/memory.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/memory: the entries of a scope by key (interface 4.2, memory get). Throws `not_found` for a scope that the caller may not read. */
 export async function listMemory(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   scope: string,
   page: Page,
@@ -33,7 +33,7 @@ export async function listMemory(
 
 /** GET /api/memory/entry. Throws `not_found`. */
 export async function getMemory(
-  { db }: Needs<"db">,
+  { db }: Deps<"db">,
   call: Call,
   scope: string,
   key: string,
@@ -46,7 +46,7 @@ export async function getMemory(
 
 /** PUT /api/memory/entry: saves or replaces (interface 4.2, memory save). Throws `forbidden`, `not_found`, `conflict` when the scope is full. */
 export async function saveMemory(
-  { db, clock, runLimits }: Needs<"db" | "clock" | "runLimits">,
+  { db, clock, runLimits }: Deps<"db" | "clock" | "runLimits">,
   call: Call,
   input: MemorySave,
 ): Promise<Answer<MemoryEntry>> {
@@ -68,7 +68,7 @@ export async function saveMemory(
 
 /** DELETE /api/memory/entry. Throws `forbidden`, `not_found`. */
 export async function deleteMemory(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   scope: string,
   key: string,

@@ -23,22 +23,22 @@ import {
 import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 /** GET /api/runners, newest first (contract 18). */
 export async function listRunners(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   filter: RunnerFilter,
 ): Promise<Answer<RunnerShown[]>> {
   return page(await listRunnerRows(db, filter, clock.now()));
 }
 
 /** GET /api/runners/:id_or_name. Throws `not_found`. */
-export async function getRunner(needs: Needs<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
+export async function getRunner(needs: Deps<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
   return answer(await find(needs, who));
 }
 
-async function find({ db, clock }: Needs<"db" | "clock">, who: string): Promise<RunnerShown> {
+async function find({ db, clock }: Deps<"db" | "clock">, who: string): Promise<RunnerShown> {
   const runner = await findRunner(db, who, clock.now());
   if (runner === null) throw notFound("runner", who);
   return runner;
@@ -49,7 +49,7 @@ async function find({ db, clock }: Needs<"db" | "clock">, who: string): Promise<
  * `conflict` for a name that is taken.
  */
 export async function createRunner(
-  { db, clock, authority }: Needs<"db" | "clock" | "authority">,
+  { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   input: RunnerCreate,
 ): Promise<Answer<RunnerCreated>> {
@@ -59,7 +59,7 @@ export async function createRunner(
   return { ...created, json: jsonOf({ ...runner, token: await signRunnerToken(authority.key, runner) }) };
 }
 
-function planRunner({ clock }: Needs<"clock">, call: Call, input: RunnerCreate): Creation<RunnerShown> {
+function planRunner({ clock }: Deps<"clock">, call: Call, input: RunnerCreate): Creation<RunnerShown> {
   const now = clock.now();
   const runner: RunnerShown = {
     id: newId(),
@@ -84,7 +84,7 @@ function planRunner({ clock }: Needs<"clock">, call: Call, input: RunnerCreate):
 
 /** POST /api/runners/:id_or_name/drain: its runs may end, and it gets no more; or it gets some again. Throws `not_found`. */
 export async function drainRunner(
-  needs: Needs<"db" | "clock">,
+  needs: Deps<"db" | "clock">,
   call: Call,
   who: string,
   draining: boolean,
@@ -103,7 +103,7 @@ export async function drainRunner(
 
 /** DELETE /api/runners/:id_or_name: its token counts no longer, and its runs are lost when their leases are over. Throws `not_found`. */
 export async function deleteRunner(
-  needs: Needs<"db" | "clock" | "authority">,
+  needs: Deps<"db" | "clock" | "authority">,
   call: Call,
   who: string,
 ): Promise<Answer<Deleted>> {

@@ -19,7 +19,7 @@ import {
 } from "../../store/workers/usage.ts";
 import { type Answer, whole } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 type Used = Omit<UsageRow, "key" | "name">;
 
@@ -36,7 +36,7 @@ const NOTHING: Used = {
 
 /** GET /api/usage: what runs used since a time, by one of five views (contract 17). Throws `invalid_request`. */
 export async function listUsage(
-  { db, clock, timeZone }: Needs<"db" | "clock" | "timeZone">,
+  { db, clock, timeZone }: Deps<"db" | "clock" | "timeZone">,
   call: Call,
   { by, since: given }: { by: (typeof USAGE_GROUPS)[number]; since?: number | undefined },
 ): Promise<Answer<UsageRow[]>> {
@@ -63,7 +63,7 @@ export async function listUsage(
  * included (contract 17). Throws `invalid_request`.
  */
 export async function listSeries(
-  { db, clock }: Needs<"db" | "clock">,
+  { db, clock }: Deps<"db" | "clock">,
   { since: given, step }: { since?: number | undefined; step: number },
 ): Promise<Answer<SeriesPoint[]>> {
   const now = clock.now();

@@ -30,13 +30,13 @@ import type { Call } from "../call/call.ts";
 import { checkCommands } from "../work/task_commands.ts";
 import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
 import { checkEngines } from "./engine_check.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { shownWorkers } from "./worker_json.ts";
 
 /** POST /api/workers (interface 4.1, contract 3, Worker). Makes the work directory. Throws `invalid_request`, `forbidden`. */
 export async function createWorker(
-  needs: Needs<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  needs: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
   call: Call,
   input: WorkerCreate,
 ): Promise<Answer<Worker>> {
@@ -46,7 +46,7 @@ export async function createWorker(
 }
 
 async function planWorker(
-  { db, clock, paths, engines, runLimits }: Needs<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  { db, clock, paths, engines, runLimits }: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
   call: Call,
   input: WorkerCreate,
 ): Promise<Creation<Worker>> {
@@ -102,7 +102,7 @@ function workDirOf(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataP
 // A scope that grants nothing, or an engine that cannot be used, is most likely a mistake: it is stored, and answered with a
 // warning (contract 2.6, contract 8.17).
 async function warningOf(
-  { engines, paths }: Needs<"engines" | "paths">,
+  { engines, paths }: Deps<"engines" | "paths">,
   { json }: Answer<Worker>,
   scopes: readonly string[] = [],
 ): Promise<{ warning?: string }> {
@@ -124,14 +124,14 @@ async function warningOf(
 
 /** GET /api/workers (interface 4.2, worker list). Of several departments any (contract 8.2); an unknown one has no workers (contract 1.5). */
 export async function listWorkers(
-  needs: Needs<"db" | "engines" | "paths">,
+  needs: Deps<"db" | "engines" | "paths">,
   filter: WorkerFilter,
 ): Promise<Answer<Worker[]>> {
   const found = page(await listFound(needs, filter));
   return { ...found, json: await shownWorkers(needs, found.json) };
 }
 
-async function listFound({ db }: Needs<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
+async function listFound({ db }: Deps<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
   if (filter.department === undefined) return await listWorkerRows(db, filter, null, filter);
   const recursive = filter.recursive && !filter.no_recursive;
   const ids = new Set<string>();
@@ -146,14 +146,14 @@ async function listFound({ db }: Needs<"db">, filter: WorkerFilter): Promise<Lis
 
 /** GET /api/workers/:id. Throws `not_found`. */
 export async function getWorker(
-  needs: Needs<"db" | "engines" | "paths">,
+  needs: Deps<"db" | "engines" | "paths">,
   id: string,
 ): Promise<Answer<Worker>> {
   return { json: await findShown(needs, id) };
 }
 
 async function findShown(
-  { db, ...needs }: Needs<"db" | "engines" | "paths">,
+  { db, ...needs }: Deps<"db" | "engines" | "paths">,
   id: string,
 ): Promise<Json<Worker>> {
   // Programs ask for the same worker again and again, and every read of the file locks and unlocks it.
@@ -165,7 +165,7 @@ async function findShown(
 
 /** PUT /api/workers/:id: an absent field stays unchanged (contract 3, Worker). Throws `invalid_request`, `not_found`, `forbidden`. */
 export async function updateWorker(
-  needs: Needs<"db" | "clock" | "engines" | "paths">,
+  needs: Deps<"db" | "clock" | "engines" | "paths">,
   call: Call,
   id: string,
   input: WorkerUpdate,
@@ -176,7 +176,7 @@ export async function updateWorker(
 }
 
 async function changeWorker(
-  { db, clock, engines }: Needs<"db" | "clock" | "engines">,
+  { db, clock, engines }: Deps<"db" | "clock" | "engines">,
   call: Call,
   id: string,
   input: WorkerUpdate,

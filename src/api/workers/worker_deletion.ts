@@ -16,7 +16,7 @@ import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 import { deleteWorker as deleteWorkerRow, findWorker, listWorkDirs } from "../../store/workers/worker.ts";
 import { type Answer, DELETED } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { checkDeletable } from "./work_dir.ts";
 
 /**
@@ -24,7 +24,7 @@ import { checkDeletable } from "./work_dir.ts";
  * Worker). Throws `not_found`, and `conflict`, before anything is changed, when the directory may not be deleted.
  */
 export async function deleteWorker(
-  { db, clock, paths, engines, interruptRun }: Needs<"db" | "clock" | "paths" | "engines" | "interruptRun">,
+  { db, clock, paths, engines, interruptRun }: Deps<"db" | "clock" | "paths" | "engines" | "interruptRun">,
   call: Call,
   id: string,
   deleteWorkDir: boolean,
@@ -81,7 +81,7 @@ export async function workerDeletion(
 
 /** Ends the runs of a deleted worker, and removes what its engines kept. */
 export async function endRuns(
-  { db, paths, engines, interruptRun }: Needs<"db" | "paths" | "engines" | "interruptRun">,
+  { db, paths, engines, interruptRun }: Deps<"db" | "paths" | "engines" | "interruptRun">,
   id: string,
 ): Promise<void> {
   // Nothing can be claimed after the commit, so these are all.

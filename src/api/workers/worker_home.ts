@@ -7,7 +7,7 @@ import { findRunner } from "../../store/workers/runner.ts";
 import { deleteForeignContexts } from "../../store/chat/conversation_context.ts";
 import { findWorker, setWorkerHome } from "../../store/workers/worker.ts";
 import type { Call } from "../call/call.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { getWorker } from "./worker.ts";
 
 /**
@@ -15,7 +15,7 @@ import { getWorker } from "./worker.ts";
  * copied, and what its agents remember is forgotten (contract 18). Throws `not_found`, `invalid_request`, and `conflict` while it runs.
  */
 export async function rehomeWorker(
-  needs: Needs<"db" | "clock" | "engines" | "paths">,
+  needs: Deps<"db" | "clock" | "engines" | "paths">,
   call: Call,
   id: string,
   { home }: WorkerRehome,

@@ -2,7 +2,7 @@ import { stateDirOf } from "../../base/paths.ts";
 import { remembered } from "../../base/memoize.ts";
 import { type Json, jsonOf, valueOf } from "../../domain/call/json.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 
 // In a JSON text a quote within a value is escaped, so this is a member of an object.
 const ENGINES = /"engine":"([^"]*)"/g;
@@ -20,7 +20,7 @@ function enginesIn(json: string): string[] {
  * be is no row, so the text that the database made is only looked into when one of its engines cannot.
  */
 export async function shownWorkers<T extends Worker | Worker[]>(
-  { engines, paths }: Needs<"engines" | "paths">,
+  { engines, paths }: Deps<"engines" | "paths">,
   json: Json<T>,
 ): Promise<Json<T>> {
   const names = json.length > REMEMBERED_MAX_CHARACTERS ? enginesIn(json) : rememberedEngines(json);

@@ -11,12 +11,12 @@ import type { Availability } from "../../engine/engine.ts";
 import type { Database } from "../../store/db/database.ts";
 import { RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
 import { type Answer, answer } from "../call/answer.ts";
-import type { Needs } from "../call/services.ts";
+import type { Deps } from "../call/services.ts";
 import { workDirFault } from "./work_dir.ts";
 
 /** GET /api/workers/:id/status: what it does, and whether it can be started (contract 5.1). Throws `not_found`. */
 export async function getWorkerStatus(
-  { db, clock, engines, paths }: Needs<"db" | "clock" | "engines" | "paths">,
+  { db, clock, engines, paths }: Deps<"db" | "clock" | "engines" | "paths">,
   id: string,
 ): Promise<Answer<WorkerStatus>> {
   const worker = await findWorker(db, id);

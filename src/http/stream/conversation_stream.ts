@@ -1,6 +1,6 @@
 import type { ConversationEvent } from "../../api/chat/conversation.ts";
 import type { Operations } from "../../api/operations.ts";
-import { conversationBell } from "../../base/wakeups.ts";
+import { conversationWakeup } from "../../base/wakeups.ts";
 import type { ChatState } from "../../domain/call/vocabulary.ts";
 import type { StreamParts } from "../http_deps.ts";
 import { encoded, eventStream, frame, resetFrame, type StreamClient, wantedEvent } from "./event_source.ts";
@@ -14,7 +14,7 @@ export async function conversationStream(
   const start = await api.chat.findStreamStart(sessionKey, wantedEvent(client));
   return eventStream(streams, {
     whyEnded: client.whyEnded,
-    bell: conversationBell(sessionKey),
+    wakeup: conversationWakeup(sessionKey),
     after: start.after,
     opening: resetFrame(start),
     step: async (from) => {

@@ -20,7 +20,7 @@ interface StreamSource {
   /** Why the reader may read no longer, or null. */
   whyEnded: () => Promise<Ended>;
   /** Bell that rings when there may be something new. */
-  bell: string;
+  wakeup: string;
   after: number;
   /** Sent first, such as a `reset`. */
   opening: string;
@@ -55,7 +55,7 @@ export function eventStream(parts: StreamParts, source: StreamSource): Response 
 class EventStream implements BodySource {
   readonly #parts: StreamParts;
   readonly #source: StreamSource;
-  readonly #bell;
+  readonly #wakeup;
   readonly #gone = new AbortController();
   #after: number;
   #opening: string;
@@ -65,7 +65,7 @@ class EventStream implements BodySource {
   constructor(parts: StreamParts, source: StreamSource) {
     this.#parts = parts;
     this.#source = source;
-    this.#bell = parts.bells.listen(source.bell);
+    this.#wakeup = parts.wakeups.listen(source.wakeup);
     this.#after = source.after;
     // The first bytes make every proxy send the headers on.
     this.#opening = `: connected\n\n${source.opening}`;
@@ -94,7 +94,7 @@ class EventStream implements BodySource {
       if (step.frames.length > 0) return;
       const silentMs = clock.monotonic() - this.#wroteAt;
       if (silentMs >= HEARTBEAT_MS) return this.#send(controller, HEARTBEAT);
-      await this.#bell.next(
+      await this.#wakeup.next(
         clock,
         Math.min(CHECK_MS, HEARTBEAT_MS - silentMs),
         this.#parts.lifecycle.stopping,
@@ -105,7 +105,7 @@ class EventStream implements BodySource {
   close(): void {
     this.#stopWaiting();
     this.#gone.abort();
-    this.#bell.close();
+    this.#wakeup.close();
   }
 
   #open(controller: ReadableStreamDefaultController<Uint8Array>): void {

@@ -1,6 +1,6 @@
 import type { Call } from "../../api/call/call.ts";
 import type { Operations } from "../../api/operations.ts";
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { EventFilter } from "../../domain/system/journal.ts";
 import type { StreamParts } from "../http_deps.ts";
 import { encoded, eventStream, frame, resetFrame, type StreamClient, wantedEvent } from "./event_source.ts";
@@ -15,7 +15,7 @@ export async function journalStream(
   const start = await api.event.findStart(call, filter, wantedEvent(client));
   return eventStream(streams, {
     whyEnded: client.whyEnded,
-    bell: BELL.journal,
+    wakeup: WAKEUP.journal,
     after: start.after,
     opening: resetFrame(start),
     step: async (from) => {

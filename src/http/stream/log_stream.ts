@@ -18,7 +18,7 @@ interface LogRequest {
 }
 
 /** The bell that rings when a log grows. */
-export function logBell(executionId: string): string {
+export function logWakeup(executionId: string): string {
   return `log:${executionId}`;
 }
 
@@ -44,7 +44,7 @@ export async function logResponse(parts: StreamParts, request: LogRequest): Prom
 class LogReader implements BodySource {
   readonly #parts: StreamParts;
   readonly #request: LogRequest;
-  readonly #bell;
+  readonly #wakeup;
   #file: Deno.FsFile | null;
   #closed = false;
 
@@ -52,7 +52,7 @@ class LogReader implements BodySource {
     this.#parts = parts;
     this.#request = request;
     this.#file = file;
-    this.#bell = parts.bells.listen(logBell(request.executionId));
+    this.#wakeup = parts.wakeups.listen(logWakeup(request.executionId));
   }
 
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
@@ -66,7 +66,7 @@ class LogReader implements BodySource {
       if (this.#closed) return;
       if (block !== null) return controller.enqueue(block);
       if (now.ended) return this.#end(controller);
-      await this.#bell.next(clock, POLL_MS, stopping);
+      await this.#wakeup.next(clock, POLL_MS, stopping);
     }
   }
 
@@ -87,7 +87,7 @@ class LogReader implements BodySource {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#bell.close();
+    this.#wakeup.close();
     this.#file?.close();
   }
 }

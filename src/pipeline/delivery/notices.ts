@@ -1,5 +1,5 @@
 // what the journal says -> told once at each place that the configuration names
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
 import {
   isWanted,
@@ -25,7 +25,7 @@ const OLD_MS = 24 * 60 * 60_000;
 interface NoticesOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   rules: readonly NoticeRule[];
   umask: number;
 }
@@ -35,9 +35,9 @@ interface NoticesOptions {
  * a program the same on its standard input. Its place in the journal survives restarts (contract 11).
  */
 export function createNotices(options: NoticesOptions): Stage {
-  const { db, clock, bells, rules } = options;
+  const { db, clock, wakeups, rules } = options;
   let cursor = -1;
-  return new Stage({ name: "notices", bell: BELL.journal, clock, bells, pauseMs: ASIDE_MS, step });
+  return new Stage({ name: "notices", wakeup: WAKEUP.journal, clock, wakeups, pauseMs: ASIDE_MS, step });
 
   async function step(signal: AbortSignal): Promise<number> {
     if (rules.length === 0) return Infinity;

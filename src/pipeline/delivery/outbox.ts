@@ -23,7 +23,7 @@ import {
   sendPart,
   type WaitingOutbound,
 } from "../../store/chat/outbound_part.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import { Holds } from "./platform_cooldowns.ts";
 import { Stage } from "../stage/stage.ts";
 import { settledSoon } from "../stage/drain.ts";
@@ -43,7 +43,7 @@ const AGAIN: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 interface OutboxOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   platforms: readonly Platform[];
 }
 
@@ -63,15 +63,15 @@ export class Outbox {
   #failures = 0;
 
   constructor(options: OutboxOptions) {
-    const { clock, bells, platforms } = options;
+    const { clock, wakeups, platforms } = options;
     this.#options = options;
     this.#names = platforms.map(({ name }) => name);
     this.#holds = new Holds(clock);
     this.stage = new Stage({
       name: "outbox",
-      bell: BELL.outbox,
+      wakeup: WAKEUP.outbox,
       clock,
-      bells,
+      wakeups,
       step: (signal) => this.#step(signal),
     });
   }

@@ -1,8 +1,8 @@
 // Shows people on platforms that somebody works for them: a sign at once, a message that is edited, and taken away in the end.
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
-import type { Steps } from "../../base/recent_activity.ts";
+import type { RecentActivity } from "../../base/recent_activity.ts";
 import { ownMessageId, placeOf } from "../../domain/chat/platform.ts";
 import { progressDueMs, progressText, TYPING_EVERY_MS } from "../../domain/work/progress.ts";
 import { DeliveryError, type Platform, type Progress } from "../../platform/platform.ts";
@@ -26,10 +26,10 @@ const CONVERSATIONS_PER_ROUND = 200;
 interface ProgressOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   /** Those that can show something. */
   platforms: readonly Platform[];
-  steps: Steps;
+  steps: RecentActivity;
   /** What is left alone by the outbox is left alone here. */
   holds: Holds;
 }
@@ -51,13 +51,13 @@ export class ProgressSigns {
   readonly #signed = new Map<string, number>();
 
   constructor(options: ProgressOptions) {
-    const { clock, bells } = options;
+    const { clock, wakeups } = options;
     this.#options = options;
     this.stage = new Stage({
       name: "progress",
-      bell: BELL.progress,
+      wakeup: WAKEUP.progress,
       clock,
-      bells,
+      wakeups,
       pollMs: POLL_MS,
       step: () => this.#step(),
     });

@@ -1,7 +1,7 @@
 // open -> answered by its default, or expired, when the time of a question is over
 import { newId } from "../../base/id.ts";
 import type { Clock } from "../../base/clock.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import { BY_DEFAULT } from "../../domain/call/vocabulary.ts";
 import type { Database } from "../../store/db/database.ts";
 import { type DueQuestion, listDueQuestions, nextExpiry } from "../../store/work/question.ts";
@@ -12,9 +12,9 @@ const QUESTIONS_PER_ROUND = 200;
 
 /** Ends questions whose time is over: the default counts, or nobody has answered (contract 12). */
 export function createQuestionStage(
-  { db, clock, bells }: { db: Database; clock: Clock; bells: Bells },
+  { db, clock, wakeups }: { db: Database; clock: Clock; wakeups: Wakeups },
 ): Stage {
-  return new Stage({ name: "question", bell: BELL.question, clock, bells, step });
+  return new Stage({ name: "question", wakeup: WAKEUP.question, clock, wakeups, step });
 
   async function step(): Promise<number> {
     const now = clock.now();

@@ -1,6 +1,6 @@
 // owed -> delivered (the cursor goes on), or owed again later, or the webhook is switched off
 import { newId } from "../../base/id.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { nameKey } from "../../domain/call/name.ts";
@@ -31,10 +31,17 @@ const JITTER = 0.1;
  * each webhook by itself (contract 11).
  */
 export function createWebhookStage(
-  { db, clock, bells }: { db: Database; clock: Clock; bells: Bells },
+  { db, clock, wakeups }: { db: Database; clock: Clock; wakeups: Wakeups },
 ): { stage: Stage; settled: () => Promise<void> } {
   const busy = new Map<string, Promise<void>>();
-  const stage = new Stage({ name: "webhooks", bell: BELL.journal, clock, bells, pauseMs: ASIDE_MS, step });
+  const stage = new Stage({
+    name: "webhooks",
+    wakeup: WAKEUP.journal,
+    clock,
+    wakeups,
+    pauseMs: ASIDE_MS,
+    step,
+  });
   return { stage, settled: () => settledSoon([...busy.values()]) };
 
   async function step(signal: AbortSignal): Promise<number> {

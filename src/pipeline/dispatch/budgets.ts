@@ -12,7 +12,7 @@ import {
   stateOf,
 } from "../../domain/workers/budget.ts";
 import { Months } from "../../domain/workers/month.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -36,7 +36,7 @@ const log = logger("budgets");
 interface BudgetsOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   engines: Catalog;
   timeZone: string;
   /** Ends a run and says why; resolves when its outcome is stored. */
@@ -45,13 +45,13 @@ interface BudgetsOptions {
 
 /** Watches budgets: says when they are nearly or fully used, and ends the runs of those that say so (contract 14). */
 export function createBudgets(options: BudgetsOptions): Stage {
-  const { db, clock, bells, engines, timeZone } = options;
+  const { db, clock, wakeups, engines, timeZone } = options;
   const months = new Months(timeZone);
   // Of the rounds after the first only what changed since the one before is looked at.
   let since = -1;
   /** Runs that are being ended: a round that comes meanwhile does not ask for it again. */
   const ending = new Set<string>();
-  return new Stage({ name: "budgets", bell: BELL.budget, clock, bells, pauseMs: ASIDE_MS, step });
+  return new Stage({ name: "budgets", wakeup: WAKEUP.budget, clock, wakeups, pauseMs: ASIDE_MS, step });
 
   async function step(): Promise<number> {
     if (!await hasBudgets(db)) return Infinity;

@@ -7,14 +7,14 @@ import type { Gate } from "../../domain/work/command.ts";
 import { realPath } from "../../base/paths.ts";
 import { turn } from "../../base/yield_to_loop.ts";
 import { askGate, type Claim, executionOf, startRun } from "../../run/claim.ts";
-import type { Waits } from "../../base/human_waits.ts";
+import type { HumanWaits } from "../../base/human_waits.ts";
 import { type Database, isDuplicate, type Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
 import { reserve } from "../../store/workers/budget_ledger.ts";
 import { findWork } from "../../store/work/task.ts";
 import { releaseTasks } from "../../store/work/task_transitions.ts";
 import { nextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Admission } from "./admission.ts";
 import type { Placement, PlacementRound, Spot } from "./placement.ts";
 import { type Chosen, Heads, noteOf } from "./next_tasks.ts";
@@ -24,10 +24,10 @@ import { Stage } from "../stage/stage.ts";
 interface DispatcherOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   engines: Catalog;
   /** The runs that wait for a person: they hold their lane, and no slot. */
-  waits: Waits;
+  waits: HumanWaits;
   admission: Admission;
   placement: Placement;
   maxConcurrentRuns: number;
@@ -70,13 +70,13 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    const { db, clock, bells } = options;
+    const { db, clock, wakeups } = options;
     this.#heads = new Heads(db);
     this.stage = new Stage({
       name: "dispatcher",
-      bell: BELL.dispatcher,
+      wakeup: WAKEUP.dispatcher,
       clock,
-      bells,
+      wakeups,
       step: () => options.admission.inTurn(() => this.#step()),
     });
   }

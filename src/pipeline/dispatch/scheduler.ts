@@ -27,7 +27,7 @@ import {
   listQueuedTasks,
   listSchedulesAfter,
 } from "../../store/work/task_queue.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import { Stage } from "../stage/stage.ts";
 
 const log = logger("scheduler");
@@ -42,7 +42,7 @@ const LATER_MS = 24 * 60 * 60 * 1000;
 interface SchedulerOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   defaultZone: string;
   /** A missed time still fires when it is not older than this (contract 3, Task). */
   catchUpWindowMs: number;
@@ -52,9 +52,9 @@ interface SchedulerOptions {
 
 /** Fires what is due: never early, at most once per task and minute. Its cost grows with what is due, not with what is stored. */
 export function createScheduler(options: SchedulerOptions): Stage {
-  const { db, clock, bells, defaultZone, catchUpWindowMs, interruptRun } = options;
+  const { db, clock, wakeups, defaultZone, catchUpWindowMs, interruptRun } = options;
   let latestNow: number | null = null;
-  return new Stage({ name: "scheduler", bell: BELL.scheduler, clock, bells, step });
+  return new Stage({ name: "scheduler", wakeup: WAKEUP.scheduler, clock, wakeups, step });
 
   async function step(): Promise<number> {
     const now = clock.now();

@@ -1,7 +1,7 @@
 // received stays received: its file comes from the platform, or its text says why it did not
 import { join } from "node:path";
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { DataPaths } from "../../base/paths.ts";
@@ -34,7 +34,7 @@ const RETRY: Backoff = { firstMs: 500, lastMs: 8_000 };
 interface AttachmentOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   platforms: readonly Platform[];
   paths: DataPaths;
   maxUploadBytes: number;
@@ -42,10 +42,10 @@ interface AttachmentOptions {
 
 /** Fetches the files of messages. While it does, the quiet window of their conversation stays open (contract 10.1). */
 export function createAttachments(options: AttachmentOptions): Stage {
-  const { db, clock, bells } = options;
+  const { db, clock, wakeups } = options;
   /** The platforms of the messages whose files are being fetched, by message. */
   const busy = new Map<string, string>();
-  const stage = new Stage({ name: "attachments", bell: BELL.attachments, clock, bells, step });
+  const stage = new Stage({ name: "attachments", wakeup: WAKEUP.attachments, clock, wakeups, step });
   return stage;
 
   async function step(signal: AbortSignal): Promise<number> {

@@ -14,7 +14,7 @@ import { attemptMessage, releaseMessage } from "../../store/chat/inbound.ts";
 import { type FeedingMessage, listFeeding } from "../../store/chat/inbound_feeding.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Admission } from "../dispatch/admission.ts";
 import { Stage } from "../stage/stage.ts";
 import {
@@ -43,7 +43,7 @@ const HELD_LOOK_MS = 10_000;
 /** What the coordinator works with. */
 interface BeeOptions extends BeeRunnerOptions {
   db: Database;
-  bells: Bells;
+  wakeups: Wakeups;
   timeZone: string;
   admission: Admission;
   /** When this process began: messages that are due since before then are left from another one. */
@@ -60,9 +60,9 @@ export class Bee {
 
   constructor(options: BeeOptions) {
     this.#options = options;
-    const { db, clock, bells } = options;
+    const { db, clock, wakeups } = options;
     this.#runner = new BeeRunner(options, new OutcomeWriter(clock, () => db.broken !== null));
-    this.stage = new Stage({ name: "bee", bell: BELL.bee, clock, bells, step: () => this.#step() });
+    this.stage = new Stage({ name: "bee", wakeup: WAKEUP.bee, clock, wakeups, step: () => this.#step() });
   }
 
   /** Starts no more runs of its engine; those in progress may finish. */

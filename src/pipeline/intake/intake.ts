@@ -9,7 +9,7 @@ import type { Database, Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import { feedMessage, listReceived, type WaitingMessage } from "../../store/chat/inbound.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import { takeAnswers } from "./answers.ts";
 import { type CarryOut, takeCommands } from "./chat_commands.ts";
 import { Stage } from "../stage/stage.ts";
@@ -25,15 +25,15 @@ export function createIntake(
   options: {
     db: Database;
     clock: Clock;
-    bells: Bells;
+    wakeups: Wakeups;
     config: Config;
     /** When this process began. */
     openedAt: number;
     carryOut: CarryOut;
   },
 ): Stage {
-  const { db, clock, bells, config, openedAt, carryOut } = options;
-  return new Stage({ name: "intake", bell: BELL.intake, clock, bells, step });
+  const { db, clock, wakeups, config, openedAt, carryOut } = options;
+  return new Stage({ name: "intake", wakeup: WAKEUP.intake, clock, wakeups, step });
 
   async function step(): Promise<number> {
     const listed = await listReceived(db, MESSAGES_PER_ROUND);
@@ -81,7 +81,9 @@ export function createIntake(
       if (statements === null) return false;
       const all = [...feeding([message], now), ...statements];
       // Nothing is left for the coordinator.
-      return (await db.write(all.map((one) => one.bell === BELL.bee ? { ...one, bell: undefined } : one)))
+      return (await db.write(
+        all.map((one) => one.wakeup === WAKEUP.bee ? { ...one, wakeup: undefined } : one),
+      ))
         .won;
     } catch (error) {
       log.debug("Cannot route message {id} at once: {error}", { id: message.id, error });

@@ -1,6 +1,6 @@
 // Makes the backups that the configuration asks for.
-import type { Bells } from "../../base/wakeups.ts";
-import { BELL } from "../../base/wakeups.ts";
+import type { Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { nextOccurrence } from "../../domain/work/cron.ts";
@@ -23,7 +23,7 @@ const STALLED_MS = 6 * 60 * 60_000;
 interface BackupOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   timeZone: string;
   /** When, "" for never; how many files stay; and where (contract 8.16). */
   config: { cron: string; keep: number; dir: string };
@@ -36,12 +36,12 @@ interface BackupOptions {
  * failure is in the journal and in the doctor's report; the next time tries again.
  */
 export function createBackups(options: BackupOptions): Stage {
-  const { db, clock, bells, timeZone, config } = options;
+  const { db, clock, wakeups, timeZone, config } = options;
   return new Stage({
     name: "backup",
-    bell: BELL.backup,
+    wakeup: WAKEUP.backup,
     clock,
-    bells,
+    wakeups,
     pollMs: POLL_MS,
     stalledMs: STALLED_MS,
     step,

@@ -1,6 +1,6 @@
 // a platform is away, or there again; the disk is nearly full: said once each time
 import { statfs } from "node:fs/promises";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Platform } from "../../platform/platform.ts";
 import type { Database } from "../../store/db/database.ts";
@@ -18,7 +18,7 @@ const DISK_LOW_BYTES = 1_000 * MB;
 interface SurroundingsOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   platforms: readonly Platform[];
   /** The data directory. */
   root: string;
@@ -28,10 +28,17 @@ interface SurroundingsOptions {
 
 /** Writes into the journal when a platform is away for a minute, when it is back, and when the disk is nearly full (contract 11). */
 export function createSurroundings(options: SurroundingsOptions): Stage {
-  const { db, clock, bells, platforms, root, freeBytes = freeOf } = options;
+  const { db, clock, wakeups, platforms, root, freeBytes = freeOf } = options;
   const away = new Set<string>();
   let low = false;
-  return new Stage({ name: "surroundings", bell: BELL.surroundings, clock, bells, pollMs: POLL_MS, step });
+  return new Stage({
+    name: "surroundings",
+    wakeup: WAKEUP.surroundings,
+    clock,
+    wakeups,
+    pollMs: POLL_MS,
+    step,
+  });
 
   async function step(): Promise<number> {
     const now = clock.now();

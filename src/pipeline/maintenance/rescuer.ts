@@ -3,14 +3,14 @@ import type { Clock } from "../../base/clock.ts";
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import { sweep } from "../../engine/process/isolation.ts";
 import { logger } from "../../base/log.ts";
-import type { Steps } from "../../base/recent_activity.ts";
-import type { Waits } from "../../base/human_waits.ts";
+import type { RecentActivity } from "../../base/recent_activity.ts";
+import type { HumanWaits } from "../../base/human_waits.ts";
 import { finishBeeRun, listOpenBeeRuns } from "../../store/chat/bee_run.ts";
 import { type Database, isOutOfReach, type Statement } from "../../store/db/database.ts";
 import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../../store/work/execution.ts";
 import { firstLeaseEnd, loseLease } from "../../store/workers/remote_run.ts";
 import { findTask } from "../../store/work/task.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import { endRun, type Rules, RUNNER_LOST } from "../../run/ending.ts";
 import { endOfGate, storeGateEnd } from "../../run/local/gate_end.ts";
 import { listOpenGates } from "../../store/work/occurrence.ts";
@@ -22,11 +22,11 @@ const log = logger("rescuer");
 interface RescuerOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   rules: Rules;
   /** What is known in memory of runs of runners is forgotten with them. */
-  waits: Waits;
-  steps: Steps;
+  waits: HumanWaits;
+  steps: RecentActivity;
   /** Ids of the runs in progress in this process, of workers and of the coordinator. */
   running: () => string[];
 }
@@ -48,7 +48,7 @@ export class Rescuer {
 
   constructor(options: RescuerOptions) {
     this.#options = options;
-    const { clock, bells } = options;
+    const { clock, wakeups } = options;
     const step = async () => {
       this.#stuck = false;
       await this.rescue(CLAIM_GRACE_MS);
@@ -56,7 +56,14 @@ export class Rescuer {
       const leaseEnd = await firstLeaseEnd(options.db);
       return leaseEnd === null || this.#stuck ? Infinity : Math.max(0, leaseEnd - clock.now());
     };
-    this.stage = new Stage({ name: "rescuer", bell: BELL.rescuer, clock, bells, pollMs: POLL_MS, step });
+    this.stage = new Stage({
+      name: "rescuer",
+      wakeup: WAKEUP.rescuer,
+      clock,
+      wakeups,
+      pollMs: POLL_MS,
+      step,
+    });
   }
 
   /** Rescues every open run that is older than `graceMs` and not ours. Returns how many. */

@@ -30,7 +30,7 @@ import {
   pruneUsage,
   pruneWaited,
 } from "../../store/db/retention.ts";
-import { BELL, type Bells } from "../../base/wakeups.ts";
+import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import { Stage } from "../stage/stage.ts";
 
 const log = logger("retention");
@@ -39,7 +39,7 @@ const log = logger("retention");
 interface RetentionOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   paths: DataPaths;
   config: Config["retention"];
 }
@@ -65,11 +65,11 @@ const ORPHAN_AGE_MS = DAY_MS;
 
 /** Deletes what is older than `retention` says, batch by batch, and once a day files that no row refers to (contract 7). */
 export function createRetention(options: RetentionOptions): Stage {
-  const { db, clock, bells, paths } = options;
+  const { db, clock, wakeups, paths } = options;
   let quietUntil = clock.monotonic() + START_DELAY_MS;
   let offset = clock.now() - clock.monotonic();
   let orphansAt = clock.monotonic() + START_DELAY_MS;
-  return new Stage({ name: "retention", bell: BELL.retention, clock, bells, pollMs: POLL_MS, step });
+  return new Stage({ name: "retention", wakeup: WAKEUP.retention, clock, wakeups, pollMs: POLL_MS, step });
 
   async function step(signal: AbortSignal): Promise<number> {
     const now = clock.now();

@@ -1,7 +1,7 @@
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
-import type { Bells } from "../../base/wakeups.ts";
+import type { Wakeups } from "../../base/wakeups.ts";
 
 /** The pause of a stage that every commit wakes and nobody waits for: a message is three commits, and needs one look of it. */
 export const ASIDE_MS = 10;
@@ -15,9 +15,9 @@ const STALLED_MS = 60_000;
 /** The parts of a stage. */
 interface StageParts {
   name: string;
-  bell: string;
+  wakeup: string;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   /** The longest wait between two rounds; POLL_MS by default. */
   pollMs?: number;
   /** How long one round may take before the stage counts as not well; STALLED_MS by default. */
@@ -59,7 +59,7 @@ export class Stage {
   }
 
   wake(): void {
-    this.#parts.bells.ring(this.#parts.bell);
+    this.#parts.wakeups.notify(this.#parts.wakeup);
   }
 
   /** Waiting for the next thing to do. */
@@ -79,10 +79,10 @@ export class Stage {
   }
 
   async #run(): Promise<void> {
-    const { clock, bells, bell, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#parts;
+    const { clock, wakeups, wakeup, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#parts;
     const { signal } = this.#stopped;
     const log = logger(name);
-    const listener = bells.listen(bell);
+    const listener = wakeups.listen(wakeup);
     let failures = 0;
     while (!signal.aborted) {
       let waitMs: number;

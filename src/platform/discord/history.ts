@@ -28,7 +28,7 @@ const KNOWN = "";
 /** Ids of Discord begin with the time since then. */
 const EPOCH_MS = 1_420_070_400_000n;
 
-interface Parts {
+interface Services {
   client: DiscordClient;
   channels: Channels;
   clock: Clock;
@@ -40,7 +40,7 @@ interface Parts {
  * messages may be in it: until then another start begins where this one did.
  */
 export class History {
-  readonly #parts: Parts;
+  readonly #parts: Services;
   readonly #read = new Set<string>();
   /** Whose part of the gap is not stored yet: servers, and KNOWN. */
   readonly #missing = new Set<string>();
@@ -50,7 +50,7 @@ export class History {
   /** The newest message that was heard before the gap; null when nothing ever was. */
   #newest: bigint | null = null;
 
-  constructor(parts: Parts) {
+  constructor(parts: Services) {
     this.#parts = parts;
   }
 

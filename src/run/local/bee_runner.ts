@@ -13,7 +13,7 @@ import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import type { OutcomeWriter } from "../outcome_writer.ts";
 import { meter, priced } from "../usage_recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
-import { Runner } from "../run_registry.ts";
+import { RunRegistry } from "../run_registry.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
 
 /** What the runs of the coordinator need. */
@@ -37,11 +37,11 @@ export type BeeOutcome =
 /** Asks the coordinator's engine for a plan, one message per run. */
 export class BeeRunner {
   readonly #options: BeeRunnerOptions;
-  readonly #runner: Runner;
+  readonly #runner: RunRegistry;
 
   constructor(options: BeeRunnerOptions, writer: OutcomeWriter) {
     this.#options = options;
-    this.#runner = new Runner(options.clock, writer);
+    this.#runner = new RunRegistry(options.clock, writer);
   }
 
   /** The runs in progress. */

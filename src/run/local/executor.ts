@@ -7,9 +7,9 @@ import { faultPoint } from "../../base/fault_point.ts";
 import { logger } from "../../base/log.ts";
 import { ctlPath } from "../../base/paths.ts";
 import type { Database } from "../../store/db/database.ts";
-import type { Bells } from "../../base/wakeups.ts";
-import type { Steps } from "../../base/recent_activity.ts";
-import type { Waits } from "../../base/human_waits.ts";
+import type { Wakeups } from "../../base/wakeups.ts";
+import type { RecentActivity } from "../../base/recent_activity.ts";
+import type { HumanWaits } from "../../base/human_waits.ts";
 import { brief, grantOf } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
 import type { Rules } from "../ending.ts";
@@ -19,7 +19,7 @@ import { meter } from "../usage_recorder.ts";
 import { OutcomeWriter } from "../outcome_writer.ts";
 import { Recorder, type RunOutcome, type Start } from "../recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
-import { Runner } from "../run_registry.ts";
+import { RunRegistry } from "../run_registry.ts";
 import { runWorker } from "./worker_run.ts";
 
 const log = logger("executor");
@@ -27,19 +27,19 @@ const log = logger("executor");
 /** What the executor works with. */
 interface ExecutorOptions extends EngineRunOptions {
   db: Database;
-  bells: Bells;
+  wakeups: Wakeups;
   engines: Catalog;
   rules: Rules;
-  waits: Waits;
-  steps: Steps;
+  waits: HumanWaits;
+  steps: RecentActivity;
   /** Name of the bell that rings when a log grows. */
-  logBell: (executionId: string) => string;
+  logWakeup: (executionId: string) => string;
 }
 
 /** Takes an execution of a worker from its claim to its outcome. */
 export class Executor {
   readonly #options: ExecutorOptions;
-  readonly #runner: Runner;
+  readonly #runner: RunRegistry;
   readonly #gates: Gates;
   readonly #recorder: Recorder;
   /** How often every run was ended. */
@@ -48,7 +48,7 @@ export class Executor {
   constructor(options: ExecutorOptions) {
     const { db, clock } = options;
     this.#options = options;
-    this.#runner = new Runner(clock, new OutcomeWriter(clock, () => db.broken !== null));
+    this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
     this.#gates = new Gates(options);
     this.#recorder = new Recorder(options);
   }
@@ -107,7 +107,7 @@ export class Executor {
 
   #work(claim: Claim, signal: AbortSignal, start: Start): Promise<RunOutcome> {
     const { execution, workDir, task } = claim;
-    const { db, bells, paths, logBell, config, waits, steps } = this.#options;
+    const { db, wakeups, paths, logWakeup, config, waits, steps } = this.#options;
     const { execution_id: id } = execution;
     const meterOf = (engine: Engine) => meter(this.#options, id, engine);
     let metered: ReturnType<typeof meter> | null = null;
@@ -121,7 +121,7 @@ export class Executor {
     }, {
       signal,
       reports: {
-        onWrite: () => bells.ring(logBell(id)),
+        onWrite: () => wakeups.notify(logWakeup(id)),
         waitedMs: () => waits.waitedMs(id),
         onStart: (engine) => this.#onStart(claim, engine, start),
         onStep: (words) => steps.note(id, words),

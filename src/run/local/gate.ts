@@ -1,7 +1,7 @@
 // The gate of a schedule: a command that decides whether the task runs (contract 15)
 import type { Gate } from "../../domain/work/command.ts";
-import type { Bells } from "../../base/wakeups.ts";
-import { BELL } from "../../base/wakeups.ts";
+import type { Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { joined } from "../../base/bytes.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { newId } from "../../base/id.ts";
@@ -22,7 +22,7 @@ import { endOfGate, type GateVerdict, storeGateEnd } from "./gate_end.ts";
 import type { Rules } from "../ending.ts";
 import { OutcomeWriter } from "../outcome_writer.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
-import { Runner } from "../run_registry.ts";
+import { RunRegistry } from "../run_registry.ts";
 import { workDirProblem } from "./work_dir.ts";
 
 const log = logger("gate");
@@ -30,7 +30,7 @@ const log = logger("gate");
 /** What gates work with. */
 interface GateOptions extends EngineRunOptions {
   db: Database;
-  bells: Bells;
+  wakeups: Wakeups;
   engines: Catalog;
   rules: Rules;
 }
@@ -55,12 +55,12 @@ const SKIP = 1;
 /** Runs the gates of schedules. The ids of a gate are those of the execution that it may become. */
 export class Gates {
   readonly #options: GateOptions;
-  readonly #runner: Runner;
+  readonly #runner: RunRegistry;
 
   constructor(options: GateOptions) {
     const { db, clock } = options;
     this.#options = options;
-    this.#runner = new Runner(clock, new OutcomeWriter(clock, () => db.broken !== null));
+    this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
   }
 
   /** The gates in progress. */
@@ -157,16 +157,16 @@ export class Gates {
 
   // Whoever cancels the task, by whatever way, ends its gate: the rows say so within a second, the bell at once.
   async #watch({ execution: { task_id, execution_id } }: Claim, ended: AbortSignal): Promise<void> {
-    const { db, bells, clock } = this.#options;
-    const bell = bells.listen(BELL.gate);
+    const { db, wakeups, clock } = this.#options;
+    const wakeup = wakeups.listen(WAKEUP.gate);
     try {
       while (!ended.aborted) {
         const wanted = await isGateWanted(db, task_id, execution_id).catch(() => true);
         if (!wanted && !ended.aborted) return void this.interrupt(execution_id, "cancelled");
-        await bell.next(clock, WANTED_POLL_MS, ended);
+        await wakeup.next(clock, WANTED_POLL_MS, ended);
       }
     } finally {
-      bell.close();
+      wakeup.close();
     }
   }
 

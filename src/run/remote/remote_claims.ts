@@ -83,11 +83,11 @@ export class RemoteClaims {
     signal: AbortSignal,
   ): Promise<RemoteRunRow | null> {
     const { db, clock, polls, times, wakeDispatcher } = this.#options;
-    const bell = new AbortController();
+    const wakeup = new AbortController();
     const poll: Poll = {
       ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
       // With a reason: without one, abort() makes an error with its stack.
-      wake: () => bell.abort("rung"),
+      wake: () => wakeup.abort("rung"),
     };
     try {
       // From here on the same request that arrived before waits no longer, and the run that it was about to get is stored.
@@ -95,7 +95,7 @@ export class RemoteClaims {
       if (await findClaimedRun(db, runner.id, claim.request_id) === null) {
         wakeDispatcher();
         const waitMs = Math.min(claim.wait_ms, CLAIM_WAIT_MAX_MS, times.lease_ms * WAIT_SHARE);
-        await sleep(clock, waitMs, AbortSignal.any([bell.signal, signal]));
+        await sleep(clock, waitMs, AbortSignal.any([wakeup.signal, signal]));
       }
     } finally {
       polls.remove(poll);

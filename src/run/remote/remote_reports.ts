@@ -1,12 +1,12 @@
 // pending -> running -> its end, of runs that runners have: what they report is stored as that of a run of this machine is
 import { basename } from "node:path";
 import { cutToBytes } from "../../base/bytes.ts";
-import type { Bells } from "../../base/wakeups.ts";
+import type { Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { type DataPaths, eventsPath, logPath } from "../../base/paths.ts";
-import type { Steps } from "../../base/recent_activity.ts";
-import type { Waits } from "../../base/human_waits.ts";
+import type { RecentActivity } from "../../base/recent_activity.ts";
+import type { HumanWaits } from "../../base/human_waits.ts";
 import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
 import { sane } from "../../domain/work/execution.ts";
 import { isSessionId } from "../../domain/chat/session.ts";
@@ -47,15 +47,15 @@ const log = logger("runner");
 interface RemoteReportsOptions {
   db: Database;
   clock: Clock;
-  bells: Bells;
+  wakeups: Wakeups;
   paths: DataPaths;
   recorder: Recorder;
   times: LeaseTimes;
-  waits: Waits;
-  steps: Steps;
+  waits: HumanWaits;
+  steps: RecentActivity;
   maxLogBytes: number;
   /** Name of the bell that rings when a log grows. */
-  logBell: (executionId: string) => string;
+  logWakeup: (executionId: string) => string;
 }
 
 /** A file on its way to a runner. The caller closes it. */
@@ -96,7 +96,7 @@ export class RemoteReports {
 
   /** Appends a part of a log that is not there yet, and answers how much there is. Throws `conflict`. */
   async log(binding: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged> {
-    const { db, bells, logBell, paths } = this.#options;
+    const { db, wakeups, logWakeup, paths } = this.#options;
     // Files may be shared with the server that has taken over.
     if (db.broken !== null) {
       throw new ServiceError("unavailable", `Cannot store anything: ${db.broken}`, { retry_after_s: 1 });
@@ -105,7 +105,7 @@ export class RemoteReports {
     const path = part.kind === "log" ? logPath(paths, id) : eventsPath(paths, id);
     const size = await this.#logs.append(path, part.offset, bytes);
     faultPoint("log.append");
-    bells.ring(logBell(id));
+    wakeups.notify(logWakeup(id));
     return { size };
   }
 
@@ -159,7 +159,7 @@ export class RemoteReports {
 
   /** Stores how a run ended. The same report again changes nothing. Throws `conflict` when it belongs to the runner no longer. */
   async end(binding: RunnerBinding, id: string, end: RunEnd): Promise<void> {
-    const { db, clock, bells, paths, recorder, waits, steps, logBell } = this.#options;
+    const { db, clock, wakeups, paths, recorder, waits, steps, logWakeup } = this.#options;
     const row = await this.#find(binding, id, end.epoch);
     if (row.reported === 1) return;
     const now = clock.now();
@@ -185,7 +185,7 @@ export class RemoteReports {
     faultPoint("outcome.pre-commit");
     const { won } = await db.write([...endLease(id, end.epoch), ...statements]);
     faultPoint("outcome.post-commit");
-    bells.ring(logBell(id));
+    wakeups.notify(logWakeup(id));
     waits.forget(id);
     steps.forget(id);
     // Of two reports at once the other one was first.

@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
 
@@ -35,7 +35,7 @@ export function attachFile(id: string, media: Media): Statement[] {
     set media = ?, attachment = ''
     where id = ? and status = 'received' and attachment <> ''`,
     [JSON.stringify(media), id],
-    BELL.intake,
+    WAKEUP.intake,
   );
 }
 
@@ -46,6 +46,6 @@ export function giveUpFile(id: string, words: string): Statement[] {
     set content = trim(content || char(10) || ?, char(10)), attachment = ''
     where id = ? and status = 'received' and attachment <> ''`,
     [words, id],
-    BELL.intake,
+    WAKEUP.intake,
   );
 }

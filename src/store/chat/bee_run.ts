@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
@@ -68,7 +68,7 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
       now,
       id,
     ],
-    BELL.budget,
+    WAKEUP.budget,
   );
 }
 

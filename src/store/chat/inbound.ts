@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { type InboundFilter, type InboundMessage, inboundSchema } from "../../domain/chat/message.ts";
 import type { RoutedTo } from "../../domain/call/vocabulary.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
@@ -72,7 +72,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
       message.session_key,
       waitingMax,
     ],
-    message.attachment ? BELL.attachments : BELL.intake,
+    message.attachment ? WAKEUP.attachments : WAKEUP.intake,
   );
 }
 
@@ -84,7 +84,7 @@ export function takeMessage(id: string, routed: RoutedTo, now: number): Statemen
     where id = ? and status = 'received'`,
     [routed, now, id],
     // What it was to become a part of may be complete now.
-    BELL.intake,
+    WAKEUP.intake,
   );
 }
 
@@ -97,7 +97,7 @@ export function feedMessage(id: string, partIds: string[], now: number, dueAt: n
     ...guarded(
       "update inbound_message set status = 'feeding', due_at = ? where id = ? and status = 'received'",
       [dueAt, id],
-      BELL.bee,
+      WAKEUP.bee,
     ),
     ...partIds.flatMap((partId) =>
       guarded(
@@ -137,7 +137,7 @@ export function finishMessage(id: string, routed: RoutedTo, now: number): Statem
     set status = 'bee_processed', routed = ?, processed_at = ?, error = ''
     where id = ? and status = 'feeding'`,
     [routed, now, id],
-    BELL.bee,
+    WAKEUP.bee,
   );
 }
 
@@ -148,7 +148,7 @@ export function failMessage(id: string, error: string, now: number): Statement[]
     set status = 'failed', routed = 'nobody', processed_at = ?, error = ?
     where id = ? and status = 'feeding'`,
     [now, error, id],
-    BELL.bee,
+    WAKEUP.bee,
   );
 }
 
@@ -157,7 +157,7 @@ export function postponeMessage(id: string, error: string, dueAt: number): State
   return guarded(
     "update inbound_message set error = ?, due_at = ? where id = ? and status = 'feeding'",
     [error, dueAt, id],
-    BELL.bee,
+    WAKEUP.bee,
   );
 }
 

@@ -1,7 +1,7 @@
 import { chatSessionId } from "../../domain/chat/chat.ts";
 import { type OutboundFilter, type OutboundMessage, outboundSchema } from "../../domain/chat/message.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
 import { moved } from "../events/journal.ts";
@@ -82,7 +82,7 @@ function insertOutbound(message: NewOutbound, { unless = "always", when }: Sendi
       ...[...values, sessionId, sessionId, unless, message.execution_id, unless, message.content],
       ...(when?.args ?? []),
     ],
-    bell: message.due_at === null ? undefined : BELL.outbox,
+    wakeup: message.due_at === null ? undefined : WAKEUP.outbox,
   };
 }
 

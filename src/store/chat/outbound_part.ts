@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
 
 /** A reply that waits, the oldest of its conversation. */
@@ -159,7 +159,7 @@ export function releaseParts(): Statement {
       set sending_at = null, unanswered = unanswered + 1
       where sending_at is not null`,
     args: [],
-    bell: BELL.outbox,
+    wakeup: WAKEUP.outbox,
   };
 }
 

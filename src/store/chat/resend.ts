@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Json } from "../../domain/call/json.ts";
 import type { OutboundMessage } from "../../domain/chat/message.ts";
 import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
@@ -42,7 +42,7 @@ export function resendOutbound(id: string, now: number): Statement[] {
       set due_at = ?, resent_at = ?, error = ''
       where id = ? and status = 'failed' and due_at is null`,
       [now, now, id],
-      BELL.outbox,
+      WAKEUP.outbox,
     ),
     {
       sql: "update outbound_part set unanswered = 0 where outbound_id = ? and sent_at is null",

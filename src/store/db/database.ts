@@ -12,8 +12,8 @@ export type { Written } from "./writer.ts";
 const GUARD: Statement = { sql: "insert into guard (held) select 0 where changes() <> 1", args: [] };
 
 /** A statement that must change exactly one row, or the whole batch is rolled back. `bell` is rung after the commit. */
-export function guarded(sql: string, args: Value[], bell?: string): Statement[] {
-  return [{ sql, args, bell }, GUARD];
+export function guarded(sql: string, args: Value[], wakeup?: string): Statement[] {
+  return [{ sql, args, wakeup }, GUARD];
 }
 
 /** As guarded(), for a statement that must change `count` rows. */
@@ -28,7 +28,7 @@ export function guardedRows(count: number, statement: Statement): Statement[] {
 export class Database {
   readonly remote: boolean;
   /** Called after each commit with the bells of its statements. */
-  onCommit: (bells: string[]) => void = () => {};
+  onCommit: (wakeups: string[]) => void = () => {};
   /** Called once when writes stop for good: the database is damaged, or another server has taken it over. */
   onBroken: (reason: string, cause?: unknown) => void = () => {};
   readonly #connection: Connection;
@@ -44,9 +44,9 @@ export class Database {
       this.#writer.refuse(damaged(reason, cause));
       this.onBroken(reason, cause);
     };
-    this.#writer.onCommit = (bells) => {
+    this.#writer.onCommit = (wakeups) => {
       this.#results.outdate();
-      this.onCommit(bells);
+      this.onCommit(wakeups);
     };
   }
 

@@ -11,8 +11,8 @@ export interface SqlCondition {
 export interface Statement {
   sql: string;
   args: Value[];
-  /** Rung after the commit: the bells of the stages that this statement makes work for. */
-  bell?: string | readonly string[] | undefined;
+  /** The stages that this statement makes work for: woken after the commit. */
+  wakeup?: string | readonly string[] | undefined;
 }
 
 /** A row by column name. Every query names its columns, so a type per query is enough. */

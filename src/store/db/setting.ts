@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Database, Statement } from "./database.ts";
 
 /** Names of the settings that the service stores. */
@@ -40,5 +40,5 @@ export const SCHEDULES_ARE_PAUSED = "exists (select 1 from setting where name = 
 
 /** Ends that pause. */
 export function resumeSchedules(): Statement {
-  return { sql: "delete from setting where name = 'schedules_paused'", args: [], bell: BELL.scheduler };
+  return { sql: "delete from setting where name = 'schedules_paused'", args: [], wakeup: WAKEUP.scheduler };
 }

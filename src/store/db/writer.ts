@@ -28,7 +28,7 @@ interface Job {
 /** The one queue of all writes of this process, first in, first out: no write ever waits for a lock of our own. */
 export class Writer {
   /** Called after each commit with the bells of its statements. */
-  onCommit: (bells: string[]) => void = () => {};
+  onCommit: (wakeups: string[]) => void = () => {};
   /** Goes before every batch on a server: when the database has another owner, nothing is written. */
   fence: Statement | null = null;
   readonly #connection: Connection;
@@ -133,7 +133,7 @@ export class Writer {
     const fence = this.fence === null ? [] : [this.fence];
     const all = await this.#connection.batch([...fence, ...statements], since);
     this.#committedAt = performance.now();
-    this.onCommit(statements.flatMap(({ bell = [] }) => bell));
+    this.onCommit(statements.flatMap(({ wakeup = [] }) => wakeup));
     return all.slice(fence.length);
   }
 }

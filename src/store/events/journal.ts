@@ -1,5 +1,5 @@
 import type { JournalEntry } from "../../domain/system/journal.ts";
-import { conversationBell } from "../../base/wakeups.ts";
+import { conversationWakeup } from "../../base/wakeups.ts";
 import { originOf } from "../../base/origin.ts";
 import type { Database, Row, Statement, Value } from "../db/database.ts";
 import { between, type Bounds, oneOf, type Where } from "../db/filter.ts";
@@ -21,7 +21,7 @@ const INSERT_IF_CHANGED = `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 
 /** The statement that records an event. Put it into the batch that makes the event true (architecture, sentence 2). */
 export function record(at: number, entry: JournalEntry): Statement {
-  return { sql: INSERT, args: valuesOf(at, entry), bell: bellOf(entry.session_key) };
+  return { sql: INSERT, args: valuesOf(at, entry), wakeup: chooseWakeup(entry.session_key) };
 }
 
 /** An event, and when it was. */
@@ -29,14 +29,16 @@ export type Happened = readonly [at: number, entry: JournalEntry];
 
 /** Many events in one statement, in their order. */
 export function recordAll(events: readonly Happened[]): Statement {
-  const bells = events.map(([, { session_key }]) => bellOf(session_key)).filter((bell) => bell !== undefined);
+  const wakeups = events.map(([, { session_key }]) => chooseWakeup(session_key)).filter((wakeup) =>
+    wakeup !== undefined
+  );
   return {
     sql: `${INTO_JOURNAL}
       select ${Array.from({ length: 11 }, (_, at) => `value ->> ${at}`).join(", ")}
       from json_each(?)
       order by key`,
     args: [JSON.stringify(events.map(([at, entry]) => valuesOf(at, entry)))],
-    bell: [...new Set(bells)],
+    wakeup: [...new Set(wakeups)],
   };
 }
 
@@ -87,8 +89,8 @@ function dataOf({ data = {} }: JournalEntry): string {
   );
 }
 
-function bellOf(sessionKey: string | undefined): string | undefined {
-  return sessionKey ? conversationBell(sessionKey) : undefined;
+function chooseWakeup(sessionKey: string | undefined): string | undefined {
+  return sessionKey ? conversationWakeup(sessionKey) : undefined;
 }
 
 /**
@@ -107,7 +109,7 @@ export function recordIdle(at: number, sessionKey: string): Statement {
         and not exists (
           select 1 from inbound_message where status ${MESSAGE_IS_UNROUTED} and session_key = ?)`,
     args: [at, sessionKey, sessionKey, sessionKey],
-    bell: bellOf(sessionKey),
+    wakeup: chooseWakeup(sessionKey),
   };
 }
 

@@ -1,5 +1,5 @@
 // What was stored while the wall clock was ahead, when it has been set back (reliability CRN-4).
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Statement } from "../db/database.ts";
 
 /**
@@ -11,18 +11,18 @@ export function dueAfterStepBack(now: number): Statement[] {
     {
       sql: "update task set due_at = ? where status = 'pending' and due_at > ? and updated_at > ?",
       args: [now, now, now],
-      bell: BELL.dispatcher,
+      wakeup: WAKEUP.dispatcher,
     },
     {
       sql: "update inbound_message set due_at = ? where status = 'feeding' and due_at > ?",
       args: [now, now],
-      bell: BELL.bee,
+      wakeup: WAKEUP.bee,
     },
     {
       sql:
         "update outbound_message set due_at = ? where status = 'failed' and due_at is not null and due_at > ?",
       args: [now, now],
-      bell: BELL.outbox,
+      wakeup: WAKEUP.outbox,
     },
     {
       sql: "update webhook set due_at = ? where enabled = 1 and due_at > ?",
@@ -33,5 +33,5 @@ export function dueAfterStepBack(now: number): Statement[] {
 
 /** What runs used counts from now on at the latest: a use in the future would never leave a rolling period (contract 14). */
 export function settleByNow(now: number): Statement {
-  return { sql: "update ledger set at = ? where at > ?", args: [now, now], bell: BELL.budget };
+  return { sql: "update ledger set at = ? where at > ?", args: [now, now], wakeup: WAKEUP.budget };
 }

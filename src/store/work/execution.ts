@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Verified } from "../../domain/work/command.ts";
 import { type Execution, executionSchema, type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
@@ -119,7 +119,7 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
       end.verify?.attempts ?? 0,
       id,
     ],
-    BELL.budget,
+    WAKEUP.budget,
   );
 }
 

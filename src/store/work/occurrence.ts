@@ -1,5 +1,5 @@
 // One firing of a schedule or a countdown: which run it became, and what its gate said (contract 15).
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { OccurrenceStatus } from "../../domain/call/vocabulary.ts";
 import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
@@ -90,7 +90,7 @@ export function dropGate(taskId: string, executionId: string, now: number): Stat
       set status = iif(${waits}, 'pending', 'cancelled'), ended_at = iif(${waits}, null, ?)
       where task_id = ? and execution_id = ? and status = 'gating'`,
     args: [now, taskId, executionId],
-    bell: BELL.dispatcher,
+    wakeup: WAKEUP.dispatcher,
   };
 }
 
@@ -116,7 +116,7 @@ export function cancelOccurrence(taskId: string, now: number): Statement {
       set status = 'cancelled', ended_at = ?
       where ${OF_TASK} and status = 'pending'`,
     args: [now, taskId, taskId],
-    bell: BELL.gate,
+    wakeup: WAKEUP.gate,
   };
 }
 
@@ -129,7 +129,7 @@ export function cancelOccurrencesOf(owner: TaskOwner, now: number): Statement {
       where status = 'pending' and (task_id, run_no) in (
         select id, run_no from task where ${where} and status ${TASK_IS_ACTIVE})`,
     args: [now, ...args],
-    bell: BELL.gate,
+    wakeup: WAKEUP.gate,
   };
 }
 

@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Json } from "../../domain/call/json.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import {
@@ -62,7 +62,7 @@ export function insertQuestion(question: NewQuestion): Statement[] {
       question.session_key,
       OPEN_QUESTIONS_MAX,
     ],
-    BELL.question,
+    WAKEUP.question,
   );
 }
 

@@ -1,6 +1,6 @@
 // Every move of a question, with its event and the task that its answer becomes (contract 12).
 // open -> answered, expired or cancelled
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { ANSWER_WORDS } from "../../domain/work/question.ts";
 import { newTask } from "../../domain/work/task.ts";
 import { planTask } from "../../domain/work/task_plan.ts";
@@ -170,7 +170,7 @@ export function setWaiting(id: string, executionId: string, waiting: boolean): S
     sql:
       "update question set waiting = ? where id = ? and execution_id = ? and status = 'open' and waiting <> ?",
     args: [waiting, id, executionId, waiting],
-    bell: BELL.dispatcher,
+    wakeup: WAKEUP.dispatcher,
   };
 }
 
@@ -231,7 +231,7 @@ function insertAnswerTasks(ids: string, now: number): Statement {
       left join task as asked on asked.id = question.task_id
       where question.answer_task_id in (select value from json_each(?))`,
     args: [...columns.flatMap(({ args }) => args), ids],
-    bell: BELL.dispatcher,
+    wakeup: WAKEUP.dispatcher,
   };
 }
 

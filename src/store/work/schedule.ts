@@ -1,7 +1,7 @@
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { ScheduleFilter } from "../../domain/work/schedule.ts";
 import type { Task } from "../../domain/work/task.ts";
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
 import { type Filters, inConversation, named, oneOf, whereOf } from "../db/filter.ts";
 import { list } from "../db/list.ts";
@@ -99,6 +99,6 @@ export function updateSchedule(
   return guarded(
     `update task set ${[...set, "updated_at = ?"].join(", ")} where ${where.join(" and ")}`,
     [...args, now, id, ...still.map(([, value]) => value)],
-    BELL.scheduler,
+    WAKEUP.scheduler,
   );
 }

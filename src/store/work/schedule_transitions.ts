@@ -1,5 +1,5 @@
 // Moves of schedules and countdowns: to their next time, and away from it (contract 3, Task; contract 15).
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { guarded, type Statement, type Value } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
 import type { TaskRun } from "./task_transitions.ts";
@@ -59,7 +59,7 @@ export function rescheduleTask(
         next_run_at = coalesce(iif(next_run_at > ?, next_run_at, ?), queued_at)${remembered.set}
       where ${where} and (? is not null or queued_at is not null)`,
     args: [reason, now, now, next, ...remembered.args, ...args, next],
-    bell: BELL.scheduler,
+    wakeup: WAKEUP.scheduler,
   };
 }
 
@@ -118,7 +118,7 @@ export function fireCountdown(id: string, expected: number, now: number): Statem
     set status = 'pending', due_at = ?, next_run_at = null, run_no = run_no + 1, updated_at = ?
     where id = ? and status = 'scheduled' and paused = 0 and next_run_at = ?`,
     [expected, now, id, expected],
-    BELL.dispatcher,
+    WAKEUP.dispatcher,
   );
 }
 
@@ -137,7 +137,7 @@ export function fireSchedule(move: ScheduleMove & { dueAt: number }): Statement[
     set status = 'pending', due_at = ?, attempt = 0, next_run_at = ?, run_no = run_no + 1, updated_at = ?
     where id = ? and status = 'scheduled' and paused = 0 and next_run_at = ?`,
     [move.dueAt, move.next, move.now, move.id, move.expected],
-    BELL.dispatcher,
+    WAKEUP.dispatcher,
   );
 }
 
@@ -148,7 +148,7 @@ export function queueOccurrence(move: ScheduleMove & { dueAt: number }): Stateme
     set next_run_at = ?, queued_at = ?, updated_at = ?
     where id = ? and type ${TASK_IS_RECURRING} and next_run_at = ?`,
     [move.next, move.dueAt, move.now, move.id, move.expected],
-    BELL.gate,
+    WAKEUP.gate,
   );
 }
 
@@ -160,7 +160,7 @@ export function fireQueued(id: string, queuedAt: number, now: number): Statement
       next_run_at = nullif(next_run_at, queued_at)
     where id = ? and status = 'scheduled' and paused = 0 and queued_at = ?`,
     [now, id, queuedAt],
-    BELL.dispatcher,
+    WAKEUP.dispatcher,
   );
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Json } from "../../domain/call/json.ts";
 import { type Task, type TaskFilter, taskSchema } from "../../domain/work/task.ts";
@@ -44,7 +44,7 @@ export function insertTask(task: NewTask): Statement[] {
       from worker
       where id = ?`,
     [...valuesOf(task), task.worker_id],
-    bellOf(task),
+    chooseWakeup(task),
   );
 }
 
@@ -54,9 +54,9 @@ export function valuesOf(task: NewTask): Value[] {
 }
 
 /** The bell of the stage that a new task is work for. */
-export function bellOf({ due_at, next_run_at }: NewTask): string | undefined {
-  if (due_at !== null) return BELL.dispatcher;
-  return next_run_at === null ? undefined : BELL.scheduler;
+export function chooseWakeup({ due_at, next_run_at }: NewTask): string | undefined {
+  if (due_at !== null) return WAKEUP.dispatcher;
+  return next_run_at === null ? undefined : WAKEUP.scheduler;
 }
 
 /** The task, or null. */

@@ -1,5 +1,5 @@
 import { type Database, guardedRows, type Statement } from "../db/database.ts";
-import { bellOf, type NewTask, TASK_COLUMNS, valuesOf } from "./task.ts";
+import { chooseWakeup, type NewTask, TASK_COLUMNS, valuesOf } from "./task.ts";
 
 const WORKER_AT = TASK_COLUMNS.indexOf("worker_id");
 
@@ -8,7 +8,7 @@ const WORKER_AT = TASK_COLUMNS.indexOf("worker_id");
  * all their workers.
  */
 export function insertTasks(tasks: readonly NewTask[]): Statement[] {
-  const bells = tasks.map(bellOf).filter((bell) => bell !== undefined);
+  const wakeups = tasks.map(chooseWakeup).filter((wakeup) => wakeup !== undefined);
   return guardedRows(tasks.length, {
     sql: `insert into task (${TASK_COLUMNS.join(", ")})
       select ${TASK_COLUMNS.map((_, at) => `one.value ->> ${at}`).join(", ")}
@@ -16,7 +16,7 @@ export function insertTasks(tasks: readonly NewTask[]): Statement[] {
       cross join worker on worker.id = one.value ->> ${WORKER_AT}
       order by one.key`,
     args: [JSON.stringify(tasks.map(valuesOf))],
-    bell: [...new Set(bells)],
+    wakeup: [...new Set(wakeups)],
   });
 }
 

@@ -1,5 +1,5 @@
 // Every move of a task from one status to another, each one guarded statement (contract 3, Task).
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunKeys } from "../../domain/call/run_identity.ts";
 import type { Hold } from "../../domain/work/block.ts";
 import { guarded, type Statement, type Value } from "../db/database.ts";
@@ -41,7 +41,7 @@ export function askGateAgain(
       set reason = ?, due_at = coalesce(?, due_at), attempt = attempt + iif(? is null, 0, 1), updated_at = ?
       where id = ? and status = 'pending'`,
     args: [reason, dueAt, dueAt, now, id],
-    bell: BELL.dispatcher,
+    wakeup: WAKEUP.dispatcher,
   };
 }
 
@@ -70,7 +70,7 @@ export function retryTask(run: TaskRun, dueAt: number, reason: string, now: numb
       set status = 'pending', due_at = ?, reason = ?, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
     args: [dueAt, reason, now, run.task_id, run.execution_id],
-    bell: BELL.dispatcher,
+    wakeup: WAKEUP.dispatcher,
   };
 }
 
@@ -81,7 +81,7 @@ export function postponeTask(run: TaskRun, hold: Hold, now: number): Statement {
       set status = 'pending', held = ?, held_until = ?, reason = ?, attempt = attempt - 1, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
     args: [hold.held, hold.until, hold.reason, now, run.task_id, run.execution_id],
-    bell: BELL.dispatcher,
+    wakeup: WAKEUP.dispatcher,
   };
 }
 
@@ -92,7 +92,7 @@ export function delayTask(run: TaskRun, dueAt: number, reason: string, now: numb
       set status = 'pending', due_at = ?, reason = ?, attempt = attempt - 1, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
     args: [dueAt, reason, now, run.task_id, run.execution_id],
-    bell: BELL.dispatcher,
+    wakeup: WAKEUP.dispatcher,
   };
 }
 
@@ -167,7 +167,7 @@ export function requeueTask(run: TaskRun, now: number): Statement {
       set status = 'pending', attempt = attempt - 1, run_count = run_count - 1, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
     args: [now, run.task_id, run.execution_id],
-    bell: BELL.dispatcher,
+    wakeup: WAKEUP.dispatcher,
   };
 }
 
@@ -193,7 +193,7 @@ export function runTaskNow(
       next_run_at = iif(type ${TASK_IS_RECURRING}, next_run_at, null), depth = max(depth, ?)
     where id = ? and status = 'scheduled' and run_no = ?`,
     [now, now, depth, id, run_no],
-    BELL.dispatcher,
+    WAKEUP.dispatcher,
   );
 }
 

@@ -2,7 +2,7 @@ import type { BudgetFilter, BudgetUpdate, StoredBudget } from "../../domain/work
 import { storedBudgetSchema } from "../../domain/workers/budget.ts";
 import { nameKey } from "../../domain/call/name.ts";
 import type { Listing } from "../../domain/call/page.ts";
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
 import { type Filters, named, oneOf, whereOf } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
@@ -26,14 +26,17 @@ export async function findBudget(db: Database, id: string): Promise<StoredBudget
 }
 
 // What is used is looked at again, and what was held may go on.
-function ringing([change, ...guards]: Statement[]): Statement[] {
+function withWakeups([change, ...guards]: Statement[]): Statement[] {
   if (change === undefined) return [];
-  return [{ ...change, bell: BELL.budget }, ...guards.map((guard) => ({ ...guard, bell: BELL.dispatcher }))];
+  return [
+    { ...change, wakeup: WAKEUP.budget },
+    ...guards.map((guard) => ({ ...guard, wakeup: WAKEUP.dispatcher })),
+  ];
 }
 
 /** Stores a new budget, guarded by there being fewer than `max`. A name that is taken breaks the batch. */
 export function insertBudget(budget: StoredBudget, max: number): Statement[] {
-  return ringing(guarded(
+  return withWakeups(guarded(
     `insert into budget (id, name, name_key, target, unit, "limit", period, soft, action, created_at, updated_at)
     select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
     where (select count(*) from budget) < ?`,
@@ -71,7 +74,7 @@ export function updateBudget(id: string, change: BudgetChange, now: number): Sta
       args.push(nameKey(change.name ?? ""));
     } else if (name !== "action") set.push("soft_notified_at = null", "hard_notified_at = null");
   }
-  return ringing(guarded(
+  return withWakeups(guarded(
     `update budget set ${[...new Set(set)].join(", ")} where id = ?`,
     [...args, id],
   ));
@@ -79,7 +82,7 @@ export function updateBudget(id: string, change: BudgetChange, now: number): Sta
 
 /** Puts a budget out of force until a time, or into force again with null; guarded by its existence. */
 export function liftBudget(id: string, until: number | null, now: number): Statement[] {
-  return ringing(guarded(
+  return withWakeups(guarded(
     "update budget set lifted_until = ?, updated_at = ? where id = ?",
     [until, now, id],
   ));
@@ -87,7 +90,7 @@ export function liftBudget(id: string, until: number | null, now: number): State
 
 /** Deletes a budget, guarded by its existence. What was used stays in the ledger. */
 export function deleteBudget(id: string): Statement[] {
-  return ringing(guarded("delete from budget where id = ?", [id]));
+  return withWakeups(guarded("delete from budget where id = ?", [id]));
 }
 
 /** Notes that it was said that a budget is soft or hard, guarded by its not being said since `before` (once in a period). */

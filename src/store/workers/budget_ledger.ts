@@ -1,7 +1,7 @@
 import type { Amounts, Month, OpenUse, StoredBudget } from "../../domain/workers/budget.ts";
 import type { Usage } from "../../domain/work/execution.ts";
 import { countsAfter, countsUntil } from "../../domain/workers/budget.ts";
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { BATCH_ROWS, type Prune } from "../db/retention.ts";
 import type { Database, Row, Statement, Value } from "../db/database.ts";
 
@@ -142,7 +142,11 @@ export function reserve(executionId: string, targets: readonly string[], expecte
 
 /** A run that was expected does not come: its gate did not let it through. */
 export function unreserve(executionId: string): Statement {
-  return { sql: "delete from reservation where execution_id = ?", args: [executionId], bell: BELL.budget };
+  return {
+    sql: "delete from reservation where execution_id = ?",
+    args: [executionId],
+    wakeup: WAKEUP.budget,
+  };
 }
 
 /** What the engine of an open run has counted so far; a later report has more. */
@@ -154,7 +158,7 @@ export function countUse(executionId: string, usage: Usage): Statement {
         cost_usd = iif(? is null, cost_usd, max(coalesce(cost_usd, 0), ?))
       where execution_id = ?`,
     args: [usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.cost_usd, executionId],
-    bell: BELL.budget,
+    wakeup: WAKEUP.budget,
   };
 }
 
@@ -167,7 +171,7 @@ export function countWaiting(executionId: string, waiting: boolean, now: number)
         set waited_ms = waited_ms + max(0, ? - waiting_since), waiting_since = null
         where execution_id = ? and waiting_since is not null`,
     args: [now, executionId],
-    bell: BELL.budget,
+    wakeup: WAKEUP.budget,
   };
 }
 

@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { RateLimit } from "../../domain/workers/rate_limit.ts";
 import type { Database, Row, Statement } from "../db/database.ts";
 
@@ -34,5 +34,5 @@ export function forgetLimit(engine: string, now: number): Statement {
 
 /** Ends the wait of an engine by hand (contract 14). */
 export function liftLimit(engine: string): Statement {
-  return { sql: "delete from rate_limit where engine = ?", args: [engine], bell: BELL.dispatcher };
+  return { sql: "delete from rate_limit where engine = ?", args: [engine], wakeup: WAKEUP.dispatcher };
 }

@@ -1,5 +1,5 @@
 // A lease begins with the claim, is renewed by beats, and is over with the outcome, or when the runner is not heard of for too long
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Task } from "../../domain/work/task.ts";
 import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
 
@@ -182,7 +182,7 @@ export function endLease(executionId: string, epoch: number): Statement[] {
     set lease_until = null, reported = 1
     where execution_id = ? and epoch = ? and lease_until > 0`,
     [executionId, epoch],
-    BELL.dispatcher,
+    WAKEUP.dispatcher,
   );
 }
 
@@ -191,7 +191,7 @@ export function loseLease(executionId: string, now: number): Statement[] {
   return guarded(
     "update remote_run set lease_until = null where execution_id = ? and lease_until <= ?",
     [executionId, now],
-    BELL.dispatcher,
+    WAKEUP.dispatcher,
   );
 }
 

@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { nameKey } from "../../domain/call/name.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import {
@@ -51,7 +51,7 @@ export function insertRunner({ id, name, labels, allow_admin, created_at }: Runn
 
 /** From here on it gets no run, or gets runs again. Guarded by its existence. */
 export function setDraining(id: string, draining: boolean): Statement[] {
-  return guarded("update runner set draining = ? where id = ?", [draining, id], BELL.dispatcher);
+  return guarded("update runner set draining = ? where id = ?", [draining, id], WAKEUP.dispatcher);
 }
 
 /**
@@ -59,7 +59,7 @@ export function setDraining(id: string, draining: boolean): Statement[] {
  * may still be running them. Guarded by its existence.
  */
 export function deleteRunner(id: string): Statement[] {
-  return guarded("delete from runner where id = ?", [id], BELL.dispatcher);
+  return guarded("delete from runner where id = ?", [id], WAKEUP.dispatcher);
 }
 
 /** What a token of a runner stands for. */
@@ -141,7 +141,7 @@ export function takeRunner(row: RunnerRow, claim: RunnerClaim, now: number): Sta
     {
       sql: "update remote_run set lease_until = 0 where runner_id = ? and lease_until is not null",
       args: [row.id],
-      bell: BELL.rescuer,
+      wakeup: WAKEUP.rescuer,
     },
   ];
 }

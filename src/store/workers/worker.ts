@@ -1,4 +1,4 @@
-import { BELL } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { nameKey } from "../../domain/call/name.ts";
@@ -93,9 +93,9 @@ export function updateWorker(
   if (change.runs_on !== undefined) set.push("home = ''");
   // Tasks may have waited for this: the worker was paused, or its engine has to wait for its provider.
   const isAwaited = change.paused === false || change.engine !== undefined || change.runs_on !== undefined;
-  const bell = isAwaited ? BELL.dispatcher : undefined;
+  const wakeup = isAwaited ? WAKEUP.dispatcher : undefined;
   return [
-    ...guarded(`update worker set ${set.join(", ")} where id = ?`, [...args, id], bell),
+    ...guarded(`update worker set ${set.join(", ")} where id = ?`, [...args, id], wakeup),
     ...(departmentIds === null ? [] : [
       { sql: "delete from worker_department where worker_id = ?", args: [id] },
       ...joinDepartments(id, departmentIds),
@@ -110,7 +110,7 @@ export function setWorkerHome(id: string, home: string, now: number): Statement[
     where id = ?
       and not exists (select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN})`,
     [home, now, id],
-    BELL.dispatcher,
+    WAKEUP.dispatcher,
   );
 }
 

@@ -11,7 +11,7 @@ import { rescheduleTask } from "../../../src/store/work/schedule_transitions.ts"
 import { claimTask } from "../../../src/store/work/task_transitions.ts";
 import { insertWorker } from "../../../src/store/workers/worker.ts";
 import { nextOccurrence } from "../../../src/domain/work/cron.ts";
-import { Bells } from "../../../src/base/wakeups.ts";
+import { Wakeups } from "../../../src/base/wakeups.ts";
 import type { TestClock } from "../clock.ts";
 
 const MINUTE_MS = 60_000;
@@ -55,7 +55,7 @@ export class ScheduleBench {
   readonly catchUpWindowMs: number;
   /** Runs take so long. */
   runMs = 0;
-  readonly #bells = new Bells();
+  readonly #wakeups = new Wakeups();
   #stages: Stage[] = [];
   #open = new Map<string, { executionId: string; until: number }>();
 
@@ -120,7 +120,7 @@ export class ScheduleBench {
       const stage = createScheduler({
         db: this.faulty.db,
         clock: this.clock,
-        bells: this.#bells,
+        wakeups: this.#wakeups,
         defaultZone: this.zone,
         catchUpWindowMs: this.catchUpWindowMs,
         interruptRun: () => Promise.resolve(),

@@ -6,7 +6,7 @@ import { configSchema, type LoadedConfig } from "../../../src/config/schema.ts";
 import { absolutePath } from "../../../src/config/file.ts";
 import { Server, type ServerParts } from "../../../src/boot/server.ts";
 import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../../src/base/token.ts";
-import { BELL } from "../../../src/base/wakeups.ts";
+import { WAKEUP } from "../../../src/base/wakeups.ts";
 import { breach } from "../model/contract.ts";
 import type { EventKind } from "../../../src/domain/call/vocabulary.ts";
 import { WAIT_MAX_MS } from "../wait.ts";
@@ -124,8 +124,8 @@ export class App {
 
   /** Resolves when no work is due and no run is in progress. Throws after `timeoutMs`. */
   async settle(timeoutMs = WAIT_MAX_MS): Promise<void> {
-    const { db, bells, clock } = this.server.parts;
-    const bell = bells.listen(BELL.journal);
+    const { db, wakeups, clock } = this.server.parts;
+    const wakeup = wakeups.listen(WAKEUP.journal);
     const began = performance.now();
     try {
       while (performance.now() - began < timeoutMs) {
@@ -140,27 +140,27 @@ export class App {
         );
         const idle = this.server.stages.every((stage) => stage.idle) && this.server.dispatcher.running === 0;
         if (row?.open === 0 && idle) return;
-        await bell.next(systemClock, 20);
+        await wakeup.next(systemClock, 20);
       }
     } finally {
-      bell.close();
+      wakeup.close();
     }
     throw new Error("The service did not settle");
   }
 
   /** Does `work`, and resolves when it listens to a bell, that is, when its wait or stream is open. */
   async listening<T>(work: () => Promise<T>): Promise<{ done: Promise<T> }> {
-    const { bells } = this.server.parts;
-    const before = bells.size;
+    const { wakeups } = this.server.parts;
+    const before = wakeups.size;
     const done = work();
-    while (bells.size <= before) await new Promise((resolve) => setTimeout(resolve, 2));
+    while (wakeups.size <= before) await new Promise((resolve) => setTimeout(resolve, 2));
     return { done };
   }
 
   /** Resolves when the journal holds `count` events of this kind. */
   async until(kind: EventKind, count = 1, timeoutMs = WAIT_MAX_MS): Promise<void> {
-    const { db, bells } = this.server.parts;
-    const bell = bells.listen(BELL.journal);
+    const { db, wakeups } = this.server.parts;
+    const wakeup = wakeups.listen(WAKEUP.journal);
     const began = performance.now();
     try {
       while (performance.now() - began < timeoutMs) {
@@ -169,10 +169,10 @@ export class App {
           [kind],
         );
         if ((row?.total ?? 0) >= count) return;
-        await bell.next(systemClock, 100);
+        await wakeup.next(systemClock, 100);
       }
     } finally {
-      bell.close();
+      wakeup.close();
     }
     throw new Error(`There was no ${kind} in ${timeoutMs} ms`);
   }

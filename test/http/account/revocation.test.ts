@@ -72,11 +72,11 @@ describe("what is open when rights end (contract 9) [USR-2]", () => {
 
   it("a stream and a log send nothing more to a reader whose rights have ended [USR-2]", async () => {
     await using app = await openApp();
-    const { bells } = app.server.parts;
-    const before = bells.size;
+    const { wakeups } = app.server.parts;
+    const before = wakeups.size;
     const stream = eventStream(app.server.parts, {
       whyEnded: () => Promise.resolve("revoked"),
-      bell: "x",
+      wakeup: "x",
       after: 0,
       opening: "",
       step: () => Promise.resolve({ frames: encoded([frame("told", {})]), after: 1 }),
@@ -92,7 +92,7 @@ describe("what is open when rights end (contract 9) [USR-2]", () => {
       again: () => Promise.resolve(++asked === 1 ? { ended: false, text: null } : null),
     });
     expect((await log.text()).length).toBe(65_536);
-    expect(bells.size).toBe(before);
+    expect(wakeups.size).toBe(before);
     await Deno.remove(path);
   });
 

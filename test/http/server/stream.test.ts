@@ -127,8 +127,8 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const { id } = await app.call(`POST ${SESSIONS}`);
-    const { bells } = app.server.parts;
-    const before = bells.size;
+    const { wakeups } = app.server.parts;
+    const before = wakeups.size;
     const body = async () => {
       const headers = { authorization: `Bearer ${await app.token()}` };
       const response = await app.server.fetch(
@@ -139,18 +139,18 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     const [stalled, patient] = [await body(), await body()];
     await Promise.all([stalled.read(), patient.read()]);
     const waiting = patient.read();
-    while (bells.size < before + 2) await new Promise((resolve) => setTimeout(resolve, 2));
+    while (wakeups.size < before + 2) await new Promise((resolve) => setTimeout(resolve, 2));
     clock.advance(STALLED_MAX_MS - 1);
     expect(new TextDecoder().decode((await waiting).value)).toBe(":\n\n");
     const next = patient.read();
-    expect(bells.size).toBe(before + 2);
+    expect(wakeups.size).toBe(before + 2);
     clock.advance(1);
     await expect(stalled.read()).rejects.toThrow("does not read");
-    expect(bells.size).toBe(before + 1);
+    expect(wakeups.size).toBe(before + 1);
     clock.advance(HEARTBEAT_MS);
     expect((await next).done).toBe(false);
     await patient.cancel();
-    expect(bells.size).toBe(before);
+    expect(wakeups.size).toBe(before);
   });
 
   it("reads a long conversation in steps of limited size, and sends all of it [SSE-4]", async () => {
@@ -255,31 +255,31 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
   it("leaves nothing behind when clients come and go, HEAD included [SSE-5]", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
-    const { bells } = app.server.parts;
-    const before = bells.size;
+    const { wakeups } = app.server.parts;
+    const before = wakeups.size;
     for (let i = 0; i < 50; i++) {
       const clients = await Promise.all(Array.from({ length: 4 }, () => open(app, id)));
       await Promise.all(clients.map((client) => client.close()));
       await app.send(`HEAD ${SESSIONS}/${id}/stream`);
     }
     const until = performance.now() + 5_000;
-    while (bells.size > before && performance.now() < until) {
+    while (wakeups.size > before && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    expect(bells.size).toBe(before);
+    expect(wakeups.size).toBe(before);
   });
 
   it("ends when the database fails, and leaves nothing behind [SSE-5]", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
-    const { bells } = app.server.parts;
-    const before = bells.size;
+    const { wakeups } = app.server.parts;
+    const before = wakeups.size;
     const client = await open(app, id);
     await client.until(() => client.comments.length > 0);
     await app.db.write([{ sql: "alter table journal rename to away", args: [] }]);
     await eventually("the stream ends", () => client.ended);
     await app.db.write([{ sql: "alter table away rename to journal", args: [] }]);
-    expect(bells.size).toBe(before);
+    expect(wakeups.size).toBe(before);
   });
 });
 
@@ -320,14 +320,14 @@ describe("GET /api/executions/:id/logs (contract 3)", () => {
     await send(app, id, "sleep 60");
     await app.until("execution.started");
     const [execution] = await app.call("GET /api/executions");
-    const { bells } = app.server.parts;
-    const before = bells.size;
+    const { wakeups } = app.server.parts;
+    const before = wakeups.size;
     const response = await fetch(`${app.url}/api/executions/${execution.id}/logs?follow=true`, {
       headers: { authorization: `Bearer ${await app.token()}` },
     });
     await app.db.write([{ sql: "delete from execution", args: [] }]);
     await expect(response.text()).rejects.toThrow();
-    expect(bells.size).toBe(before);
+    expect(wakeups.size).toBe(before);
   });
 });
 

@@ -103,8 +103,8 @@ describe("/mcp", () => {
   it("a tool call ends when its client has left, however long it would wait", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app);
-    const { bells } = app.server.parts;
-    const before = bells.size;
+    const { wakeups } = app.server.parts;
+    const before = wakeups.size;
     const leaving = new AbortController();
     const params = { name: "task_wait", arguments: { id: run.taskId, timeout_ms: 60_000 } };
     const asked = fetch(`${app.url}/mcp`, {
@@ -117,10 +117,10 @@ describe("/mcp", () => {
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
       signal: leaving.signal,
     }).then((answer) => answer.text()).catch(() => "left");
-    await eventually("it waits", () => bells.size > before);
+    await eventually("it waits", () => wakeups.size > before);
     leaving.abort();
     expect(await asked).toBe("left");
-    await eventually("nobody waits", () => bells.size === before);
+    await eventually("nobody waits", () => wakeups.size === before);
   });
 
   it("accepts the token in the query for clients without headers; without a token it is 401", async () => {

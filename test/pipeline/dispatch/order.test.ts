@@ -178,7 +178,7 @@ async function endPrograms({ server: { executor } }: App): Promise<void> {
 }
 
 async function settledFor(app: App, ms: number): Promise<void> {
-  const bell = app.server.parts.bells.listen("nobody rings this");
-  await bell.next(systemClock, ms);
-  bell.close();
+  const wakeup = app.server.parts.wakeups.listen("nobody rings this");
+  await wakeup.next(systemClock, ms);
+  wakeup.close();
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { newId } from "../../../src/base/id.ts";
-import { BELL } from "../../../src/base/wakeups.ts";
+import { WAKEUP } from "../../../src/base/wakeups.ts";
 import { type App, openApp, type TestSettings } from "../../harness/service/app.ts";
 import { insertRows } from "../../harness/model/counters.ts";
 import { eventually } from "../../harness/wait.ts";
@@ -385,7 +385,7 @@ it("the coordinator is not delayed for other conversations by those that wait fo
     received_at: now,
   }));
   await app.db.write(insertRows("inbound_message", rows));
-  app.server.parts.bells.ring(BELL.bee);
+  app.server.parts.wakeups.notify(WAKEUP.bee);
   await app.until("message.routed");
   expect(await app.db.read("select session_key from inbound_message where status <> 'feeding'")).toEqual([
     { session_key: "other:249" },
@@ -402,7 +402,7 @@ it("what an earlier process left is routed one by one: what ends the process tak
     return write(statements);
   };
   await feed(app, 3, 1);
-  app.server.parts.bells.ring(BELL.bee);
+  app.server.parts.wakeups.notify(WAKEUP.bee);
   await app.until("message.routed", 3);
   expect(steps).toEqual(["count", "route", "count", "route", "count", "route"]);
 });

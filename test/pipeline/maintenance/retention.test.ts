@@ -6,7 +6,7 @@ import { dataPaths, eventsPath, logPath } from "../../../src/base/paths.ts";
 import { createRetention } from "../../../src/pipeline/maintenance/retention.ts";
 import { Database } from "../../../src/store/db/database.ts";
 import { migrate } from "../../../src/store/db/migrate.ts";
-import { Bells } from "../../../src/base/wakeups.ts";
+import { Wakeups } from "../../../src/base/wakeups.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters, insertRows } from "../../harness/model/counters.ts";
@@ -32,7 +32,13 @@ class Bench implements AsyncDisposable {
     this.paths = dataPaths(folder.path);
     const config = configSchema.parse({}).retention;
     expect(config).toEqual(KEPT);
-    this.stage = createRetention({ db, clock: this.clock, bells: new Bells(), paths: this.paths, config });
+    this.stage = createRetention({
+      db,
+      clock: this.clock,
+      wakeups: new Wakeups(),
+      paths: this.paths,
+      config,
+    });
     this.stage.start();
   }
 

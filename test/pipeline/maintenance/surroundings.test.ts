@@ -9,12 +9,12 @@ import { eventually } from "../../harness/wait.ts";
 it("a platform that is away for a minute is said once, and when it is back; a disk that is nearly full once (contract 11)", async () => {
   const clock = new TestClock();
   await using app = await openApp({ clock });
-  const { bells } = app.server.parts;
+  const { wakeups } = app.server.parts;
   let free = 5e9;
   const health: Health = { state: "down", since: clock.now(), last_event_at: null, error: "no route" };
   const platform = { name: "alerts", health: () => health } as Platform;
   const stage = createSurroundings({
-    ...{ db: app.db, clock, bells, platforms: [platform], root: "/data" },
+    ...{ db: app.db, clock, wakeups, platforms: [platform], root: "/data" },
     freeBytes: () => Promise.resolve(free),
   });
   stage.start();

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { BELL, Bells } from "../../../src/base/wakeups.ts";
+import { WAKEUP, Wakeups } from "../../../src/base/wakeups.ts";
 import { newId } from "../../../src/base/id.ts";
 import { type App, openApp, type TestSettings } from "../../harness/service/app.ts";
 import { insertRows } from "../../harness/model/counters.ts";
@@ -8,12 +8,12 @@ import { insertRows } from "../../harness/model/counters.ts";
 const FAKE_BEE = new URL("../../harness/fakes/fake_bee.sh", import.meta.url).pathname;
 
 /** Bells that remember who was woken. */
-class HeardBells extends Bells {
+class RecordedWakeups extends Wakeups {
   readonly #rung: string[] = [];
 
-  override ring(key: string): void {
+  override notify(key: string): void {
     this.#rung.push(key);
-    super.ring(key);
+    super.notify(key);
   }
 
   /** What was rung since the last call. */
@@ -24,12 +24,12 @@ class HeardBells extends Bells {
 
 /** A service with a paused worker, so that nothing is done but what the test asks for. */
 async function withPausedWorker(config: TestSettings = {}) {
-  const bells = new HeardBells();
-  const app = await openApp({ inMemory: true, bells, config });
+  const wakeups = new RecordedWakeups();
+  const app = await openApp({ inMemory: true, wakeups, config });
   const worker = await app.call("POST /api/workers", { name: "Ada", paused: true });
   const task = (type: string, more: object = {}) =>
     app.call("POST /api/tasks", { message_id: "m", worker_id: worker.id, instruction: "x", type, ...more });
-  return { app, bells, worker, task, [Symbol.asyncDispose]: () => app[Symbol.asyncDispose]() };
+  return { app, wakeups, worker, task, [Symbol.asyncDispose]: () => app[Symbol.asyncDispose]() };
 }
 
 /** What a message of another platform brings about: a conversation whose replies the outbox delivers. */
@@ -53,70 +53,70 @@ describe("whoever makes work for a stage rings its bell (architecture, sentence 
   it("a message wakes the intake, and what the intake gathers wakes the coordinator", async () => {
     await using it = await withPausedWorker();
     const session = await it.app.call("POST /api/local/sessions");
-    it.bells.take();
+    it.wakeups.take();
     // The rules decide a small one where it is gathered.
     const content = "x".repeat(5_000);
     await it.app.call(`POST /api/local/sessions/${session.id}/messages`, { content });
     await it.app.until("message.routed");
-    expect([...it.bells.take()]).toEqual(expect.arrayContaining([BELL.intake, BELL.bee]));
+    expect([...it.wakeups.take()]).toEqual(expect.arrayContaining([WAKEUP.intake, WAKEUP.bee]));
   });
 
   it("a task that is due wakes the dispatcher, one that has a time wakes the scheduler, a dead one nobody", async () => {
     await using it = await withPausedWorker();
-    it.bells.take();
+    it.wakeups.take();
     await it.task("immediate");
-    expect(stagesOf(it.bells)).toEqual([BELL.dispatcher]);
+    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.dispatcher]);
     await it.task("countdown", { scheduled_at: Date.now() + 60_000 });
-    expect(stagesOf(it.bells)).toEqual([BELL.scheduler]);
+    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.scheduler]);
     const { id } = await it.task("scheduled", { cron: "0 0 1 1 *" });
-    expect(stagesOf(it.bells)).toEqual([BELL.scheduler]);
+    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.scheduler]);
     await it.task("scheduled", { cron: "61 0 1 1 *" });
-    expect(stagesOf(it.bells)).toEqual([]);
+    expect(stagesOf(it.wakeups)).toEqual([]);
     await it.app.call(`POST /api/tasks/${id}/run`);
-    expect(stagesOf(it.bells)).toEqual([BELL.dispatcher]);
+    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.dispatcher]);
   });
 
   it("a countdown whose time has come wakes the dispatcher", async () => {
     await using it = await withPausedWorker();
     const { id } = await it.task("countdown", { scheduled_at: Date.now() + 60_000 });
     await it.app.db.write([{ sql: "update task set next_run_at = 1 where id = ?", args: [id] }]);
-    it.bells.take();
+    it.wakeups.take();
     await it.app.until("task.due");
-    expect(stagesOf(it.bells)).toContain(BELL.dispatcher);
+    expect(stagesOf(it.wakeups)).toContain(WAKEUP.dispatcher);
   });
 
   it("a worker that is resumed, or that changes its engine, wakes the dispatcher", async () => {
     await using it = await withPausedWorker();
-    it.bells.take();
+    it.wakeups.take();
     await it.app.call(`PUT /api/workers/${it.worker.id}`, { description: "writes" });
-    expect(stagesOf(it.bells)).toEqual([]);
+    expect(stagesOf(it.wakeups)).toEqual([]);
     await it.app.call(`PUT /api/workers/${it.worker.id}`, { engine: "echo" });
-    expect(stagesOf(it.bells)).toEqual([BELL.dispatcher]);
+    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.dispatcher]);
     await it.app.call(`PUT /api/workers/${it.worker.id}`, { paused: false });
-    expect(stagesOf(it.bells)).toEqual([BELL.dispatcher]);
+    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.dispatcher]);
   });
 
   it("a reply to another platform wakes the outbox, also when it is a worker's deletion that sends it", async () => {
     await using it = await withPausedWorker();
     const message_id = await foreignMessage(it.app);
-    it.bells.take();
+    it.wakeups.take();
     await it.app.call("POST /api/messages", { message_id, content: "soon" });
-    expect(stagesOf(it.bells)).toEqual([BELL.outbox]);
+    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.outbox]);
     await it.task("immediate", { message_id });
-    it.bells.take();
+    it.wakeups.take();
     await it.app.call(`DELETE /api/workers/${it.worker.id}`);
     // A gate of the worker looks whether it is still wanted.
-    expect(stagesOf(it.bells)).toEqual([BELL.gate, BELL.outbox]);
+    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.gate, WAKEUP.outbox]);
   });
 
   it("the end of a run wakes the outbox for its reply", async () => {
     await using it = await withPausedWorker();
     const message_id = await foreignMessage(it.app);
     await it.task("immediate", { message_id });
-    it.bells.take();
+    it.wakeups.take();
     await it.app.call(`PUT /api/workers/${it.worker.id}`, { paused: false });
     await it.app.until("execution.completed");
-    expect(stagesOf(it.bells)).toContain(BELL.outbox);
+    expect(stagesOf(it.wakeups)).toContain(WAKEUP.outbox);
   });
 
   it("a countdown that the coordinator plans wakes the scheduler", async () => {
@@ -134,16 +134,16 @@ describe("whoever makes work for a stage rings its bell (architecture, sentence 
       engines: { default: "echo", thinker },
     });
     const session = await it.app.call("POST /api/local/sessions");
-    it.bells.take();
+    it.wakeups.take();
     await it.app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "hello" });
     await it.app.until("task.created");
-    expect(stagesOf(it.bells)).toContain(BELL.scheduler);
+    expect(stagesOf(it.wakeups)).toContain(WAKEUP.scheduler);
     await Deno.remove(folder, { recursive: true });
   });
 });
 
 /** The stages that were woken since the last call. */
-function stagesOf(bells: HeardBells): string[] {
-  const all: readonly string[] = Object.values(BELL);
-  return [...bells.take()].filter((name) => all.includes(name) && name !== BELL.journal);
+function stagesOf(wakeups: RecordedWakeups): string[] {
+  const all: readonly string[] = Object.values(WAKEUP);
+  return [...wakeups.take()].filter((name) => all.includes(name) && name !== WAKEUP.journal);
 }

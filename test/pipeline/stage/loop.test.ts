@@ -1,42 +1,42 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { Stage } from "../../../src/pipeline/stage/stage.ts";
-import { Bells } from "../../../src/base/wakeups.ts";
+import { Wakeups } from "../../../src/base/wakeups.ts";
 import { TestClock } from "../../harness/clock.ts";
 
 it("Bells: a listener that is closed twice takes nothing from the one after it", async () => {
-  const bells = new Bells();
-  const first = bells.listen("door");
+  const wakeups = new Wakeups();
+  const first = wakeups.listen("door");
   first.close();
-  const second = bells.listen("door");
+  const second = wakeups.listen("door");
   first.close();
-  bells.ring("door");
+  wakeups.notify("door");
   await second.next(new TestClock(), 60_000);
-  expect(bells.size).toBe(1);
+  expect(wakeups.size).toBe(1);
 });
 
 describe("Stage", () => {
   it("starts and stops a hundred times, and leaves no listener [SHD-6]", async () => {
-    const bells = new Bells();
+    const wakeups = new Wakeups();
     for (let i = 0; i < 100; i++) {
       let rounds = 0;
       const step = () => Promise.resolve(++rounds && Infinity);
-      const stage = new Stage({ name: "test", bell: "test", clock: systemClock, bells, step });
+      const stage = new Stage({ name: "test", wakeup: "test", clock: systemClock, wakeups, step });
       stage.start();
       stage.start();
       stage.wake();
       await stage.stop();
       expect(rounds).toBeGreaterThan(0);
     }
-    expect(bells.size).toBe(0);
+    expect(wakeups.size).toBe(0);
   });
 
   it("logs what its step throws, backs off, and goes on [SHD-8]", async () => {
     const clock = new TestClock();
-    const bells = new Bells();
+    const wakeups = new Wakeups();
     let calls = 0;
     const step = () => ++calls < 4 ? Promise.reject(new Error("broken")) : Promise.resolve(Infinity);
-    const stage = new Stage({ name: "test", bell: "test", clock, bells, step });
+    const stage = new Stage({ name: "test", wakeup: "test", clock, wakeups, step });
     stage.start();
     for (const backOffMs of [200, 400, 800]) {
       const before = calls;
@@ -53,11 +53,11 @@ describe("Stage", () => {
   });
 
   it("with a pause looks once at what comes within it, and loses nothing that comes later", async () => {
-    const bells = new Bells();
+    const wakeups = new Wakeups();
     let made = 0;
     const seen: number[] = [];
     const step = () => Promise.resolve(seen.push(made) && Infinity);
-    const parts = { name: "test", bell: "test", clock: new TestClock(), bells, step };
+    const parts = { name: "test", wakeup: "test", clock: new TestClock(), wakeups, step };
     const stage = new Stage({ ...parts, pauseMs: 200 });
     stage.start();
     await until(() => seen.length === 1);
@@ -78,13 +78,13 @@ describe("Stage", () => {
 
   it("finishes the round in progress before it stops", async () => {
     let finished = false;
-    const bells = new Bells();
+    const wakeups = new Wakeups();
     const step = async () => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       finished = true;
       return Infinity;
     };
-    const stage = new Stage({ name: "test", bell: "test", clock: systemClock, bells, step });
+    const stage = new Stage({ name: "test", wakeup: "test", clock: systemClock, wakeups, step });
     stage.start();
     await turn();
     await stage.stop();
@@ -95,7 +95,7 @@ describe("Stage", () => {
     const clock = new TestClock();
     let release = (_ms: number) => {};
     const step = () => new Promise<number>((resolve) => release = resolve);
-    const stage = new Stage({ name: "test", bell: "test", clock, bells: new Bells(), step });
+    const stage = new Stage({ name: "test", wakeup: "test", clock, wakeups: new Wakeups(), step });
     stage.start();
     await turn();
     expect(stage.well).toBe(true);

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { Bells } from "../../../src/base/wakeups.ts";
+import { Wakeups } from "../../../src/base/wakeups.ts";
 import { openApp } from "../../harness/service/app.ts";
 
 /** Bells that reach nobody. */
-class SilentBells extends Bells {
-  override ring(): void {}
+class SilentWakeups extends Wakeups {
+  override notify(): void {}
 }
 
 describe("with every bell lost (architecture, sentence 1) [DSP-6]", () => {
   it("each stage still finds its work within a second [DSP-6]", async () => {
-    await using app = await openApp({ bells: new SilentBells() });
+    await using app = await openApp({ wakeups: new SilentWakeups() });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");
     await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
