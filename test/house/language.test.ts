@@ -23,7 +23,7 @@ function folderOf(file: string): string {
   return second.includes(".") || second === "" ? top : `${top}/${second}`;
 }
 
-describe("texts (CONTRIBUTING, Language)", () => {
+describe("texts (CONTRIBUTING.md)", () => {
   it("of the command line and the console have no phrase of the dialect", () => {
     const found = readUserTexts("main.ts", "cli", "console").filter(({ text }) => findDialect(text) !== null);
     expect(found.map(place)).toEqual([]);
