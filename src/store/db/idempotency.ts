@@ -1,6 +1,6 @@
 import type { Database, Row, Statement } from "./database.ts";
 
-/** The first answer to a request that carried an idempotency key. */
+/** The first response to a request with an idempotency key. */
 interface StoredAnswer extends Row {
   fingerprint: string;
   status: number;
@@ -8,8 +8,8 @@ interface StoredAnswer extends Row {
 }
 
 /**
- * Stores the answer in the batch that does the work, so that neither can exist without the other (reliability DUR-2). It
- * replaces an answer older than `since`: that key is free again, even when retention has not deleted it yet.
+ * Stores the response in the batch that does the work, so that neither exists without the other (reliability DUR-2). Replaces a
+ * response older than `since`: its key is free again.
  */
 export function insertAnswer(key: string, answer: StoredAnswer, now: number, since: number): Statement[] {
   return [
@@ -21,7 +21,6 @@ export function insertAnswer(key: string, answer: StoredAnswer, now: number, sin
   ];
 }
 
-/** The stored answer that is younger than `since`, or null. */
 export function findAnswer(db: Database, key: string, since: number): Promise<StoredAnswer | null> {
   return db.first<StoredAnswer>(
     "select fingerprint, status, response from idempotency where key = ? and created_at > ?",
