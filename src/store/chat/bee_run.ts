@@ -11,13 +11,12 @@ import { DEPTH } from "../db/chain_depth.ts";
 import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
 
-/** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
+/** A new run of the coordinator. The built-in rules start and end it in the same batch. */
 interface NewBeeRun extends RunIdentity {
   engine: string;
   created_at: number;
 }
 
-/** How a coordinator's run ended. */
 export interface BeeRunEnd {
   status: "completed" | "failed";
   reason: string;
@@ -28,7 +27,6 @@ export interface BeeRunEnd {
   usage: Usage;
 }
 
-/** Stores a coordinator's run as running. */
 export function insertBeeRun(run: NewBeeRun): Statement {
   return {
     sql: `insert into bee_run (id, message_id, session_key, engine, status, attempt, run_id, created_at)
@@ -45,7 +43,7 @@ export function insertBeeRun(run: NewBeeRun): Statement {
   };
 }
 
-/** running -> completed or failed, once. Where its engine said nothing at the end, what it had counted before holds. */
+/** running -> completed or failed, once. Missing usage comes from the last report of the engine. */
 export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement[] {
   return guarded(
     `update bee_run
@@ -72,7 +70,7 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
   );
 }
 
-/** The rights of a coordinator's run token, read at every request; null when the run has ended (reliability SCP-5). */
+/** Finds the rights of a coordinator's run token. Null when the run has ended (reliability SCP-5). */
 export function findBeeGrant(
   db: Database,
   id: string,
@@ -87,7 +85,7 @@ export function findBeeGrant(
   );
 }
 
-/** Status of a coordinator's run, or null; null as well when it is outside the conversation that the caller is bound to. */
+/** Returns the status of a coordinator's run, or null. Null also outside the conversation that the caller is bound to. */
 export async function findBeeRunStatus(
   db: Database,
   id: string,
@@ -100,27 +98,24 @@ export async function findBeeRunStatus(
   return row?.status ?? null;
 }
 
-/** The JSON of a run of the bee. */
 export const BEE_RUN_JSON = shown("bee_run", beeRunSchema, { usage: shown("bee_run", usageSchema) });
 
-/** Which texts of a coordinator's run may be large. */
 export const BEE_RUN_TEXTS = ["reason", "reply", "error"];
 
-/** A coordinator's run that has not ended. */
+/** A running coordinator's run. */
 interface OpenBeeRun extends Row {
   execution_id: string;
   run_id: string;
   since: number;
 }
 
-/** Every coordinator's run that is running. */
 export function listOpenBeeRuns(db: Database): Promise<OpenBeeRun[]> {
   return db.read<OpenBeeRun>(
     "select id as execution_id, run_id, created_at as since from bee_run where status = 'running'",
   );
 }
 
-/** The newest runs of the coordinator, or those after a cursor; of one conversation only when the caller is bound to it. */
+/** Lists the coordinator's runs, newest first, only those of the conversation that the caller is bound to. */
 export function listBeeRuns(
   db: Database,
   boundTo: string | null,

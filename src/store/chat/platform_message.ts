@@ -1,31 +1,31 @@
 import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
 
-// As insertOver() stores it: what the coordinator gives up was tried at least once.
-const OVER = "status = 'failed' and attempt = 0";
+// The state of messages from insertOver(). The coordinator tries a message at least once before it fails.
+const IS_REFUSED = "status = 'failed' and attempt = 0";
 
-/** The message with this id on its platform, and whether it was not taken, because too many waited; or null. */
+/** Finds the message with this id on its platform, and whether it was refused because too many waited. */
 export async function findByPlatformId(
   db: Database,
   platform: string,
   platformMessageId: string,
 ): Promise<{ id: string; over: boolean } | null> {
   const row = await db.first<{ id: string; over: number }>(
-    `select id, ${OVER} as over from inbound_message where platform = ? and platform_message_id = ?`,
+    `select id, ${IS_REFUSED} as over from inbound_message where platform = ? and platform_message_id = ?`,
     [platform, platformMessageId],
   );
   return row === null ? null : { id: row.id, over: row.over === 1 };
 }
 
-/** A conversation and the last message that came in there. */
-interface LastHeardRow extends Row {
+/** A conversation and its last received message. */
+interface LastReceivedRow extends Row {
   session_key: string;
-  /** As it is called here; null when retention took all of them. */
+  /** The platform's id of the message, null when retention has deleted all. */
   last: string | null;
 }
 
-/** Up to `limit` conversations of a platform, the latest first, each with the last message that came in. */
-export function listLastHeard(db: Database, platform: string, limit: number): Promise<LastHeardRow[]> {
-  return db.read<LastHeardRow>(
+/** Lists conversations of a platform with their last received messages, the latest first. */
+export function listLastHeard(db: Database, platform: string, limit: number): Promise<LastReceivedRow[]> {
+  return db.read<LastReceivedRow>(
     `select session_key, (
         select platform_message_id
         from inbound_message
@@ -40,7 +40,7 @@ export function listLastHeard(db: Database, platform: string, limit: number): Pr
   );
 }
 
-/** Our message of this conversation that the platform calls so, or "". */
+/** Returns our message with this id on the platform, or "". */
 export async function findSentAs(db: Database, sessionKey: string, sentAs: string): Promise<string> {
   const row = await db.first<{ id: string }>(
     `select outbound_id as id
@@ -53,8 +53,8 @@ export async function findSentAs(db: Database, sessionKey: string, sentAs: strin
   return row?.id ?? "";
 }
 
-/** A message that was not taken, because too many wait. */
-interface OverMessage {
+/** A message that is refused because too many wait. */
+interface RefusedMessage {
   id: string;
   session_key: string;
   platform: string;
@@ -66,8 +66,8 @@ interface OverMessage {
   received_at: number;
 }
 
-/** Stores a message as failed: nobody takes it, and it can be seen (contract 10.1). */
-export function insertOver(message: OverMessage, error: string): Statement {
+/** Stores a refused message as failed, so that it is visible (contract 10.1). */
+export function insertOver(message: RefusedMessage, error: string): Statement {
   const {
     id,
     session_key,
@@ -101,12 +101,12 @@ export function insertOver(message: OverMessage, error: string): Statement {
   };
 }
 
-/** Takes away what insertOver() stored, guarded by its being there: its sender tries again. */
+/** Deletes a refused message, guarded by its existence, for a new try of its sender. */
 export function deleteOver(id: string): Statement[] {
-  return guarded(`delete from inbound_message where id = ? and ${OVER}`, [id]);
+  return guarded(`delete from inbound_message where id = ? and ${IS_REFUSED}`, [id]);
 }
 
-/** Whether the latest message of a conversation failed with this error, so that it is not said again. */
+/** Whether the latest message of a conversation failed with this error, so that the notice is not repeated. */
 export async function wasOver(db: Database, sessionKey: string, error: string): Promise<boolean> {
   const row = await db.first<{ error: string }>(
     "select error from inbound_message where session_key = ? order by id desc limit 1",

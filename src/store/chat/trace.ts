@@ -8,34 +8,34 @@ import { type Objects, READ_MAX_BYTES, readBounded } from "../db/size_limited_re
 import type { Json } from "../../domain/call/json.ts";
 import type { MessageTrace } from "../../domain/chat/trace.ts";
 
-/** Rows of one kind that a trace shows at most: a schedule goes on for years. */
+/** Most readRows of one kind in a trace, because a schedule runs for years. */
 const TRACE_ROWS_MAX = 100;
 
-/** What became of a message, each part as JSON texts as the API shows them, oldest first (contract 5). */
+/** The parts of a trace as JSON texts of the API, oldest first (contract 5). */
 type TraceRows = {
   [K in Exclude<keyof MessageTrace, "message">]: MessageTrace[K] extends (infer T)[] ? Json<T>[] : never;
 };
 
-/** Everything that is stored about a message and what it caused; of many rows the latest. */
+/** Reads everything that is stored about a message and its effects, the latest readRows of each kind. */
 export async function findTrace(db: Database, messageId: string): Promise<TraceRows> {
   const [parts, routing, tasks, executions, replies] = await Promise.all([
-    rows(db, { table: "inbound_message", json: INBOUND_JSON, texts: INBOUND_TEXTS }, {
+    readRows(db, { table: "inbound_message", json: INBOUND_JSON, texts: INBOUND_TEXTS }, {
       where: "(id = ? or merged_into = ?)",
       args: [messageId, messageId],
     }),
-    rows(db, { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS }, {
+    readRows(db, { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS }, {
       where: "message_id = ?",
       args: [messageId],
     }),
-    rows(db, { table: "task", json: TASK_JSON, texts: TASK_TEXTS }, {
+    readRows(db, { table: "task", json: TASK_JSON, texts: TASK_TEXTS }, {
       where: "message_id = ?",
       args: [messageId],
     }),
-    rows(db, { table: "execution", json: EXECUTION_JSON, texts: EXECUTION_TEXTS }, {
+    readRows(db, { table: "execution", json: EXECUTION_JSON, texts: EXECUTION_TEXTS }, {
       where: "message_id = ?",
       args: [messageId],
     }),
-    rows(db, { table: "outbound_message", json: OUTBOUND_JSON, texts: OUTBOUND_TEXTS }, {
+    readRows(db, { table: "outbound_message", json: OUTBOUND_JSON, texts: OUTBOUND_TEXTS }, {
       where: "message_id = ?",
       args: [messageId],
     }),
@@ -43,8 +43,8 @@ export async function findTrace(db: Database, messageId: string): Promise<TraceR
   return { parts, routing, tasks, executions, replies };
 }
 
-// Each of the five kinds has an equal share of what one read may be (contract 8.18).
-async function rows<T>(
+// The five kinds share the limit of one read equally (contract 8.18).
+async function readRows<T>(
   db: Database,
   objects: Objects<T>,
   { where, args }: { where: string; args: string[] },

@@ -3,10 +3,7 @@ import { chooseWakeup, type NewTask, TASK_COLUMNS, valuesOf } from "./task.ts";
 
 const WORKER_AT = TASK_COLUMNS.indexOf("worker_id");
 
-/**
- * Stores new tasks in the states that planTask() gave them, in one statement and in their order, guarded by the existence of
- * all their workers.
- */
+/** Stores new tasks in one statement and in their order, guarded by the existence of all their workers. */
 export function insertTasks(tasks: readonly NewTask[]): Statement[] {
   const wakeups = tasks.map(chooseWakeup).filter((wakeup) => wakeup !== undefined);
   return guardedRows(tasks.length, {
@@ -20,13 +17,13 @@ export function insertTasks(tasks: readonly NewTask[]): Statement[] {
   });
 }
 
-/** Where a new task belongs. */
+/** The message and conversation of a new task. */
 export interface Origin {
   message_id: string;
   session_key: string;
 }
 
-/** The stored messages that these texts name, by their id or their id on a platform, and their conversations (see findInbound()). */
+/** Finds stored messages by their id or their id on a platform, with their conversations (see findInbound()). */
 export async function listOrigins(
   db: Database,
   names: readonly string[],
@@ -44,7 +41,7 @@ export async function listOrigins(
   return new Map(rows.map(({ name, id, session_key }) => [name, { message_id: id, session_key }]));
 }
 
-/** The engines of these workers by their ids; who does not exist is not among them. */
+/** Maps the ids of existing workers to their engines. */
 export async function listEnginesOf(db: Database, ids: readonly string[]): Promise<Map<string, string>> {
   const rows = await db.read<{ id: string; engine: string }>(
     "select id, engine from worker where id in (select value from json_each(?))",
