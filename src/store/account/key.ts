@@ -2,10 +2,7 @@ import { endAllLogins } from "./credential.ts";
 import { guarded, type Statement } from "../db/database.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 
-/**
- * Ends everything that the signing key has signed, guarded by no run being open: runs hold tokens of that key
- * (contract 8.16).
- */
+/** Revokes everything that the signing key has signed, guarded by no open run, because runs hold such tokens (contract 8.16). */
 export function endEverySignature(now: number): Statement[] {
   return [
     ...guarded(

@@ -34,8 +34,8 @@ async function read<T>(db: Database, query: ListQuery<T>, page: Page): Promise<L
   const afterCursor = page.cursor === undefined ? [] : [buildAfterCursor(query)];
   const offset = page.cursor === undefined ? (page.page - 1) * page.page_size : 0;
   const text = await readPage(db, query, {
-    sql: `from ${from} ${buildWhereClause([...conditions, ...afterCursor])} order by ${
-      buildOrder(query)
+    sql: `from ${from} ${buildWhereClause([...conditions, ...afterCursor])} ${
+      buildOrderClause(query)
     } limit ? offset ?`,
     args: [...args, ...(page.cursor === undefined ? [] : [page.cursor]), page.page_size, offset],
   }, page.cursor === undefined ? "cut" : "end");
@@ -50,8 +50,8 @@ async function read<T>(db: Database, query: ListQuery<T>, page: Page): Promise<L
   return { json: text.json, total, next: hasNext ? last : null };
 }
 
-function buildOrder({ table, order }: ListQuery<unknown>): string {
-  return order === undefined ? `${table}.id desc` : `${order}, ${table}.id`;
+function buildOrderClause({ table, order }: ListQuery<unknown>): string {
+  return `order by ${order === undefined ? `${table}.id desc` : `${order}, ${table}.id`}`;
 }
 
 /** The condition that a row comes after the row of the cursor. */
@@ -119,15 +119,15 @@ async function readFromEnd<T>(
   );
   const total = counted?.total ?? 0;
   const rows = Math.max(0, Math.min(page.page_size, total - offset));
-  const afterCursor = total - offset - rows;
-  if (afterCursor > offset) return null;
+  const after = total - offset - rows;
+  if (after > offset) return null;
   const { json, last } = await readPage(db, query, {
     sql: `from (select id as page_id from ${table} order by id limit ? offset ?)
       cross join ${table} on ${table}.id = page_id
       order by ${table}.id desc`,
-    args: [rows, Math.max(0, afterCursor)],
+    args: [rows, Math.max(0, after)],
   }, "cut");
-  return { json, total, next: afterCursor > 0 ? last : null };
+  return { json, total, next: after > 0 ? last : null };
 }
 
 function buildWhereClause(conditions: string[]): string {

@@ -5,7 +5,7 @@ const WORKER_AT = TASK_COLUMNS.indexOf("worker_id");
 
 /** Stores new tasks in one statement and in their order, guarded by the existence of all their workers. */
 export function insertTasks(tasks: readonly NewTask[]): Statement[] {
-  const wakeups = tasks.map(chooseWakeup).filter((wakeup) => wakeup !== undefined);
+  const wakeups = tasks.flatMap((task) => chooseWakeup(task) ?? []);
   return guardedRows(tasks.length, {
     sql: `insert into task (${TASK_COLUMNS.join(", ")})
       select ${TASK_COLUMNS.map((_, at) => `one.value ->> ${at}`).join(", ")}

@@ -1,21 +1,20 @@
-// What budgets count a run for
 import type { Database, Row } from "../db/database.ts";
 import { BEFORE, LATEST } from "./budget_ledger.ts";
 
-/** A run, as budgets name what it counts for. */
+/** The fields of a run that determine its targets. */
 interface TargetedRun {
   worker_id: string;
   session_key: string;
   engine: string;
 }
 
-/** What a run of a worker counts for, and how many runs of each ended after `since`. */
+/** A target of a run, and the number of runs of that target that ended in a span. */
 export interface CountedTarget extends Row {
   target: string;
   runs: number;
 }
 
-/** Everything that a run counts for: all, its worker, its conversation, its engine, and its worker's departments with those above. */
+/** Lists the targets of a run: all, its worker, conversation and engine, and its worker's departments and their parents. */
 export function listTargets(
   db: Database,
   run: TargetedRun,
@@ -30,10 +29,10 @@ export function listTargets(
     one (value) as (values (?), (?), (?), (?) union all select 'department:' || id from above)
     select value as target, coalesce((select runs ${LATEST}), 0) - coalesce((select runs ${BEFORE}), 0) as runs
     from one`,
-    [run.worker_id, ...ownTargets(run), since],
+    [run.worker_id, ...buildOwnTargets(run), since],
   );
 }
 
-function ownTargets({ worker_id, session_key, engine }: TargetedRun): string[] {
+function buildOwnTargets({ worker_id, session_key, engine }: TargetedRun): string[] {
   return ["global", `worker:${worker_id}`, `session:${session_key}`, `engine:${engine}`];
 }

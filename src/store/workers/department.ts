@@ -1,6 +1,6 @@
 import { type Department, departmentSchema } from "../../domain/workers/department.ts";
 import { nameKey } from "../../domain/call/name.ts";
-import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
+import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
 import { parsed } from "../db/list.ts";
 import { allShown, firstShown, shown } from "../db/json_projection.ts";
 import { valueOf } from "../../domain/call/json.ts";
@@ -9,33 +9,31 @@ const DEPARTMENT_JSON = shown("department", departmentSchema, {
   worker_count: "(select count(*) from worker_department where department_id = department.id)",
 });
 
-/** A department by id and name. */
 interface DepartmentRef {
   id: string;
   name: string;
 }
 
-/** The department that an id or a name means, ids first; null when there is none (contract 3, Department). */
-export async function findDepartmentRef(db: Database, idOrName: string): Promise<DepartmentRef | null> {
-  const row = await db.first<{ id: string; name: string }>(
+/** Finds a department by id, else by name (contract 3, Department). */
+export function findDepartmentRef(db: Database, idOrName: string): Promise<DepartmentRef | null> {
+  return db.first<DepartmentRef & Row>(
     "select id, name from department where id = ? or name_key = ? order by id = ? desc limit 1",
     [idOrName, nameKey(idOrName), idOrName],
   );
-  return row === null ? null : { id: row.id, name: row.name };
 }
 
-/** As findDepartmentRef(), with all fields. */
+/** Finds a department like findDepartmentRef(), with all fields. */
 export async function findDepartment(db: Database, idOrName: string): Promise<Department | null> {
   const rest = "from department where id = ? or name_key = ? order by id = ? desc limit 1";
   return parsed(await firstShown(db, DEPARTMENT_JSON, rest, [idOrName, nameKey(idOrName), idOrName]));
 }
 
-/** Every department by sort order and name (contract 1). */
+/** Lists all departments by sort order and name (contract 1). */
 export async function listDepartments(db: Database): Promise<Department[]> {
   return (await allShown(db, DEPARTMENT_JSON, "from department order by sort_order, name_key")).map(valueOf);
 }
 
-/** A department and everything below it. */
+/** Lists a department and everything below it. */
 export async function listDescendantIds(db: Database, id: string): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
     `with recursive below (id) as (
@@ -49,7 +47,7 @@ export async function listDescendantIds(db: Database, id: string): Promise<strin
   return rows.map((row) => row.id);
 }
 
-/** Stores a new department, guarded by there being fewer than `max`. A name that is taken breaks the batch. */
+/** Stores a new department, guarded by fewer than `max`. A duplicate name fails the batch. */
 export function insertDepartment(department: Department, max: number): Statement[] {
   return guarded(
     `insert into department (id, name, name_key, parent_id, sort_order, created_at, updated_at)
@@ -69,8 +67,8 @@ export function insertDepartment(department: Department, max: number): Statement
 }
 
 /**
- * Changes a department, guarded by its existence and by the new parent not being itself or below it: two moves at
- * once cannot close a circle.
+ * Changes a department, guarded by its existence, and by the new parent being neither itself nor below it: two concurrent
+ * moves cannot create a cycle.
  */
 export function updateDepartment(
   id: string,
@@ -108,7 +106,7 @@ export function updateDepartment(
   );
 }
 
-/** Deletes a department and its memberships, guarded by its existence and by its having no children. */
+/** Deletes a department and its memberships, guarded by its existence and by having no children. */
 export function deleteDepartment(id: string): Statement[] {
   return guarded(
     "delete from department where id = ? and not exists (select 1 from department where parent_id = ?)",
