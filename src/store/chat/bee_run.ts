@@ -71,11 +71,7 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
 }
 
 /** Finds the rights of a coordinator's run token. Null when the run has ended (reliability SCP-5). */
-export function findBeeGrant(
-  db: Database,
-  id: string,
-  attempt: number,
-): Promise<RunBinding | null> {
+export function findBeeGrant(db: Database, id: string, attempt: number): Promise<RunBinding | null> {
   return db.first<RunBinding & Row>(
     `select id as execution_id, attempt, '' as worker_id, '' as task_id, session_key, message_id,
       coalesce((select ${DEPTH} from inbound_message where inbound_message.id = message_id), 0) - 1 as depth

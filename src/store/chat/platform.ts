@@ -52,9 +52,7 @@ interface NewPairing extends PairingRow {
 }
 
 /** Stores a pairing code, and deletes expired ones and those beyond PAIRINGS_MAX (contract 10). */
-export function insertPairing(
-  pairing: NewPairing,
-): Statement[] {
+export function insertPairing(pairing: NewPairing): Statement[] {
   const { platform, sender, name, code_hash, created_at, expires_at } = pairing;
   return [
     {
@@ -84,11 +82,7 @@ export function findPairing(db: Database, codeHash: string, now: number): Promis
 }
 
 /** Pairs a sender, guarded by its code, which is valid once. */
-export function pairSender(
-  { platform, sender, name }: PairingRow,
-  by: string,
-  now: number,
-): Statement[] {
+export function pairSender({ platform, sender, name }: PairingRow, by: string, now: number): Statement[] {
   return [
     ...guarded("delete from platform_pairing where platform = ? and sender = ?", [platform, sender]),
     {

@@ -100,11 +100,7 @@ function findSmallestId(rows: readonly { id: string }[]): string | null {
  * Reads a page of an unfiltered list from the end when that is nearer, else returns null. SQLite steps over an offset row by row,
  * so this halves the longest way.
  */
-async function readFromEnd<T>(
-  db: Database,
-  query: ListQuery<T>,
-  page: Page,
-): Promise<Listing<T> | null> {
+async function readFromEnd<T>(db: Database, query: ListQuery<T>, page: Page): Promise<Listing<T> | null> {
   const { table, counter } = query;
   const offset = (page.page - 1) * page.page_size;
   if (

@@ -1,5 +1,4 @@
 import { nameKey } from "../../domain/call/name.ts";
-import type { Json } from "../../domain/call/json.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import {
   deliverySchema,
@@ -169,9 +168,7 @@ const DELIVERY_COLUMNS = "id, name, url, secret, events, allow_private, cursor, 
 export function listDueWebhooks(db: Database, now: number): Promise<DueWebhook[]> {
   return db.read<DueWebhook>(
     `select ${DELIVERY_COLUMNS} from webhook where enabled = 1 and due_at <= ? order by due_at`,
-    [
-      now,
-    ],
+    [now],
   );
 }
 

@@ -66,7 +66,7 @@ export const SYSTEM_SCHEMA: string[] = [
     ('task', 'completed'), ('task', 'failed'), ('task', 'cancelled'),
     ('execution', 'pending'), ('execution', 'running'), ('execution', 'completed'), ('execution', 'failed')`,
 
-  // Usage of ended runs by worker and quarter of an hour, because the days of all time zones start at a quarter.
+  // Usage of ended runs by worker and quarter of an hour: the days of all time zones start at one.
   `create table usage (
     -- Quarters of an hour since 1970.
     bucket_start integer not null,
@@ -109,8 +109,7 @@ export const SYSTEM_SCHEMA: string[] = [
     secret text not null,
     events text not null check (json_valid(events)),
     enabled integer not null default 1 check (enabled in (0, 1)),
-    -- Why the service disabled the webhook, '' while it is enabled.
-
+    -- Why the service switched the webhook off; '' while it is on.
     disabled_reason text not null default '',
     origin text not null check (origin in ('config', 'api')),
     allow_private integer not null default 0 check (allow_private in (0, 1)),

@@ -114,10 +114,7 @@ export interface AskedHere extends OpenQuestion {
 }
 
 /** Lists the open questions of these conversations, oldest first. */
-export async function listOpenQuestions(
-  db: Database,
-  sessionKeys: readonly string[],
-): Promise<AskedHere[]> {
+export async function listOpenQuestions(db: Database, sessionKeys: readonly string[]): Promise<AskedHere[]> {
   const rows = await db.read<Omit<AskedHere, "options"> & { options: string } & Row>(
     `select id, session_key, worker_id, task_id, execution_id, message_id, options, created_at, expires_at
     from question

@@ -72,10 +72,7 @@ export function updateBudget(id: string, change: BudgetChange, now: number): Sta
       args.push(nameKey(change.name ?? ""));
     } else if (name !== "action") set.push("soft_notified_at = null", "hard_notified_at = null");
   }
-  return addWakeups(guarded(
-    `update budget set ${[...new Set(set)].join(", ")} where id = ?`,
-    [...args, id],
-  ));
+  return addWakeups(guarded(`update budget set ${[...new Set(set)].join(", ")} where id = ?`, [...args, id]));
 }
 
 /** Suspends a budget until a time, or resumes it with null. Guarded by its existence. */

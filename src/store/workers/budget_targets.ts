@@ -15,11 +15,7 @@ export interface CountedTarget extends Row {
 }
 
 /** Lists the targets of a run: all, its worker, conversation and engine, and its worker's departments and their parents. */
-export function listTargets(
-  db: Database,
-  run: TargetedRun,
-  since: number,
-): Promise<CountedTarget[]> {
+export function listTargets(db: Database, run: TargetedRun, since: number): Promise<CountedTarget[]> {
   return db.read<CountedTarget>(
     `with recursive above (id) as (
       select department_id from worker_department where worker_id = ?
