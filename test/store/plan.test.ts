@@ -188,7 +188,7 @@ describe("query plans (architecture, Style)", () => {
     for (const list of ["executions", "messages/inbound"]) {
       await app.call(`GET /api/${list}?page=19608&page_size=51`);
     }
-    const late = [...seen].filter(([sql]) => sql.includes("as place"));
+    const late = [...seen].filter(([sql]) => sql.includes("as page_id"));
     expect(late.length).toBeGreaterThan(0);
     for (const [sql, args] of late) {
       const plan = await app.db.read<{ detail: string }>(`explain query plan ${sql}`, args);

@@ -1,5 +1,5 @@
 import type { LoginKind } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import type { PasswordSource } from "../../domain/call/vocabulary.ts";
 
 export interface Credential extends Row {
@@ -60,20 +60,9 @@ export interface RefreshToken extends Row {
 }
 
 export function insertRefreshToken(token: RefreshToken & { token_hash: string }, now: number): Statement {
-  return {
-    sql: `insert into refresh_token (id, token_hash, username, user_id, kind, version, created_at, expires_at)
-      values (?, ?, ?, ?, ?, ?, ?, ?)`,
-    args: [
-      token.id,
-      token.token_hash,
-      token.username,
-      token.user_id,
-      token.kind,
-      token.version,
-      now,
-      token.expires_at,
-    ],
-  };
+  const { id, token_hash, username, user_id, kind, version, expires_at } = token;
+  const row = { id, token_hash, username, user_id, kind, version, created_at: now, expires_at };
+  return insertRow("refresh_token", row);
 }
 
 /** Finds the unexpired refresh token with this hash, or null. */

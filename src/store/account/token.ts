@@ -2,7 +2,7 @@ import { nameKey } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type Token, tokenSchema } from "../../domain/account/token.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { oneOf, type Where } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
@@ -49,21 +49,12 @@ export function listTokens(
 
 /** Stores a new token, guarded by its owner having fewer than `max`. A duplicate name fails the batch. */
 export function insertToken(token: Token, max: number): Statement[] {
-  return guarded(
-    `insert into token (id, user_id, name, name_key, scopes, expires_at, created_at)
-    select ?, ?, ?, ?, ?, ?, ?
-    where (select count(*) from token where user_id = ?) < ?`,
-    [
-      token.id,
-      token.user_id,
-      token.name,
-      nameKey(token.name),
-      JSON.stringify(token.scopes),
-      token.expires_at,
-      token.created_at,
-      token.user_id,
-      max,
-    ],
+  const { id, user_id, name, expires_at, created_at } = token;
+  const scopes = JSON.stringify(token.scopes);
+  return insertGuarded(
+    "token",
+    { id, user_id, name, name_key: nameKey(name), scopes, expires_at, created_at },
+    { sql: "(select count(*) from token where user_id = ?) < ?", args: [user_id, max] },
   );
 }
 

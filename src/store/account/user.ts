@@ -2,7 +2,14 @@ import { nameKey } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type User, type UserFilter, userSchema } from "../../domain/account/user.ts";
 import type { Role, UserOrigin } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import {
+  type Database,
+  guarded,
+  insertGuarded,
+  type Row,
+  type Statement,
+  type Value,
+} from "../db/database.ts";
 import { type Filters, oneOf, whereOf } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
@@ -65,11 +72,10 @@ export function findOperator(db: Database): Promise<UserRow | null> {
 }
 
 /** Returns any password hash. Logins with an unknown name check it to take as long as others (reliability AUT-3). */
-export async function findAnyHash(db: Database): Promise<string | null> {
-  const row = await db.first<{ password_hash: string }>(
+export function findAnyHash(db: Database): Promise<string | null> {
+  return db.readValue<string>(
     "select password_hash from user where password_hash <> '' limit 1",
   );
-  return row?.password_hash ?? null;
 }
 
 /** Lists users, newest first. */
@@ -79,28 +85,22 @@ export function listUsers(db: Database, filter: UserFilter, page: Page): Promise
 
 /** Stores a new user, guarded by fewer than `max`. A duplicate name or subject fails the batch. */
 export function insertUser(user: UserRow, max: number): Statement[] {
-  return guarded(
-    `insert into user (id, name, name_key, role, disabled, password_hash, version, origin, issuer, subject,
-      created_at, updated_at, last_login_at)
-    select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-    where (select count(*) from user) < ?`,
-    [
-      user.id,
-      user.name,
-      nameKey(user.name),
-      user.role,
-      user.disabled,
-      user.password_hash,
-      user.version,
-      user.origin,
-      user.issuer,
-      user.subject,
-      user.created_at,
-      user.updated_at,
-      user.last_login_at,
-      max,
-    ],
-  );
+  const row = {
+    id: user.id,
+    name: user.name,
+    name_key: nameKey(user.name),
+    role: user.role,
+    disabled: user.disabled,
+    password_hash: user.password_hash,
+    version: user.version,
+    origin: user.origin,
+    issuer: user.issuer,
+    subject: user.subject,
+    created_at: user.created_at,
+    updated_at: user.updated_at,
+    last_login_at: user.last_login_at,
+  };
+  return insertGuarded("user", row, { sql: "(select count(*) from user) < ?", args: [max] });
 }
 
 // Another admin who can log in has to remain (contract 9).

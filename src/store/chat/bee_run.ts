@@ -2,7 +2,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
 import { type BeeRun, beeRunSchema } from "../../domain/chat/bee_run.ts";
 import type { Listing } from "../../domain/call/page.ts";
@@ -28,19 +28,9 @@ export interface BeeRunEnd {
 }
 
 export function insertBeeRun(run: NewBeeRun): Statement {
-  return {
-    sql: `insert into bee_run (id, message_id, session_key, engine, status, attempt, run_id, created_at)
-      values (?, ?, ?, ?, 'running', ?, ?, ?)`,
-    args: [
-      run.execution_id,
-      run.message_id,
-      run.session_key,
-      run.engine,
-      run.attempt,
-      run.run_id,
-      run.created_at,
-    ],
-  };
+  const { execution_id: id, message_id, session_key, engine, attempt, run_id, created_at } = run;
+  const row = { id, message_id, session_key, engine, status: "running", attempt, run_id, created_at };
+  return insertRow("bee_run", row);
 }
 
 /** running -> completed or failed, once. Missing usage comes from the last report of the engine. */
@@ -82,16 +72,15 @@ export function findBeeGrant(db: Database, id: string, attempt: number): Promise
 }
 
 /** Returns the status of a coordinator's run, or null. Null also outside the conversation that the caller is bound to. */
-export async function findBeeRunStatus(
+export function findBeeRunStatus(
   db: Database,
   id: string,
   boundTo: string | null,
 ): Promise<"running" | "completed" | "failed" | null> {
-  const row = await db.first<{ status: "running" | "completed" | "failed" }>(
+  return db.readValue<"running" | "completed" | "failed">(
     "select status from bee_run where id = ? and (? is null or session_key = ?)",
     [id, boundTo, boundTo],
   );
-  return row?.status ?? null;
 }
 
 export const BEE_RUN_JSON = shown("bee_run", beeRunSchema, { usage: shown("bee_run", usageSchema) });

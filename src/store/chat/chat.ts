@@ -1,7 +1,7 @@
 import { type ChatFilter, type ChatSession, chatSessionSchema } from "../../domain/chat/chat.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import { type Database, guarded, insertRow, type Row, type Statement, type Value } from "../db/database.ts";
 import { list, parsed } from "../db/list.ts";
 import type { EventKind } from "../../domain/call/vocabulary.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -9,11 +9,8 @@ import { BY_LIST, type Filters, inConversation, named, whereOf } from "../db/fil
 
 const SESSION_JSON = shown("chat_session", chatSessionSchema);
 
-export function insertChatSession(session: ChatSession): Statement {
-  return {
-    sql: "insert into chat_session (id, name, worker_id, created_at, updated_at) values (?, ?, ?, ?, ?)",
-    args: [session.id, session.name, session.worker_id, session.created_at, session.updated_at],
-  };
+export function insertChatSession({ id, name, worker_id, created_at, updated_at }: ChatSession): Statement {
+  return insertRow("chat_session", { id, name, worker_id, created_at, updated_at });
 }
 
 /** Changes of a local session. */
@@ -142,15 +139,14 @@ export function listConversationEvents(
 
 /** Returns the event number that precedes the latest `count` events of a conversation. */
 export async function startOfReplay(db: Database, sessionKey: string, count: number): Promise<number> {
-  const row = await db.first<{ seq: number }>(
+  return await db.readValue<number>(
     `select seq
     from journal
     where session_key = ? and session_key <> ''
     order by seq desc
     limit 1 offset ?`,
     [sessionKey, count],
-  );
-  return row?.seq ?? 0;
+  ) ?? 0;
 }
 
 export interface Upload extends Media {
@@ -205,6 +201,5 @@ export async function measureUploads(db: Database, sessionId: string): Promise<U
 /** Returns the name of an uploaded file on the sender's side, or null. */
 export async function findOriginalName(db: Database, path: string): Promise<string | null> {
   const sql = "select original_name as name from upload where path = ?";
-  const row = await db.first<{ name: string }>(sql, [path]);
-  return row?.name ?? null;
+  return await db.readValue<string>(sql, [path]);
 }

@@ -106,10 +106,7 @@ export async function findAskedSession(
   return { session_id, work_dir, usage };
 }
 
-/**
- * Stores the context of a run for the next one, unless it was cleared meanwhile, or the worker was deleted or has another engine
- * (contract 3, Session context).
- */
+/** Stores a run's context, unless it was cleared or the worker has gone or has another engine (contract 3, Session context). */
 export function keepContext(executionId: string, context: StoredContext, now: number): Statement {
   return {
     sql:

@@ -66,7 +66,7 @@ export async function pageHistory(
 }
 
 async function countHistory(db: Database, sessionKey: string): Promise<number> {
-  const row = await db.first<{ total: number }>(
+  return await db.readValue<number>(
     `select count(*) as total
     from (
       select 1 from inbound_message where session_key = ?
@@ -74,8 +74,7 @@ async function countHistory(db: Database, sessionKey: string): Promise<number> {
       select 1 from outbound_message indexed by outbound_history where session_key = ? and status = 'sent'
       limit ?)`,
     [sessionKey, sessionKey, COUNT_MAX + 1],
-  );
-  return row?.total ?? 0;
+  ) ?? 0;
 }
 
 interface HistoryRow {

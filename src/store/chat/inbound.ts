@@ -2,7 +2,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { type InboundFilter, type InboundMessage, inboundSchema } from "../../domain/chat/message.ts";
 import type { RoutedTo } from "../../domain/call/vocabulary.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { list, parsed } from "../db/list.ts";
 import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 import { shown } from "../db/json_projection.ts";
@@ -41,35 +41,34 @@ interface PlatformFields {
 
 /** Stores a message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
-  return guarded(
-    `insert into inbound_message (id, session_key, platform, platform_message_id, sender, content, media,
-        alone, reply_to, is_direct, sender_name, is_data, attachment, depth, status, due_at, received_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
-      where (
-        select count(*)
-        from inbound_message
-        where status ${MESSAGE_IS_UNROUTED} and session_key = ?) < ?`,
-    [
-      message.id,
-      message.session_key,
-      message.platform,
-      message.platform_message_id,
-      message.sender,
-      message.content,
-      JSON.stringify(message.media),
-      message.alone,
-      message.reply_to,
-      message.is_direct,
-      message.sender_name ?? "",
-      message.is_data ?? false,
-      message.attachment ?? "",
-      message.depth,
-      message.received_at,
-      message.received_at,
-      message.session_key,
-      waitingMax,
-    ],
-    message.attachment ? WAKEUP.attachments : WAKEUP.intake,
+  const row = {
+    id: message.id,
+    session_key: message.session_key,
+    platform: message.platform,
+    platform_message_id: message.platform_message_id,
+    sender: message.sender,
+    content: message.content,
+    media: JSON.stringify(message.media),
+    alone: message.alone,
+    reply_to: message.reply_to,
+    is_direct: message.is_direct,
+    sender_name: message.sender_name ?? "",
+    is_data: message.is_data ?? false,
+    attachment: message.attachment ?? "",
+    depth: message.depth,
+    status: "received",
+    due_at: message.received_at,
+    received_at: message.received_at,
+  };
+  const hasSpace = {
+    sql: `(select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED} and session_key = ?) < ?`,
+    args: [message.session_key, waitingMax],
+  };
+  return insertGuarded(
+    "inbound_message",
+    row,
+    hasSpace,
+    row.attachment === "" ? WAKEUP.intake : WAKEUP.attachments,
   );
 }
 
@@ -85,10 +84,7 @@ export function takeMessage(id: string, routed: RoutedTo, now: number): Statemen
   );
 }
 
-/**
- * received -> feeding for the last part, received -> merged for the parts before it (contract 4.2). `dueAt`: now, or the time of
- * receipt if that precedes the start of this process.
- */
+/** received -> feeding for the last part, received -> merged for earlier parts (contract 4.2). `dueAt`: now, or the receipt before a start. */
 export function feedMessage(id: string, partIds: string[], now: number, dueAt: number = now): Statement[] {
   return [
     ...guarded(

@@ -3,13 +3,10 @@ import { hasConversation, outboundOf, platformOf } from "../../domain/chat/messa
 import type { Notice } from "../../domain/system/notice.ts";
 import type { Database, Row, Statement } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
-import { BATCH_ROWS, type Prune } from "../db/retention.ts";
+import { buildPrune } from "../db/retention.ts";
 import { sendMessage } from "./outbound.ts";
 
-/**
- * Builds a notice as a system message in the conversation of its subject. Without a conversation, only the inbox shows the
- * subject (contract 11). Belongs into the batch of the transition. `when` is for a transition that is decided in SQL.
- */
+/** Builds a notice in the conversation of its subject, or nothing without one (contract 11). Belongs into the batch of the transition. */
 export function insertNotice(notice: Notice, now: number, when?: SqlCondition): Statement[] {
   const { session_key, message_id, about, content, execution_id = "" } = notice;
   if (session_key === "" || !hasConversation(session_key)) return [];
@@ -61,20 +58,14 @@ export function countLeftOut(place: string, { kind, about }: Notice): Statement 
 }
 
 /** Deletes notices that are too old to suppress others. */
-export const pruneTold: Prune = (before) => ({
-  sql: `delete from notice
-    where (place, kind, about) in (select place, kind, about from notice where at < ? limit ?)
-    returning 1`,
-  args: [before, BATCH_ROWS],
-});
+export const pruneTold = buildPrune("notice", "at < ?", "place, kind, about");
 
 /** Returns the source type of an outbound message, or null. */
-export async function findSpeaker(db: Database, outboundId: string): Promise<string | null> {
-  const row = await db.first<{ source_type: string }>(
+export function findSpeaker(db: Database, outboundId: string): Promise<string | null> {
+  return db.readValue<string>(
     "select source_type from outbound_message where id = ?",
     [outboundId],
   );
-  return row?.source_type ?? null;
 }
 
 /** A failed run, its type of task, and whether the task is retried. */

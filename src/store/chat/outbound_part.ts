@@ -24,10 +24,7 @@ export interface WaitingOutbound extends Row {
 // The next round reads more.
 const WAITING_MAX_BYTES = 1024 * 1024;
 
-/**
- * Lists the oldest waiting reply of each conversation of a platform if it is due, because later ones wait for it (contract 10).
- * `busy` conversations are excluded.
- */
+/** Lists the oldest reply of each conversation of a platform if due, without `busy` conversations. Later ones wait for it (contract 10). */
 export function listWaiting(
   db: Database,
   platform: string,

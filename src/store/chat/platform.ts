@@ -1,6 +1,6 @@
 import { PAIRINGS_MAX, type Sender, senderSchema } from "../../domain/chat/platform.ts";
 import type { Json } from "../../domain/call/json.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import { allShown, shown } from "../db/json_projection.ts";
 
 const SENDER_JSON = shown("platform_sender", senderSchema);
@@ -59,11 +59,7 @@ export function insertPairing(pairing: NewPairing): Statement[] {
       sql: "delete from platform_pairing where platform = ? and expires_at <= ?",
       args: [platform, created_at],
     },
-    {
-      sql: `insert into platform_pairing (platform, sender, name, code_hash, created_at, expires_at)
-        values (?, ?, ?, ?, ?, ?)`,
-      args: [platform, sender, name, code_hash, created_at, expires_at],
-    },
+    insertRow("platform_pairing", { platform, sender, name, code_hash, created_at, expires_at }),
     {
       sql: `delete from platform_pairing
         where platform = ? and sender not in (

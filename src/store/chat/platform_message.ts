@@ -1,4 +1,4 @@
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 
 // The state of messages from insertOver(). The coordinator tries a message at least once before it fails.
 const IS_REFUSED = "status = 'failed' and attempt = 0";
@@ -42,15 +42,14 @@ export function listLastHeard(db: Database, platform: string, limit: number): Pr
 
 /** Returns our message with this id on the platform, or "". */
 export async function findSentAs(db: Database, sessionKey: string, sentAs: string): Promise<string> {
-  const row = await db.first<{ id: string }>(
+  return await db.readValue<string>(
     `select outbound_id as id
     from outbound_part
     join outbound_message on outbound_message.id = outbound_id
     where sent_as = ? and sent_as <> '' and session_key = ?
     order by outbound_id desc`,
     [sentAs, sessionKey],
-  );
-  return row?.id ?? "";
+  ) ?? "";
 }
 
 /** A message that is refused because too many wait. */
@@ -68,37 +67,24 @@ interface RefusedMessage {
 
 /** Stores a refused message as failed, so that it is visible (contract 10.1). */
 export function insertOver(message: RefusedMessage, error: string): Statement {
-  const {
-    id,
-    session_key,
-    platform,
-    platform_message_id,
-    sender,
-    sender_name,
-    content,
-    is_data,
+  const { received_at } = message;
+  return insertRow("inbound_message", {
+    id: message.id,
+    session_key: message.session_key,
+    platform: message.platform,
+    platform_message_id: message.platform_message_id,
+    sender: message.sender,
+    sender_name: message.sender_name,
+    content: message.content,
+    media: "null",
+    is_data: message.is_data,
+    status: "failed",
+    routed: "nobody",
+    error,
+    due_at: received_at,
     received_at,
-  } = message;
-  return {
-    sql:
-      `insert into inbound_message (id, session_key, platform, platform_message_id, sender, sender_name, content,
-        media, is_data, status, routed, error, due_at, received_at, processed_at)
-      values (?, ?, ?, ?, ?, ?, ?, 'null', ?, 'failed', 'nobody', ?, ?, ?, ?)`,
-    args: [
-      id,
-      session_key,
-      platform,
-      platform_message_id,
-      sender,
-      sender_name,
-      content,
-      is_data,
-      error,
-      received_at,
-      received_at,
-      received_at,
-    ],
-  };
+    processed_at: received_at,
+  });
 }
 
 /** Deletes a refused message, guarded by its existence, for a new try of its sender. */

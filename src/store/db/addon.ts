@@ -4,10 +4,7 @@ import { gunzipSync } from "node:zlib";
 
 let addonDirectory: string | null = null;
 
-/**
- * Sets the private directory in which a compiled svc unpacks libSQL's addon. Deno would use the system's temporary
- * directory, which other users can write to and which is often mounted noexec.
- */
+/** Sets the private directory for libSQL's unpacked addon. Others can write to the system's temporary directory, often noexec. */
 export function keepAddonIn(folder: string): void {
   addonDirectory = folder;
 }

@@ -1,7 +1,7 @@
 import { ResultCache } from "./cache.ts";
 import { Connection } from "./connection.ts";
 import { damaged, openError } from "./database_error.ts";
-import type { Driver, Row, Statement, Value } from "./driver.ts";
+import type { Driver, Row, SqlCondition, Statement, Value } from "./driver.ts";
 import { Writer, type Written } from "./writer.ts";
 
 export { isDuplicate, isMissingReference, isOutOfReach, TAKEN_OVER } from "./database_error.ts";
@@ -14,6 +14,27 @@ const GUARD: Statement = { sql: "insert into guard (held) select 0 where changes
 /** Builds a statement that must change exactly one row, or the whole batch is rolled back. A commit notifies `wakeup`. */
 export function guarded(sql: string, args: Value[], wakeup?: string): Statement[] {
   return [{ sql, args, wakeup }, GUARD];
+}
+
+/** Builds an insert of one row, which `when` may prevent. */
+export function insertRow(
+  table: string,
+  row: Record<string, Value>,
+  when?: SqlCondition,
+  wakeup?: string,
+): Statement {
+  const names = Object.keys(row);
+  return {
+    sql: `insert into ${table} (${names.join(", ")})
+      select ${names.map(() => "?").join(", ")}${when === undefined ? "" : ` where ${when.sql}`}`,
+    args: [...Object.values(row), ...(when?.args ?? [])],
+    wakeup,
+  };
+}
+
+/** Builds an insert of one row that must succeed, or the whole batch is rolled back. */
+export function insertGuarded(...insert: Parameters<typeof insertRow>): Statement[] {
+  return guardedRows(1, insertRow(...insert));
 }
 
 /** Builds a statement that must change `count` rows, or the whole batch is rolled back. */
@@ -68,6 +89,17 @@ export class Database {
   /** Returns the first row of a query, or null. */
   first<T extends Row>(sql: string, args: Value[] = []): Promise<T | null> {
     return this.#connection.first({ sql, args }) as Promise<T | null>;
+  }
+
+  /** Returns the first column of the first row, or null. */
+  async readValue<T>(sql: string, args: Value[] = []): Promise<T | null> {
+    const row = await this.first(sql, args);
+    return row === null ? null : Object.values(row)[0] as T | null;
+  }
+
+  /** Returns the first column of every row. */
+  async readColumn<T>(sql: string, args: Value[] = []): Promise<T[]> {
+    return (await this.read(sql, args)).map((row) => Object.values(row)[0] as T);
   }
 
   /**

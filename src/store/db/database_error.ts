@@ -21,10 +21,7 @@ export function isLockedOut(error: unknown): boolean {
   return error instanceof ServiceError && isBusy(error.extras.cause);
 }
 
-/**
- * Whether the database could not be reached or did not answer. A write may have been committed then, so only its caller
- * may repeat it, with an Idempotency-Key or a guard.
- */
+/** Whether the database did not answer. A write may have been committed, so only its caller may repeat it, with a key or a guard. */
 export function isOutOfReach(error: unknown): boolean {
   return error instanceof ServiceError && error.code === "unavailable";
 }

@@ -1,4 +1,4 @@
-import type { Database, Row, Statement } from "./database.ts";
+import { type Database, insertRow, type Row, type Statement } from "./database.ts";
 
 /** The first response to a request with an idempotency key. */
 interface StoredAnswer extends Row {
@@ -7,17 +7,12 @@ interface StoredAnswer extends Row {
   response: string;
 }
 
-/**
- * Stores the response in the batch that does the work, so that neither exists without the other (reliability DUR-2). Replaces a
- * response older than `since`: its key is free again.
- */
+/** Stores the response in the batch that does the work (reliability DUR-2). Replaces a response older than `since`. */
 export function insertAnswer(key: string, answer: StoredAnswer, now: number, since: number): Statement[] {
+  const { fingerprint, status, response } = answer;
   return [
     { sql: "delete from idempotency where key = ? and created_at <= ?", args: [key, since] },
-    {
-      sql: "insert into idempotency (key, fingerprint, status, response, created_at) values (?, ?, ?, ?, ?)",
-      args: [key, answer.fingerprint, answer.status, answer.response, now],
-    },
+    insertRow("idempotency", { key, fingerprint, status, response, created_at: now }),
   ];
 }
 

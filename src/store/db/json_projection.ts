@@ -7,10 +7,7 @@ declare const made: unique symbol;
 /** A SQL expression that creates the JSON text of a T. */
 export type JsonSql<T> = string & { readonly [made]?: T };
 
-/**
- * Builds the JSON that the API returns for a row (decision 0003): every field of `schema` comes from the column of the same name
- * or from its expression in `own`.
- */
+/** Builds a row's JSON for the API (decision 0003): each field of `schema` from its column, or from its expression in `own`. */
 export function shown<S extends z.ZodObject>(
   table: string,
   schema: S,
@@ -58,22 +55,21 @@ function classifyField(field: z.ZodType): "plain" | "boolean" | "json" {
 }
 
 /** Returns the JSON of the first row, or null. `rest` is the query from its `from` on. */
-export async function firstShown<T>(
+export function firstShown<T>(
   db: Database,
   json: JsonSql<T>,
   rest: string,
   args: Value[] = [],
 ): Promise<Json<T> | null> {
-  return (await db.first<{ json: Json<T> }>(`select ${json} as json ${rest}`, args))?.json ?? null;
+  return db.readValue<Json<T>>(`select ${json} ${rest}`, args);
 }
 
 /** Returns the JSON of every row. `rest` is the query from its `from` on. */
-export async function allShown<T>(
+export function allShown<T>(
   db: Database,
   json: JsonSql<T>,
   rest: string,
   args: Value[] = [],
 ): Promise<Json<T>[]> {
-  const rows = await db.read<{ json: Json<T> }>(`select ${json} as json ${rest}`, args);
-  return rows.map((row) => row.json);
+  return db.readColumn<Json<T>>(`select ${json} as json ${rest}`, args);
 }

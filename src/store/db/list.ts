@@ -96,10 +96,7 @@ function findSmallestId(rows: readonly { id: string }[]): string | null {
   return rows.reduce<string | null>((least, { id }) => least === null || id < least ? id : least, null);
 }
 
-/**
- * Reads a page of an unfiltered list from the end when that is nearer, else returns null. SQLite steps over an offset row by row,
- * so this halves the longest way.
- */
+/** Reads a page of an unfiltered list from the end when that is nearer, else returns null. SQLite steps over an offset row by row. */
 async function readFromEnd<T>(db: Database, query: ListQuery<T>, page: Page): Promise<Listing<T> | null> {
   const { table, counter } = query;
   const offset = (page.page - 1) * page.page_size;
@@ -131,23 +128,21 @@ function buildWhereClause(conditions: string[]): string {
 }
 
 async function countUpTo(db: Database, query: ListQuery<unknown>): Promise<number> {
-  const row = await db.first<{ total: number }>(
+  return await db.readValue<number>(
     `select count(*) as total from (select 1 from ${query.from ?? query.table} ${
       buildWhereClause(query.where.conditions)
     } limit ?)`,
     [...query.where.args, COUNT_MAX + 1],
-  );
-  return row?.total ?? 0;
+  ) ?? 0;
 }
 
 async function hasMore(db: Database, query: ListQuery<unknown>, last: string): Promise<boolean> {
-  const row = await db.first(
+  return await db.first(
     `select 1 as one from ${query.from ?? query.table} ${
       buildWhereClause([...query.where.conditions, buildAfterCursor(query)])
     } limit 1`,
     [...query.where.args, last],
-  );
-  return row !== null;
+  ) !== null;
 }
 
 /** Parses a JSON text of our own SQL. Null without one. */

@@ -193,10 +193,7 @@ function readSizes(path: string): { file: number; wal: number } {
   return { file: size(path), wal: size(`${path}-wal`) };
 }
 
-/**
- * Returns damage and dangling references of a closed database file. Only libSQL opens the file (facts, libSQL 3), and
- * nothing changes it.
- */
+/** Returns damage and dangling references of a closed database file without changing it. Only libSQL opens the file (facts, libSQL 3). */
 export function inspectFile(path: string): string[] {
   const db = new Libsql(path);
   try {

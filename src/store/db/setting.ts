@@ -19,9 +19,8 @@ type SettingName =
   /** The last message of a platform before a gap that is not read yet, "" for none. */
   | `gap:${string}`;
 
-export async function findSetting(db: Database, name: SettingName): Promise<string | null> {
-  return (await db.first<{ value: string }>("select value from setting where name = ?", [name]))?.value ??
-    null;
+export function findSetting(db: Database, name: SettingName): Promise<string | null> {
+  return db.readValue<string>("select value from setting where name = ?", [name]);
 }
 
 export function saveSetting(name: SettingName, value: string): Statement {

@@ -154,8 +154,7 @@ async function readCut<T>(
 async function readOne<T>(db: Database, objects: Objects<T>, id: string): Promise<Json<T> | null> {
   await turn();
   const { sql, args } = buildSourceSql(objects, id);
-  const row = await db.first<{ json: Json<T> }>(`select ${objects.json} as json ${sql}`, args);
-  return row?.json ?? null;
+  return await db.readValue<Json<T>>(`select ${objects.json} as json ${sql}`, args);
 }
 
 function buildSourceSql({ table, find }: Objects<unknown>, id: string): Slice {

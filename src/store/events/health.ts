@@ -11,7 +11,7 @@ interface DatabaseFacts {
 
 /** Returns the version of SQLite, which a package update can change (reliability DUR-7). */
 export async function sqliteVersion(db: Database): Promise<string> {
-  return (await db.first<{ version: string }>("select sqlite_version() as version"))?.version ?? "";
+  return await db.readValue<string>("select sqlite_version()") ?? "";
 }
 
 export async function isReachable(db: Database): Promise<boolean> {

@@ -50,10 +50,7 @@ export function recordWhen(at: number, entry: JournalEntry, when: { sql: string;
   };
 }
 
-/**
- * Builds a transition with its event. A guarded transition without a changed row rolls its batch back. Any other transition
- * without a changed row stores no event.
- */
+/** Builds a transition with its event. Without a changed row, a guarded transition rolls back, and any other stores no event. */
 export function moved(transition: Statement | Statement[], at: number, entry: JournalEntry): Statement[] {
   if (Array.isArray(transition)) return [...transition, record(at, entry)];
   return [transition, { ...record(at, entry), sql: INSERT_IF_CHANGED }];
@@ -192,11 +189,10 @@ export function countEvents(db: Database, after: number, filter: JournalFilter):
 }
 
 async function countRows(db: Database, { conditions, args }: Where): Promise<number> {
-  const row = await db.first<{ total: number }>(
+  return await db.readValue<number>(
     `select count(*) as total from (select 1 from journal where ${conditions.join(" and ")} limit ?)`,
     [...args, COUNT_MAX + 1],
-  );
-  return row?.total ?? 0;
+  ) ?? 0;
 }
 
 /** A change with the address of its caller (contract 9). */
@@ -250,13 +246,12 @@ export async function journalRange(db: Database): Promise<{ first: number; last:
 
 /** Returns the latest time of the newest events in Unix ms, 0 without any. */
 export async function latestEventAt(db: Database): Promise<number> {
-  const row = await db.first<{ at: number | null }>(
+  return await db.readValue<number>(
     `select max(at) as at from (select at from journal order by seq desc limit ${LATEST_EVENTS})`,
-  );
-  return row?.at ?? 0;
+  ) ?? 0;
 }
 
 /** Returns the time of the oldest stored event in Unix ms, or null. */
-export async function oldestEventAt(db: Database): Promise<number | null> {
-  return (await db.first<{ at: number | null }>("select min(at) as at from journal"))?.at ?? null;
+export function oldestEventAt(db: Database): Promise<number | null> {
+  return db.readValue<number>("select min(at) from journal");
 }

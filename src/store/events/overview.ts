@@ -52,7 +52,7 @@ export async function findRecentExecutions(
   limit: number,
 ): Promise<Json<RecentExecution[]>> {
   const args: Value[] = boundTo === null ? [limit] : [boundTo, limit];
-  const row = await db.first<{ json: Json<RecentExecution[]> }>(
+  return await db.readValue<Json<RecentExecution[]>>(
     `select json_group_array(json(json)) as json
     from (
       select ${RECENT_JSON} as json
@@ -61,8 +61,7 @@ export async function findRecentExecutions(
       order by id desc
       limit ?)`,
     args,
-  );
-  return row?.json ?? jsonOf([]);
+  ) ?? jsonOf([]);
 }
 
 interface WorkerUsage extends Row {

@@ -7,7 +7,7 @@ import {
   webhookSchema,
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import { type Database, guarded, insertRow, type Row, type Statement, type Value } from "../db/database.ts";
 import { oneOf, type Where } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -112,10 +112,7 @@ interface WebhookChange extends WebhookUpdate {
   name?: string;
 }
 
-/**
- * Changes the given fields only, guarded by the webhook's existence, so that concurrent updates of different fields both apply. Retries
- * pending events now. A webhook that the service disabled stays disabled, with its reason, until an update enables it.
- */
+/** Changes the given fields, guarded by the webhook's existence, and retries pending events. Only `enabled` enables a disabled one. */
 export function updateWebhook(id: string, change: WebhookChange, now: number): Statement[] {
   const set = ["attempt = 0", "due_at = ?", "updated_at = ?"];
   const args: Value[] = [now, now];
@@ -225,13 +222,11 @@ export function disableWebhook(
 export function insertDelivery(webhookId: string, delivery: WebhookDelivery): Statement[] {
   const { id, seq, kind, attempt, status, error, duration_ms, created_at } = delivery;
   return [
-    {
-      sql:
-        `insert into webhook_delivery (id, webhook_id, seq, kind, attempt, status, error, duration_ms, created_at)
-        select ?, ?, ?, ?, ?, ?, ?, ?, ?
-        where exists (select 1 from webhook where id = ?)`,
-      args: [id, webhookId, seq, kind, attempt, status, error, duration_ms, created_at, webhookId],
-    },
+    insertRow(
+      "webhook_delivery",
+      { id, webhook_id: webhookId, seq, kind, attempt, status, error, duration_ms, created_at },
+      { sql: "exists (select 1 from webhook where id = ?)", args: [webhookId] },
+    ),
     {
       sql: `delete from webhook_delivery
         where webhook_id = ? and id <= (

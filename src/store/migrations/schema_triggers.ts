@@ -1,10 +1,7 @@
 // Caps sums below 2^53, so that an absurd number cannot prevent the storing of an outcome.
 const SUM_MAX = 9_000_000_000_000_000;
 
-/**
- * Triggers that maintain counts over large tables, and delete dependent rows. changes() ignores their writes, so guards
- * are not disturbed.
- */
+/** Maintain counts over large tables, and delete dependent rows. changes() ignores their writes, so guards still work. */
 export const TRIGGERS: string[] = [
   ...countRows("task"),
   ...countRows("execution"),

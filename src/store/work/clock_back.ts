@@ -2,10 +2,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Statement } from "../db/database.ts";
 
-/**
- * Makes rows due now that were due at a time the clock had already reached. Otherwise they would wait as long as the clock
- * was ahead. Back-offs look the same and are cut short once.
- */
+/** Makes rows due now that were due at a time the clock had already reached. Back-offs look the same and are cut short once. */
 export function dueAfterStepBack(now: number): Statement[] {
   return [
     {

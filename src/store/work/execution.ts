@@ -71,10 +71,7 @@ export interface ExecutionEnd {
   verify?: Verified | undefined;
 }
 
-/**
- * pending or running -> completed or failed. The guard allows only the first outcome. Missing usage comes from the last report
- * of the engine.
- */
+/** pending or running -> completed or failed, once. Missing usage comes from the last report of the engine. */
 export function finishExecution(id: string, end: ExecutionEnd, now: number): Statement[] {
   const { input_tokens, output_tokens, cost_usd } = end.usage;
   return guarded(
@@ -174,45 +171,41 @@ const GATED_EXECUTIONS = `select gate.execution_id as id
     where`;
 
 /** Lists the open executions of a worker, and those that wait for a gate. */
-export async function listOpenExecutionIds(db: Database, workerId: string): Promise<string[]> {
-  const rows = await db.read<{ id: string }>(
+export function listOpenExecutionIds(db: Database, workerId: string): Promise<string[]> {
+  return db.readColumn<string>(
     `select id from execution where worker_id = ? and status ${EXECUTION_IS_OPEN}
     union all ${GATED_EXECUTIONS} task.worker_id = ?`,
     [workerId, workerId],
   );
-  return rows.map((row) => row.id);
 }
 
 /** Lists the open executions of a conversation, of one worker or all, and those that wait for a gate. */
-export async function listOpenExecutionsOf(
+export function listOpenExecutionsOf(
   db: Database,
   sessionKey: string,
   workerId = "",
 ): Promise<string[]> {
-  const rows = await db.read<{ id: string }>(
+  return db.readColumn<string>(
     `select id
     from execution
     where status ${EXECUTION_IS_OPEN} and session_key = ? and (? = '' or worker_id = ?)
     union all ${GATED_EXECUTIONS} task.session_key = ? and (? = '' or task.worker_id = ?)`,
     [sessionKey, workerId, workerId, sessionKey, workerId, workerId],
   );
-  return rows.map((row) => row.id);
 }
 
 /** Counts the runs of a task, including the current one. */
 export async function countExecutionsOf(db: Database, taskId: string): Promise<number> {
   const sql = "select count(*) as runs from execution where task_id = ?";
-  const row = await db.first<{ runs: number }>(sql, [taskId]);
-  return row?.runs ?? 0;
+  return await db.readValue<number>(sql, [taskId]) ?? 0;
 }
 
 /** Counts the runs of a task that hit a rate limit. */
 export async function countLimitedRuns(db: Database, taskId: string): Promise<number> {
-  const row = await db.first<{ runs: number }>(
+  return await db.readValue<number>(
     "select count(*) as runs from execution where task_id = ? and failure = 'rate_limited'",
     [taskId],
-  );
-  return row?.runs ?? 0;
+  ) ?? 0;
 }
 
 /** Whether each of the last `count` runs of a task ended with this error. */

@@ -8,10 +8,7 @@ import { ownedBy, type TaskOwner } from "./task_transitions.ts";
 
 const MINUTE_MS = 60_000;
 
-/**
- * Stores that a task fired, after the transition that counted its run. A second row of a schedule for the same minute fails the
- * batch (reliability CRN-1). Runs by hand are not limited.
- */
+/** Stores that a task fired, after its run was counted. A schedule's second row in a minute fails the batch (reliability CRN-1). */
 export function insertOccurrence(taskId: string, dueAt: number, by: "time" | "hand", now: number): Statement {
   return {
     sql: `insert into occurrence (task_id, run_no, minute, due_at, status, created_at)
@@ -59,10 +56,7 @@ interface GateEnd {
   error: string;
 }
 
-/**
- * gating -> running, gated, failed, cancelled, or pending for a retry. Guarded by the task still waiting for this gate, and by
- * the worker that the gate was started for.
- */
+/** gating -> running, gated, failed, cancelled, or pending for a retry. Guarded by the task still waiting, and by its worker. */
 export function endGate(
   { task_id, execution_id, worker_id }: { task_id: string; execution_id: string; worker_id: string },
   { to, exit, error }: GateEnd,
@@ -134,15 +128,14 @@ export function cancelOccurrencesOf(owner: TaskOwner, now: number): Statement {
 
 /** Whether the task still taskWaits for its gate and no other time of the schedule replaces it. */
 export async function isGateWanted(db: Database, taskId: string, executionId: string): Promise<boolean> {
-  const row = await db.first(
+  return await db.first(
     `select 1 as one
     from occurrence
     join task on task.id = occurrence.task_id and task.run_no = occurrence.run_no
     where occurrence.task_id = ? and occurrence.execution_id = ? and occurrence.status = 'gating'
       and task.status = 'pending' and (task.overlap <> 'replace' or task.queued_at is null)`,
     [taskId, executionId],
-  );
-  return row !== null;
+  ) !== null;
 }
 
 /** An open gate that the rescuer finds after a start. */

@@ -8,7 +8,7 @@ import {
   type QuestionFilter,
   questionSchema,
 } from "../../domain/work/question.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { type Filters, inConversation, named, oneOf, whereOf } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -36,33 +36,29 @@ function listEqualArgs({ task_id, text, options, default: fallback }: Question) 
 
 /** Stores an open question, guarded by no equal one of its task, and by the limit of open questions of its conversation. */
 export function insertQuestion(question: NewQuestion): Statement[] {
-  return guarded(
-    `insert into question (id, session_key, message_id, task_id, execution_id, worker_id, asked_by, text, options,
-        default_answer, status, own_session, work_dir, created_at, expires_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?
-      where not exists (select 1 from question where ${EQUAL})
+  const row = {
+    id: question.id,
+    session_key: question.session_key,
+    message_id: question.message_id,
+    task_id: question.task_id,
+    execution_id: question.execution_id,
+    worker_id: question.worker_id,
+    asked_by: question.asked_by,
+    text: question.text,
+    options: JSON.stringify(question.options),
+    default_answer: question.default,
+    status: "open",
+    own_session: question.own_session,
+    work_dir: question.work_dir,
+    created_at: question.created_at,
+    expires_at: question.expires_at,
+  };
+  const isAllowed = {
+    sql: `not exists (select 1 from question where ${EQUAL})
         and (select count(*) from question where session_key = ? and status = 'open') < ?`,
-    [
-      question.id,
-      question.session_key,
-      question.message_id,
-      question.task_id,
-      question.execution_id,
-      question.worker_id,
-      question.asked_by,
-      question.text,
-      JSON.stringify(question.options),
-      question.default,
-      question.own_session,
-      question.work_dir,
-      question.created_at,
-      question.expires_at,
-      ...listEqualArgs(question),
-      question.session_key,
-      OPEN_QUESTIONS_MAX,
-    ],
-    WAKEUP.question,
-  );
+    args: [...listEqualArgs(question), question.session_key, OPEN_QUESTIONS_MAX],
+  };
+  return insertGuarded("question", row, isAllowed, WAKEUP.question);
 }
 
 /** Finds the equal open question of the same task, or null. */
@@ -149,37 +145,33 @@ export function listDueQuestions(db: Database, now: number, limit: number): Prom
 }
 
 /** Returns the earliest expiry of all open questions, or null. */
-export async function nextExpiry(db: Database): Promise<number | null> {
-  const row = await db.first<{ at: number | null }>(
+export function nextExpiry(db: Database): Promise<number | null> {
+  return db.readValue<number>(
     "select min(expires_at) as at from question where status = 'open'",
   );
-  return row?.at ?? null;
 }
 
 /** Returns the question of an outbound message, or "". */
 export async function findQuestionOfMessage(db: Database, outboundId: string): Promise<string> {
-  const row = await db.first<{ question_id: string }>(
+  return await db.readValue<string>(
     "select question_id from outbound_message where id = ?",
     [outboundId],
-  );
-  return row?.question_id ?? "";
+  ) ?? "";
 }
 
 /** For an answer task, returns the instruction of the task that asked. "" for any other task. */
 export async function findAskedInstruction(db: Database, taskId: string): Promise<string> {
-  const row = await db.first<{ instruction: string }>(
+  return await db.readValue<string>(
     `select task.instruction
     from question
     join task on task.id = question.task_id
     where question.answer_task_id = ?`,
     [taskId],
-  );
-  return row?.instruction ?? "";
+  ) ?? "";
 }
 
 /** Whether the answered question came from a run with its own engine session. */
 export async function hasOwnSession(db: Database, taskId: string): Promise<boolean> {
   const sql = "select 1 as one from question where answer_task_id = ? and own_session = 1";
-  const row = await db.first(sql, [taskId]);
-  return row !== null;
+  return await db.first(sql, [taskId]) !== null;
 }

@@ -86,10 +86,7 @@ export function cancelQuestion(question: QuestionKeys, by: string, now: number):
 /** The conversation, worker or run whose questions to cancel. */
 type Asker = { session_key: string } | { worker_id: string } | { execution_id: string };
 
-/**
- * Cancels every open question of a conversation, a worker or a run, and drops answers that no run has received: for a clear, a
- * deletion, or a cancelled run (contract 12).
- */
+/** Cancels the asker's open questions, and drops answers that no run has received, for a clear, a deletion or a cancelled run (contract 12). */
 export function withdrawQuestions(asker: Asker, by: string, now: number): Statement[] {
   const [[column, value] = ["", ""]] = Object.entries(asker);
   const own = `${column} = ? and ${column} <> ''`;

@@ -45,10 +45,7 @@ interface NextTurn {
   reason: string;
 }
 
-/**
- * running or pending -> scheduled, for `next`, or for the stored next time if that is in the future. Without either, the queued
- * time becomes the next time.
- */
+/** running or pending -> scheduled, for `next`, the stored next time if in the future, or else the queued time. */
 export function rescheduleTask(
   turn: Turn,
   last: LastRun | null,

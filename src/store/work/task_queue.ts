@@ -138,10 +138,7 @@ export interface HeldPlace {
 /** The position before all blocked tasks. */
 export const FIRST_HELD: HeldPlace = { held: "", worker_id: "" };
 
-/**
- * Lists the first blocked task of each worker and block. When that task may start, the block has ended. The tasks after it cost
- * nothing.
- */
+/** Lists the first blocked task of each worker and block. When that task may start, the block has ended. */
 export async function listHeldHeads(
   db: Database,
   { after, limit }: Window<HeldPlace> = { after: FIRST_HELD, limit: LANES_AT_ONCE },
@@ -182,12 +179,11 @@ export async function listHeldHeads(
 }
 
 /** Returns the time at which the next pending task falls due after `now`, or null. */
-export async function nextDueAt(db: Database, now: number): Promise<number | null> {
-  const row = await db.first<{ at: number | null }>(
+export function nextDueAt(db: Database, now: number): Promise<number | null> {
+  return db.readValue<number>(
     "select min(due_at) as at from task where status = 'pending' and due_at > ?",
     [now],
   );
-  return row?.at ?? null;
 }
 
 /** A task whose time may have come. */
@@ -240,13 +236,12 @@ export function listQueuedTasks(db: Database, limit: number): Promise<(DueTask &
 }
 
 /** Returns the earliest next time of all tasks. Null without any, and while schedules are paused. */
-export async function earliestRunAt(db: Database): Promise<number | null> {
-  const row = await db.first<{ at: number | null }>(
+export function earliestRunAt(db: Database): Promise<number | null> {
+  return db.readValue<number>(
     `select min(next_run_at) as at
     from task
     where next_run_at is not null and paused = 0 and not ${SCHEDULES_ARE_PAUSED}`,
   );
-  return row?.at ?? null;
 }
 
 /** Lists schedules after (`nextRunAt`, `id`) in that order. */

@@ -106,10 +106,7 @@ interface BlockedTask {
   due_at: number;
 }
 
-/**
- * Blocks the due tasks of a worker that had the block `before`. They stay pending and keep their positions, and the worker's
- * other tasks may run (contract 14, reliability BUD-2).
- */
+/** Blocks a worker's due tasks that had the block `before`. They keep their positions, and its other tasks may run (contract 14, BUD-2). */
 export function holdTasks(
   { worker_id, held: before, due_at }: BlockedTask,
   hold: Hold,

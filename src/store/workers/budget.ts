@@ -3,7 +3,7 @@ import { storedBudgetSchema } from "../../domain/workers/budget.ts";
 import { nameKey } from "../../domain/call/name.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Statement, type Value } from "../db/database.ts";
 import { type Filters, named, oneOf, whereOf } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -35,25 +35,20 @@ function addWakeups([change, ...guards]: Statement[]): Statement[] {
 
 /** Stores a new budget, guarded by fewer than `max`. A duplicate name fails the batch. */
 export function insertBudget(budget: StoredBudget, max: number): Statement[] {
-  return addWakeups(guarded(
-    `insert into budget (id, name, name_key, target, unit, "limit", period, soft, action, created_at, updated_at)
-    select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-    where (select count(*) from budget) < ?`,
-    [
-      budget.id,
-      budget.name,
-      nameKey(budget.name),
-      budget.target,
-      budget.unit,
-      budget.limit,
-      budget.period,
-      budget.soft,
-      budget.action,
-      budget.created_at,
-      budget.updated_at,
-      max,
-    ],
-  ));
+  const row = {
+    id: budget.id,
+    name: budget.name,
+    name_key: nameKey(budget.name),
+    target: budget.target,
+    unit: budget.unit,
+    '"limit"': budget.limit,
+    period: budget.period,
+    soft: budget.soft,
+    action: budget.action,
+    created_at: budget.created_at,
+    updated_at: budget.updated_at,
+  };
+  return addWakeups(insertGuarded("budget", row, { sql: "(select count(*) from budget) < ?", args: [max] }));
 }
 
 type BudgetChange = Pick<BudgetUpdate, "name" | "target" | "unit" | "limit" | "period" | "soft" | "action">;

@@ -3,7 +3,7 @@ import type { Usage } from "../../domain/work/execution.ts";
 import { countsAfter, countsUntil } from "../../domain/workers/budget.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { BATCH_ROWS, type Prune } from "../db/retention.ts";
-import type { Database, Row, Statement, Value } from "../db/database.ts";
+import { type Database, insertRow, type Row, type Statement, type Value } from "../db/database.ts";
 
 /** The last total of a target. The use in a span is the difference of two totals. */
 export const LATEST = "from ledger where target = one.value order by at desc, runs desc limit 1";
@@ -60,14 +60,13 @@ export async function findSettled(
   now: number,
   month: Month,
 ): Promise<number> {
-  const row = await db.first<{ settled: number }>(
+  return await db.readValue<number>(
     `select coalesce((select ${COLUMNS[unit]} ${LATEST}), 0) - coalesce((select ${
       COLUMNS[unit]
     } ${BEFORE}), 0) as settled
     from (select ? as value) as one`,
     [countsAfter(period, now, month), target],
-  );
-  return row?.settled ?? 0;
+  ) ?? 0;
 }
 
 export async function hasBudgets(db: Database): Promise<boolean> {
@@ -77,10 +76,7 @@ export async function hasBudgets(db: Database): Promise<boolean> {
 // Most ledger rows that one search reads.
 const ROOM_MAX_ROWS = 100_000;
 
-/**
- * Finds the end of the run whose use has to leave the period so that at most `most` remains. Null when the use is lower. `most` is in
- * the integer unit of the budget.
- */
+/** Finds the end of the run whose use has to leave the period so that at most `most` (counted) remains, or null. */
 export async function findRoom(
   db: Database,
   budget: Pick<MeasuredBudget, "target" | "unit" | "settled">,
@@ -89,7 +85,7 @@ export async function findRoom(
 ): Promise<number | null> {
   if (budget.settled <= most) return null;
   const field = COLUMNS[budget.unit];
-  const row = await db.first<{ at: number }>(
+  return await db.readValue<number>(
     `select at
     from (select at, ${field} as counted from ledger where target = ? and at > ? order by at, runs limit ${ROOM_MAX_ROWS})
     where counted >= (
@@ -97,7 +93,6 @@ export async function findRoom(
     limit 1`,
     [budget.target, after, budget.target, most],
   );
-  return row?.at ?? null;
 }
 
 /** Returns the time at which the use of a budget falls to `most` without new runs. Null when it never does. */
@@ -133,10 +128,9 @@ export async function listLastAmounts(db: Database, workerId: string, count: num
 
 /** Stores the expected use of a new run. Belongs into the batch of its claim. */
 export function reserve(executionId: string, targets: readonly string[], expected: Amounts): Statement {
-  return {
-    sql: "insert into reservation (execution_id, targets, tokens, ms, nano_usd) values (?, ?, ?, ?, ?)",
-    args: [executionId, JSON.stringify(targets), expected.tokens, expected.ms, expected.nano_usd],
-  };
+  const { tokens, ms, nano_usd } = expected;
+  const row = { execution_id: executionId, targets: JSON.stringify(targets), tokens, ms, nano_usd };
+  return insertRow("reservation", row);
 }
 
 /** Removes the expected use of a run that its gate prevented. */
@@ -224,12 +218,11 @@ export async function listOpenRuns(db: Database, now: number): Promise<OpenRun[]
 }
 
 /** Lists the targets of runs that ended, and of budgets that changed, at or after a time. */
-export async function listChangedTargets(db: Database, since: number): Promise<string[]> {
-  const rows = await db.read<{ target: string }>(
+export function listChangedTargets(db: Database, since: number): Promise<string[]> {
+  return db.readColumn<string>(
     "select target from ledger where at >= ? union select target from budget where updated_at >= ?",
     [since, since],
   );
-  return rows.map((row) => row.target);
 }
 
 /** Deletes ledger rows that no period needs. The newest row before `before` stays as the base of later totals. */

@@ -1,6 +1,13 @@
 import { type Department, departmentSchema } from "../../domain/workers/department.ts";
 import { nameKey } from "../../domain/call/name.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import {
+  type Database,
+  guarded,
+  insertGuarded,
+  type Row,
+  type Statement,
+  type Value,
+} from "../db/database.ts";
 import { parsed } from "../db/list.ts";
 import { allShown, firstShown, shown } from "../db/json_projection.ts";
 import { valueOf } from "../../domain/call/json.ts";
@@ -34,8 +41,8 @@ export async function listDepartments(db: Database): Promise<Department[]> {
 }
 
 /** Lists a department and everything below it. */
-export async function listDescendantIds(db: Database, id: string): Promise<string[]> {
-  const rows = await db.read<{ id: string }>(
+export function listDescendantIds(db: Database, id: string): Promise<string[]> {
+  return db.readColumn<string>(
     `with recursive below (id) as (
       select ?
       union
@@ -44,32 +51,19 @@ export async function listDescendantIds(db: Database, id: string): Promise<strin
     select id from below`,
     [id],
   );
-  return rows.map((row) => row.id);
 }
 
 /** Stores a new department, guarded by fewer than `max`. A duplicate name fails the batch. */
 export function insertDepartment(department: Department, max: number): Statement[] {
-  return guarded(
-    `insert into department (id, name, name_key, parent_id, sort_order, created_at, updated_at)
-    select ?, ?, ?, ?, ?, ?, ?
-    where (select count(*) from department) < ?`,
-    [
-      department.id,
-      department.name,
-      nameKey(department.name),
-      department.parent_id,
-      department.sort_order,
-      department.created_at,
-      department.updated_at,
-      max,
-    ],
+  const { id, name, parent_id, sort_order, created_at, updated_at } = department;
+  return insertGuarded(
+    "department",
+    { id, name, name_key: nameKey(name), parent_id, sort_order, created_at, updated_at },
+    { sql: "(select count(*) from department) < ?", args: [max] },
   );
 }
 
-/**
- * Changes a department, guarded by its existence, and by the new parent being neither itself nor below it: two concurrent
- * moves cannot create a cycle.
- */
+/** Changes a department, guarded by its existence, and by the new parent not being below it, so that moves cannot create a cycle. */
 export function updateDepartment(
   id: string,
   change: {

@@ -52,8 +52,7 @@ const STATE = `(
 
 /** Returns a text that differs after every change of an object that a fleet can contain. */
 export async function fleetState(db: Database): Promise<string> {
-  const row = await db.first<{ state: string }>(`select ${STATE} as state`);
-  return row?.state ?? "";
+  return await db.readValue<string>(`select ${STATE} as state`) ?? "";
 }
 
 /** Guards a batch by the fleet state `state` being unchanged (contract 16). */
@@ -66,10 +65,9 @@ export function unlessFleetChanged(state: string): Statement[] {
 
 /** Returns the size of all texts that a fleet can contain. */
 export async function fleetBytes(db: Database): Promise<number> {
-  const row = await db.first<{ bytes: number }>(`select
+  return await db.readValue<number>(`select
     (select coalesce(sum(octet_length(description) + octet_length(memory) + octet_length(constraints)
       + octet_length(engine_args) + octet_length(scopes)), 0) from worker) +
     (select coalesce(sum(octet_length(instruction)), 0) from ${SCHEDULES} where ${NAMED_SCHEDULE}) +
-    (select coalesce(sum(octet_length(value)), 0) from memory where scope = 'global') as bytes`);
-  return row?.bytes ?? 0;
+    (select coalesce(sum(octet_length(value)), 0) from memory where scope = 'global') as bytes`) ?? 0;
 }

@@ -9,8 +9,8 @@ interface LimitRow extends Row {
 }
 
 /** Finds the last rate limit of an engine, also an ended one. Null when its last run had none. */
-export async function findLimit(db: Database, engine: string): Promise<RateLimit | null> {
-  return await db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
+export function findLimit(db: Database, engine: string): Promise<RateLimit | null> {
+  return db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
 }
 
 /** Lists the engines with a rate limit at `now`. */

@@ -1,7 +1,7 @@
 // A lease starts with the claim and is renewed by the runner's heartbeats. It ends with the outcome, or expires when the runner is silent.
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Task } from "../../domain/work/task.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 
 /** A run of a runner with the fields of its claim. */
 export interface RemoteRunRow extends Row {
@@ -83,13 +83,10 @@ interface NewLease {
 
 /** Assigns a run to a runner, guarded by the runner being the same process and not draining. */
 export function insertLease(lease: NewLease): Statement[] {
-  const { runner_id, epoch } = lease;
-  return guarded(
-    `insert into remote_run (${Object.keys(lease).join(", ")})
-    select ${Object.keys(lease).map(() => "?").join(", ")}
-    where exists (select 1 from runner where id = ? and epoch = ? and draining = 0)`,
-    [...Object.values(lease), runner_id, epoch],
-  );
+  return insertGuarded("remote_run", { ...lease }, {
+    sql: "exists (select 1 from runner where id = ? and epoch = ? and draining = 0)",
+    args: [lease.runner_id, lease.epoch],
+  });
 }
 
 /** Stores the runner that has a worker's directory, at its first run. Guarded by no other runner having it. */
@@ -210,9 +207,8 @@ export async function isRemote(db: Database, executionId: string): Promise<boole
 }
 
 /** Returns the earliest expiry of all leases in Unix ms, or null. */
-export async function firstLeaseEnd(db: Database): Promise<number | null> {
-  const row = await db.first<{ at: number | null }>(
+export function firstLeaseEnd(db: Database): Promise<number | null> {
+  return db.readValue<number>(
     "select min(lease_until) as at from remote_run where lease_until is not null",
   );
-  return row?.at ?? null;
 }

@@ -9,7 +9,7 @@ import {
   runnerSchema,
   type RunnerShown,
 } from "../../domain/workers/runner.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, type JsonSql, shown } from "../db/json_projection.ts";
 
@@ -40,11 +40,10 @@ export async function findRunner(db: Database, idOrName: string, now: number): P
 
 /** Stores a new runner, guarded by fewer than RUNNERS_MAX. A duplicate name fails the batch. */
 export function insertRunner({ id, name, labels, allow_admin, created_at }: RunnerShown): Statement[] {
-  return guarded(
-    `insert into runner (id, name, name_key, labels, allow_admin, created_at)
-    select ?, ?, ?, ?, ?, ?
-    where (select count(*) from runner) < ?`,
-    [id, name, nameKey(name), JSON.stringify(labels), allow_admin, created_at, RUNNERS_MAX],
+  return insertGuarded(
+    "runner",
+    { id, name, name_key: nameKey(name), labels: JSON.stringify(labels), allow_admin, created_at },
+    { sql: "(select count(*) from runner) < ?", args: [RUNNERS_MAX] },
   );
 }
 
@@ -53,10 +52,7 @@ export function setDraining(id: string, draining: boolean): Statement[] {
   return guarded("update runner set draining = ? where id = ?", [draining, id], WAKEUP.dispatcher);
 }
 
-/**
- * Deletes a runner and invalidates its token, guarded by its existence. The leases of its runs stay until they expire, because the
- * machine may still be running them.
- */
+/** Deletes a runner, guarded by its existence. Leases stay until they expire, because its machine may still be running them. */
 export function deleteRunner(id: string): Statement[] {
   return guarded("delete from runner where id = ?", [id], WAKEUP.dispatcher);
 }

@@ -57,10 +57,7 @@ const CHANGEABLE = fieldsOf(
 
 export type WorkerChange = Partial<Pick<WorkerRow, (typeof CHANGEABLE)[number]>>;
 
-/**
- * Changes the given fields only, guarded by the worker's existence, so that concurrent updates of different fields both apply. Null
- * for `departmentIds` leaves the departments unchanged.
- */
+/** Changes the given fields, guarded by the worker's existence. Null for `departmentIds` leaves the departments unchanged. */
 export function updateWorker(
   id: string,
   change: WorkerChange,
