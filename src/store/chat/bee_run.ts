@@ -7,7 +7,7 @@ import type { Failure } from "../../domain/call/vocabulary.ts";
 import { type BeeRun, beeRunSchema } from "../../domain/chat/bee_run.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { inConversation, type Where } from "../db/filter.ts";
-import { DEPTH } from "../db/chain_depth.ts";
+import { MESSAGE_DEPTH } from "./inbound.ts";
 import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
 
@@ -64,7 +64,7 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
 export function findBeeGrant(db: Database, id: string, attempt: number): Promise<RunBinding | null> {
   return db.first<RunBinding & Row>(
     `select id as execution_id, attempt, '' as worker_id, '' as task_id, session_key, message_id,
-      coalesce((select ${DEPTH} from inbound_message where inbound_message.id = message_id), 0) - 1 as depth
+      coalesce((select ${MESSAGE_DEPTH} from inbound_message where inbound_message.id = message_id), 0) - 1 as depth
     from bee_run
     where id = ? and attempt = ? and status = 'running'`,
     [id, attempt],

@@ -11,7 +11,7 @@ export interface HistoryPart {
   maxBytes?: number;
 }
 
-// Both halves have the condition. Outside of the union, SQLite would read all messages of all conversations first.
+// Each half has the condition. Outside of the union, SQLite would read all messages of all conversations first.
 function buildMessagesSql(condition: string): string {
   return `(
     select id, 'user' as role, content, received_at as ts, media, null as reply_to, '' as question_id
@@ -88,7 +88,7 @@ async function readHistory(
   part: HistoryPart,
 ): Promise<{ rows: HistoryRow[]; ended: boolean }> {
   const { before = null, limit, maxBytes } = part;
-  // One extra row shows whether there are older ones.
+  // An extra row shows whether there are older ones.
   const most = limit + 1;
   // Ids are UUIDv7, so both tables merge by id. The query names its index: the index by status covers all conversations, and
   // the index by conversation has unsent messages. It reads no column after the text, which SQLite would read page by page.

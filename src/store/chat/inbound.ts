@@ -39,6 +39,10 @@ interface PlatformFields {
   attachment: string;
 }
 
+/** SQL of the number of agents' tasks in a row that led to a message or a part of it. */
+export const MESSAGE_DEPTH = `max(inbound_message.depth, coalesce(
+        (select max(part.depth) from inbound_message as part where part.merged_into = inbound_message.id), 0))`;
+
 /** Stores a message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
   const row = {

@@ -1,5 +1,5 @@
 import type { Database, Row } from "../db/database.ts";
-import { DEPTH } from "../db/chain_depth.ts";
+import { MESSAGE_DEPTH } from "./inbound.ts";
 import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 
 /** A message to route. `worker_id` is the session's default worker, or on a platform the worker that the message replies to. */
@@ -19,7 +19,7 @@ export interface FeedingMessage extends Row {
 }
 
 const FEEDING =
-  `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error, ${DEPTH} as depth,
+  `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error, ${MESSAGE_DEPTH} as depth,
       coalesce(chat_session.worker_id, (
         select source_id
         from outbound_message

@@ -40,3 +40,18 @@ async function readParts(db: Database, id: string): Promise<PartRow[]> {
     [MERGED_MAX_BYTES, id, id],
   );
 }
+
+export interface Said extends Row {
+  content: string;
+  /** JSON text. */
+  media: string;
+  reply_to: string;
+}
+
+/** Finds the text and file of a received message, or null. */
+export function findSaid(db: Database, id: string): Promise<Said | null> {
+  return db.first<Said>(
+    "select content, media, reply_to from inbound_message where id = ? and status = 'received'",
+    [id],
+  );
+}

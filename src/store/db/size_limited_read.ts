@@ -31,7 +31,6 @@ export interface Slice {
   args: Value[];
 }
 
-/** What to do with more text than `maxBytes`. */
 interface SizeLimit {
   over: "end" | "cut";
   maxBytes?: number;

@@ -107,7 +107,7 @@ export class Writer {
     return group;
   }
 
-  // One job lost a guard or broke a constraint, which rolled back the shared transaction. So each job gets its own.
+  // A job lost a guard or broke a constraint, which rolled back the shared transaction. So each job gets its own.
   async #commitSeparately(group: Job[]): Promise<void> {
     for (const job of group) {
       try {

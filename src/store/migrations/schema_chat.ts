@@ -10,7 +10,7 @@ export const CHAT_SCHEMA: string[] = [
   `create index chat_session_worker on chat_session (worker_id)`,
   `create index chat_session_ending on chat_session (substr(id, -6))`,
 
-  // One row for each conversation, so that conversations are listed by their latest message without reading messages.
+  // A row for each conversation, so that conversations are listed by their latest message without reading messages.
   `create table conversation (
     session_key text primary key,
     platform text not null,

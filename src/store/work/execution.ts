@@ -231,7 +231,7 @@ interface RunGrant extends Row, RunBinding {
 
 /**
  * Finds the grant of a run that is still running with this attempt, else null (reliability SCP-5, SCP-6). Also null when its
- * runner was removed, or when its worker was given *:* on a runner that does not allow it (contract 18).
+ * runner was removed, or when its worker has *:* on a runner that does not allow it (contract 18).
  */
 export function findRunGrant(db: Database, executionId: string, attempt: number): Promise<RunGrant | null> {
   return db.first<RunGrant>(

@@ -48,7 +48,7 @@ export async function listExecutions(
   );
 }
 
-// One time selects the rows by its index, the other only filters them.
+// The completion time selects the rows by its index, the start time only filters them.
 async function addTimeRanges(db: Database, where: Where, filter: ExecutionFilter): Promise<string> {
   const started = { from: filter.started_from, to: filter.started_to };
   const completed = { from: filter.completed_from, to: filter.completed_to };

@@ -21,7 +21,7 @@ export interface WaitingTask extends Row {
   deliver_to: string;
   /** JSON text of the checks of its work: its own, or its worker's. */
   verify: string;
-  /** What blocked it at the last check; '' when nothing did. */
+  /** The block at the last check, '' without one. */
   held: string;
   held_until: number | null;
   reason: string;

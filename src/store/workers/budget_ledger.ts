@@ -6,9 +6,9 @@ import { BATCH_ROWS, type Prune } from "../db/retention.ts";
 import { type Database, insertRow, type Row, type Statement, type Value } from "../db/database.ts";
 
 /** The last total of a target. The use in a span is the difference of two totals. */
-export const LATEST = "from ledger where target = one.value order by at desc, runs desc limit 1";
+const LATEST = "from ledger where target = one.value order by at desc, runs desc limit 1";
 /** The last total at a time or before. */
-export const BEFORE = "from ledger where target = one.value and at <= ? order by at desc, runs desc limit 1";
+const BEFORE = "from ledger where target = one.value and at <= ? order by at desc, runs desc limit 1";
 
 /** A budget and the use of ended runs in its period, in its integer unit. */
 export interface MeasuredBudget extends StoredBudget, Row {
@@ -240,3 +240,35 @@ export const pruneLedger: Prune = (before) => ({
       returning 1`,
   args: [before, before, BATCH_ROWS],
 });
+
+/** The fields of a run that determine its targets. */
+interface TargetedRun {
+  worker_id: string;
+  session_key: string;
+  engine: string;
+}
+
+/** A target of a run, and the number of runs of that target that ended in a span. */
+export interface CountedTarget extends Row {
+  target: string;
+  runs: number;
+}
+
+/** Lists the targets of a run: all, its worker, conversation and engine, and its worker's departments and their parents. */
+export function listTargets(db: Database, run: TargetedRun, since: number): Promise<CountedTarget[]> {
+  return db.read<CountedTarget>(
+    `with recursive above (id) as (
+      select department_id from worker_department where worker_id = ?
+      union
+      select parent_id from department join above on department.id = above.id where parent_id is not null
+    ),
+    one (value) as (values (?), (?), (?), (?) union all select 'department:' || id from above)
+    select value as target, coalesce((select runs ${LATEST}), 0) - coalesce((select runs ${BEFORE}), 0) as runs
+    from one`,
+    [run.worker_id, ...buildOwnTargets(run), since],
+  );
+}
+
+function buildOwnTargets({ worker_id, session_key, engine }: TargetedRun): string[] {
+  return ["global", `worker:${worker_id}`, `session:${session_key}`, `engine:${engine}`];
+}

@@ -42,7 +42,7 @@ export async function listMemory(db: Database, scope: string, page: Page): Promi
     where scope = ? and key > ?
     order by key
     limit ? offset ?`,
-    // One extra row shows whether there is a next page.
+    // An extra row shows whether there is a next page.
     [scope, cursor, size + 1, offset],
   );
   const count = await db.first<{ total: number }>(
