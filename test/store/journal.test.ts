@@ -16,7 +16,7 @@ const event = (id: string) => ({ kind: "task.due" as const, session_key: `s:${id
 
 const readEvents = (db: Database) => db.read("select at, task_id, actor, data from journal order by seq");
 
-describe("moved", () => {
+describe("recordTransition()", () => {
   it("stores an event for each transition that changed a row, and for no other", async () => {
     const db = await open();
     const { won } = await db.write([

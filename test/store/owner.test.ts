@@ -103,7 +103,7 @@ it("fenceOff() separates two processes with the same id, as after a copy of a da
   await db.close();
 });
 
-it("beatOwner() returns the standbys until they have ended (contract 18)", async () => {
+it("storeOwnerHeartbeat() returns the standbys until they have ended (contract 18)", async () => {
   const db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);

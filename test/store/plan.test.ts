@@ -202,7 +202,7 @@ describe("query plans (architecture, Style)", () => {
     }
   });
 
-  it("pageHistory() uses the indexes of its conversation", async () => {
+  it("readHistoryPage() uses the indexes of its conversation", async () => {
     const db = await openDatabase();
     const used: string[] = [];
     const read = db.read.bind(db);
@@ -254,7 +254,7 @@ describe("query plans (architecture, Style)", () => {
     await db.close();
   });
 
-  it("usageByExecution() sums the use from an index alone, without the columns after the texts", async () => {
+  it("listUsageByExecution() sums the use from an index alone, without the columns after the texts", async () => {
     const db = await openDatabase();
     const asked = vi.spyOn(db, "read").mockResolvedValue([]);
     await usageByExecution(db, "engine", 1, null);

@@ -1,6 +1,6 @@
 import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 
-// The state of messages from insertOver(). The coordinator tries a message at least once before it fails.
+// The state of messages from insertRefusedMessage(). The coordinator tries a message at least once before it fails.
 const IS_REFUSED = "status = 'failed' and attempt = 0";
 
 /** Finds the message with this id on its platform, and whether it was refused because too many waited. */

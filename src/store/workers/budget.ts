@@ -29,7 +29,7 @@ function addWakeups([change, ...guards]: Statement[]): Statement[] {
   if (change === undefined) return [];
   return [
     { ...change, wakeup: WAKEUP.budget },
-    ...guards.map((guard) => ({ ...guard, wakeup: WAKEUP.dispatcher })),
+    ...guards.map((statement) => ({ ...statement, wakeup: WAKEUP.dispatcher })),
   ];
 }
 
