@@ -66,7 +66,6 @@ export function insertRefreshToken(token: RefreshToken & { token_hash: string },
   return insertRow("refresh_token", row);
 }
 
-/** Finds the unexpired refresh token with this hash, or null. */
 export function findRefreshToken(db: Database, tokenHash: string, now: number): Promise<RefreshToken | null> {
   return db.first<RefreshToken>(
     `select id, username, user_id, kind, version, expires_at
@@ -100,7 +99,6 @@ export function listLoginFailures(
   return db.read("select who, failures from login_failure where minute = ?", [minute]);
 }
 
-/** Replaces all stored failed logins. */
 export function saveLoginFailures(failures: readonly LoginFailures[]): Statement[] {
   return [
     { sql: "delete from login_failure", args: [] },

@@ -2,14 +2,7 @@ import { nameKey } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type User, type UserFilter, userSchema } from "../../domain/account/user.ts";
 import type { Role, UserOrigin } from "../../domain/call/vocabulary.ts";
-import {
-  type Database,
-  guarded,
-  insertGuarded,
-  type Row,
-  type Statement,
-  type Value,
-} from "../db/database.ts";
+import { buildSet, type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { type Filters, oneOf, whereOf } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
@@ -78,7 +71,6 @@ export function findAnyHash(db: Database): Promise<string | null> {
   );
 }
 
-/** Lists users, newest first. */
 export function listUsers(db: Database, filter: UserFilter, page: Page): Promise<Listing<User>> {
   return list(db, { table: "user", json: USER_JSON, where: whereOf(filter, USER_FILTERS) }, page);
 }
@@ -110,29 +102,21 @@ const NOT_THE_LAST = `exists (
 /** Changes a user, guarded by its existence, and by an admin remaining. A duplicate name fails the batch. */
 export function updateUser(
   id: string,
-  change: { name?: string | undefined; role?: Role | undefined; disabled?: boolean | undefined },
+  { name, role, disabled }: {
+    name?: string | undefined;
+    role?: Role | undefined;
+    disabled?: boolean | undefined;
+  },
   now: number,
 ): Statement[] {
-  const set = ["updated_at = ?"];
-  const args: Value[] = [now];
-  if (change.name !== undefined) {
-    set.push("name = ?", "name_key = ?");
-    args.push(change.name, nameKey(change.name));
-  }
-  if (change.role !== undefined) {
-    set.push("role = ?");
-    args.push(change.role);
-  }
-  if (change.disabled !== undefined) {
-    set.push("disabled = ?");
-    args.push(change.disabled ? 1 : 0);
-  }
-  const keepsAdmin = change.disabled !== true && (change.role === undefined || change.role === "admin");
+  const name_key = name === undefined ? undefined : nameKey(name);
+  const set = buildSet({ name, name_key, role, disabled, updated_at: now });
+  const keepsAdmin = disabled !== true && (role === undefined || role === "admin");
   return guarded(
     `update user
-    set ${set.join(", ")}
+    set ${set.sql}
     where id = ?${keepsAdmin ? "" : ` and (role <> 'admin' or disabled = 1 or ${NOT_THE_LAST})`}`,
-    [...args, id],
+    [...set.args, id],
   );
 }
 

@@ -2,7 +2,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
 import { type BeeRun, beeRunSchema } from "../../domain/chat/bee_run.ts";
 import type { Listing } from "../../domain/call/page.ts";
@@ -10,6 +10,7 @@ import { inConversation, type Where } from "../db/filter.ts";
 import { MESSAGE_DEPTH } from "./inbound.ts";
 import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
+import { buildUsageSet } from "../work/execution.ts";
 
 /** A new run of the coordinator. The built-in rules start and end it in the same batch. */
 interface NewBeeRun extends RunIdentity {
@@ -33,29 +34,14 @@ export function insertBeeRun(run: NewBeeRun): Statement {
   return insertRow("bee_run", row);
 }
 
-/** running -> completed or failed, once. Missing usage comes from the last report of the engine. */
+/** running -> completed or failed, once. */
 export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement[] {
+  const { status, reason, reply, task_count, error, failure } = end;
+  const set = buildSet({ status, reason, reply, task_count, error, failure, completed_at: now });
+  const usage = buildUsageSet("bee_run", end.usage);
   return guarded(
-    `update bee_run
-    set status = ?, reason = ?, reply = ?, task_count = ?, error = ?, failure = ?,
-      input_tokens = coalesce(?, (select input_tokens from reservation where execution_id = bee_run.id)),
-      output_tokens = coalesce(?, (select output_tokens from reservation where execution_id = bee_run.id)),
-      cost_usd = coalesce(?, (select cost_usd from reservation where execution_id = bee_run.id)),
-      completed_at = ?
-    where id = ? and status = 'running'`,
-    [
-      end.status,
-      end.reason,
-      end.reply,
-      end.task_count,
-      end.error,
-      end.failure,
-      end.usage.input_tokens,
-      end.usage.output_tokens,
-      end.usage.cost_usd,
-      now,
-      id,
-    ],
+    `update bee_run set ${set.sql}, ${usage.sql} where id = ? and status = 'running'`,
+    [...set.args, ...usage.args, id],
     WAKEUP.budget,
   );
 }
@@ -87,7 +73,6 @@ export const BEE_RUN_JSON = shown("bee_run", beeRunSchema, { usage: shown("bee_r
 
 export const BEE_RUN_TEXTS = ["reason", "reply", "error"];
 
-/** A running coordinator's run. */
 interface OpenBeeRun extends Row {
   execution_id: string;
   run_id: string;

@@ -1,7 +1,7 @@
 import { type ChatFilter, type ChatSession, chatSessionSchema } from "../../domain/chat/chat.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { type Database, guarded, insertRow, type Row, type Statement, type Value } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import { list, parsed } from "../db/list.ts";
 import type { EventKind } from "../../domain/call/vocabulary.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -13,7 +13,6 @@ export function insertChatSession({ id, name, worker_id, created_at, updated_at 
   return insertRow("chat_session", { id, name, worker_id, created_at, updated_at });
 }
 
-/** Changes of a local session. */
 interface ChatChange {
   name: string | undefined;
   /** null: no worker. */
@@ -21,16 +20,9 @@ interface ChatChange {
 }
 
 /** Changes the given fields only, so that concurrent updates of different fields both apply. Guarded by the session's existence. */
-export function updateChatSession(id: string, change: ChatChange, now: number): Statement[] {
-  const set = ["updated_at = ?"];
-  const args: Value[] = [now];
-  for (const name of ["name", "worker_id"] as const) {
-    const value = change[name];
-    if (value === undefined) continue;
-    set.push(`${name} = ?`);
-    args.push(value);
-  }
-  return guarded(`update chat_session set ${set.join(", ")} where id = ?`, [...args, id]);
+export function updateChatSession(id: string, { name, worker_id }: ChatChange, now: number): Statement[] {
+  const { sql, args } = buildSet({ name, worker_id, updated_at: now });
+  return guarded(`update chat_session set ${sql} where id = ?`, [...args, id]);
 }
 
 /** Sets `updated_at`, guarded by the session's existence: nothing is sent into a deleted session. */
@@ -178,13 +170,11 @@ export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
   );
 }
 
-/** Number and size of files in a session. */
 export interface UploadQuota {
   files: number;
   bytes: number;
 }
 
-/** Finds an uploaded file, or null. */
 export function findUpload(db: Database, path: string): Promise<Media | null> {
   return db.first<Media & Row>("select path, name, size, mime from upload where path = ?", [path]);
 }

@@ -1,7 +1,6 @@
 import type { Database, Statement } from "../db/database.ts";
 import { EXECUTION_IS_OPEN, MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
-/** The activity of a conversation for /status. */
 interface ConversationActivity {
   running: { worker: string; since: number }[];
   waiting: number;

@@ -60,7 +60,6 @@ export function forgetWorkerContexts(workerId: string): Statement {
   };
 }
 
-/** The data to resume an engine session. */
 interface StoredContext {
   session_id: string;
   work_dir: string;

@@ -30,7 +30,6 @@ type NewInbound =
   }
   & Partial<PlatformFields>;
 
-/** Fields of messages from platforms. */
 interface PlatformFields {
   sender_name: string;
   /** Sent by a program, so never a mention, a command or an answer (contract 10). */
@@ -222,7 +221,6 @@ const FILTERS: Filters<InboundFilter> = {
 
 const RECEIVED = { table: "inbound_message", column: "received_at", index: "inbound_received" };
 
-/** Lists inbound messages, newest first. */
 export async function listInbound(
   db: Database,
   filter: InboundFilter,

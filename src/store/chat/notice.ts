@@ -39,7 +39,6 @@ export function findTold(
   return db.first<NoticeState>(sql, [place, kind, about]);
 }
 
-/** Stores the time of a sent notice. */
 export function noteTold(place: string, { kind, about }: Notice, now: number): Statement {
   return {
     sql: `insert into notice (place, kind, about, at) values (?, ?, ?, ?)
@@ -60,7 +59,6 @@ export function countLeftOut(place: string, { kind, about }: Notice): Statement 
 /** Deletes notices that are too old to suppress others. */
 export const pruneTold = buildPrune("notice", "at < ?", "place, kind, about");
 
-/** Returns the source type of an outbound message, or null. */
 export function findSpeaker(db: Database, outboundId: string): Promise<string | null> {
   return db.readValue<string>(
     "select source_type from outbound_message where id = ?",

@@ -15,24 +15,6 @@ export const OUTBOUND_JSON = shown("outbound_message", outboundSchema, {
 
 export const OUTBOUND_TEXTS = ["content", "error"];
 
-type NewOutbound =
-  & Pick<
-    OutboundMessage,
-    | "id"
-    | "session_key"
-    | "platform"
-    | "message_id"
-    | "content"
-    | "media"
-    | "status"
-    | "source_type"
-    | "source_id"
-    | "question_id"
-    | "created_at"
-    | "sent_at"
-  >
-  & { execution_id: string; due_at: number | null };
-
 const OUTBOUND_COLUMNS = [
   "id",
   "session_key",
@@ -50,10 +32,13 @@ const OUTBOUND_COLUMNS = [
   "due_at",
 ] as const;
 
+type NewOutbound =
+  & Pick<OutboundMessage, Exclude<(typeof OUTBOUND_COLUMNS)[number], "execution_id" | "due_at">>
+  & { execution_id: string; due_at: number | null };
+
 /** Suppresses the last message of a run if the run itself sent the same text, or any message (contract 4.6). */
 type Suppression = "always" | "unless-same" | "unless-any";
 
-/** Conditions of a message, and additional data of its event. */
 interface SendOptions {
   unless?: Suppression;
   when?: SqlCondition | undefined;
@@ -117,7 +102,6 @@ const FILTERS: Filters<OutboundFilter> = {
 
 const SENT = { table: "outbound_message", column: "sent_at", index: "outbound_sent" };
 
-/** Lists outbound messages, newest first. */
 export async function listOutbound(
   db: Database,
   filter: OutboundFilter,

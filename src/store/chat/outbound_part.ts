@@ -127,7 +127,6 @@ export function sendPart(outboundId: string, number: number, now: number): State
   );
 }
 
-/** Marks a part as sent. */
 export function finishPart(outboundId: string, number: number, sentAs: string, now: number): Statement[] {
   return guarded(
     `update outbound_part

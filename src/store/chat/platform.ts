@@ -18,12 +18,10 @@ export function listSenders(db: Database, platform: string): Promise<Json<Sender
   return allShown(db, SENDER_JSON, rest, [platform, SENDERS_LISTED_MAX]);
 }
 
-/** Removes a paired sender, guarded by its existence. */
 export function deleteSender(platform: string, sender: string): Statement[] {
   return guarded("delete from platform_sender where platform = ? and id = ?", [platform, sender]);
 }
 
-/** A sender with a pairing code. */
 interface PairingRow {
   platform: string;
   sender: string;

@@ -16,7 +16,6 @@ export async function findByPlatformId(
   return row === null ? null : { id: row.id, over: row.over === 1 };
 }
 
-/** A conversation and its last received message. */
 interface LastReceivedRow extends Row {
   session_key: string;
   /** The platform's id of the message, null when retention has deleted all. */
@@ -52,7 +51,6 @@ export async function findSentAs(db: Database, sessionKey: string, sentAs: strin
   ) ?? "";
 }
 
-/** A message that is refused because too many wait. */
 interface RefusedMessage {
   id: string;
   session_key: string;

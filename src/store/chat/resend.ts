@@ -9,7 +9,6 @@ export function findOutbound(db: Database, id: string): Promise<Json<OutboundMes
   return firstShown(db, OUTBOUND_JSON, "from outbound_message where id = ?", [id]);
 }
 
-/** A message without further deliveries. */
 interface UndeliveredMessage extends Row {
   id: string;
   session_key: string;

@@ -9,7 +9,6 @@ const HOUR_MS = 3_600_000;
 const NOT_REPORTED = `not exists (
   select 1 from journal where kind = 'run_limit.met' and at > ? and data ->> '$.held' = ?)`;
 
-/** The run that exceeded the limit of runs per hour. */
 interface LimitedRun {
   worker_id: string;
   session_key: string;
@@ -17,7 +16,7 @@ interface LimitedRun {
   task_id: string;
 }
 
-/** Reports a worker or a conversation that runs too run, in the journal and the conversation, once per hour (contract 14). */
+/** Reports a worker or a conversation that runs too often, in the journal and the conversation, once per hour (contract 14). */
 export function tellRunLimit(run: LimitedRun, hold: Hold, now: number): Statement[] {
   const { session_key, message_id, task_id } = run;
   const when = { sql: NOT_REPORTED, args: [now - HOUR_MS, hold.held] };

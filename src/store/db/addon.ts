@@ -27,7 +27,7 @@ export function loadPackedAddon(packed: URL, name: string): unknown {
     try {
       return requireAddon(unpackAddon(folder, packed, name));
     } finally {
-      // A requireAddon library works without its file. Windows keeps the file.
+      // A loaded library works without its file. Windows keeps the file.
       removeIfPossible(folder);
     }
   } catch (error) {

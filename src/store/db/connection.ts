@@ -61,7 +61,6 @@ export class Connection {
     if (row?.busy !== 0) throw new Error("another program is reading or writing");
   }
 
-  /** Refuses every later write. */
   break(reason: string, cause?: unknown): void {
     if (this.broken !== null) return;
     this.broken = reason;

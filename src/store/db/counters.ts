@@ -3,7 +3,6 @@ import type { Database } from "./database.ts";
 /** Numbers by name and key, maintained by triggers (store/migrations/schema_triggers.ts). */
 type Counters = Record<string, Record<string, number>>;
 
-/** Reads all counters, a few dozen rows. */
 export async function readCounters(db: Database): Promise<Counters> {
   const rows = await db.read<{ name: string; key: string; value: number }>(
     "select name, key, value from counter",

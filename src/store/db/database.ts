@@ -16,6 +16,12 @@ export function guarded(sql: string, args: Value[], wakeup?: string): Statement[
   return [{ sql, args, wakeup }, GUARD];
 }
 
+/** Builds the assignments of the defined values. */
+export function buildSet(values: Record<string, Value | undefined>): { sql: string; args: Value[] } {
+  const entries = Object.entries(values).filter((entry): entry is [string, Value] => entry[1] !== undefined);
+  return { sql: entries.map(([name]) => `${name} = ?`).join(", "), args: entries.map(([, value]) => value) };
+}
+
 /** Builds an insert of one row, which `when` may prevent. */
 export function insertRow(
   table: string,
@@ -86,7 +92,6 @@ export class Database {
     return this.#connection.query({ sql, args }) as Promise<T[]>;
   }
 
-  /** Returns the first row of a query, or null. */
   first<T extends Row>(sql: string, args: Value[] = []): Promise<T | null> {
     return this.#connection.first({ sql, args }) as Promise<T | null>;
   }

@@ -30,7 +30,6 @@ export class DatabaseWatch {
   #first: FileState | null = null;
   #isAlarmed = false;
   #stopped = false;
-  /** Size of the WAL file at the last check. */
   walBytes = 0;
 
   constructor(db: Database, path: string, clock: Clock, alarmBytes: number = WAL_ALARM_BYTES) {

@@ -1,6 +1,5 @@
 export type Value = string | number | boolean | null;
 
-/** A condition in SQL with its arguments. */
 export interface SqlCondition {
   sql: string;
   args: Value[];
@@ -13,7 +12,6 @@ export interface Statement {
   wakeup?: string | readonly string[] | undefined;
 }
 
-/** A row by column name. */
 export type Row = Record<string, unknown>;
 
 /** A database driver, for a local file or a server. */

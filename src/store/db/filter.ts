@@ -17,7 +17,6 @@ export type Filters<F> = {
   readonly [K in Exclude<keyof F, keyof Page>]-?: Condition<NonNullable<F[K]>> | typeof BY_LIST;
 };
 
-/** Builds the conditions of every filter that is set. */
 export function whereOf<F extends object>(filter: F, filters: Filters<F>): Where {
   const where: Where = { conditions: [], args: [] };
   const conditions = Object.entries(filters) as [keyof F, Condition<unknown> | null][];
@@ -123,7 +122,6 @@ export async function within(
   return table;
 }
 
-/** Returns the smallest UUIDv7 of a time. */
 function buildFirstIdAt(at: number): string {
   const hex = Math.min(at, 0xffff_ffff_ffff).toString(16).padStart(12, "0");
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;

@@ -1,6 +1,5 @@
 import { type Database, insertRow, type Row, type Statement } from "./database.ts";
 
-/** The first response to a request with an idempotency key. */
 interface StoredAnswer extends Row {
   fingerprint: string;
   status: number;

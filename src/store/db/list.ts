@@ -4,14 +4,12 @@ import { isSmall, type Objects, readBounded, type Slice } from "./size_limited_r
 import type { Database } from "./database.ts";
 import type { Where } from "./filter.ts";
 
-/** A list over one table. */
 interface ListQuery<T> extends Objects<T> {
   /** The `from` clause if it is not the plain table. Its alias has to be `table`. */
   from?: string;
   where: Where;
   /** An expression to order by, ascending, then by id. Default: newest id first. */
   order?: string;
-  /** The counter that knows the total number of rows. */
   counter?: { name: string; key?: string };
 }
 

@@ -3,7 +3,6 @@ import { ServiceError } from "../../domain/call/error.ts";
 import type { Database } from "./database.ts";
 import { SCHEMA } from "../migrations/schema.ts";
 
-/** A step from one schema version to the next. */
 export interface Migration {
   name: string;
   statements: string[];

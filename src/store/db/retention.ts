@@ -39,7 +39,6 @@ export function buildPrune(table: string, condition: string, key = "id"): Prune 
   });
 }
 
-/** Prunes ended tasks without executions. */
 export const pruneTasks = buildPrune(
   "task",
   `status ${TASK_HAS_ENDED} and updated_at < ? and not exists (select 1 from execution where task_id = task.id)`,

@@ -18,7 +18,6 @@ export interface Objects<T> {
   find?: (id: string) => Slice;
 }
 
-/** An unread object and the bytes of its large texts. */
 export interface Measured {
   id: string;
   bytes: number;
@@ -36,7 +35,6 @@ interface SizeLimit {
   maxBytes?: number;
 }
 
-/** Objects in the order of the slice. */
 interface BoundedRows<T> {
   rows: { id: string; json: Json<T> }[];
   /** Whether more rows of the slice follow, beyond the limit. */
@@ -205,7 +203,6 @@ function cutToJson(text: string, maxBytes: number): { text: string; jsonBytes: n
   return { text, jsonBytes: bytes };
 }
 
-/** Returns the size of a character as JSON. */
 function countJsonBytes(code: number): number {
   if (code < 0x20) return SHORT_ESCAPES.has(code) ? 2 : 6;
   if (code < 0x80) return code === 0x22 || code === 0x5c ? 2 : 1;

@@ -54,7 +54,6 @@ export function findUndelivered(db: Database, since: number): Promise<InboxItem[
   );
 }
 
-/** Lists open questions (contract 12). */
 export function findOpenQuestions(db: Database): Promise<InboxItem[]> {
   return db.read(
     `select 'question' as kind, question.created_at as at, substr(text, 1, ${INBOX_TITLE_MAX}) as title,
@@ -69,7 +68,6 @@ export function findOpenQuestions(db: Database): Promise<InboxItem[]> {
   );
 }
 
-/** Lists paused workers with the time of their last change. */
 export function findPausedWorkers(db: Database): Promise<InboxItem[]> {
   return db.read(
     `select 'worker_paused' as kind, updated_at as at, name as title, '' as detail, id as worker_id,
@@ -82,7 +80,6 @@ export function findPausedWorkers(db: Database): Promise<InboxItem[]> {
   );
 }
 
-/** Lists paused schedules with the time of their last change. */
 export function findPausedSchedules(db: Database): Promise<InboxItem[]> {
   return db.read(
     `select 'schedule_paused' as kind, task.updated_at as at,
@@ -98,7 +95,6 @@ export function findPausedSchedules(db: Database): Promise<InboxItem[]> {
   );
 }
 
-/** Lists budgets that block a task. */
 export function findHoldingBudgets(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'budget_holds' as kind, coalesce(hard_notified_at, updated_at) as at, name as title, target as detail, '' as worker_id,

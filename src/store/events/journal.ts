@@ -24,7 +24,6 @@ export function record(at: number, entry: JournalEntry): Statement {
   return { sql: INSERT, args: listValues(at, entry), wakeup: chooseWakeup(entry.session_key) };
 }
 
-/** An event with its time. */
 export type Happened = readonly [at: number, entry: JournalEntry];
 
 /** Builds many events as one statement, in their order. */
@@ -121,7 +120,6 @@ export interface JournalRow extends Row {
 
 const COLUMNS = "seq, at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data";
 
-/** Conditions on events, joined by `and`. */
 export interface JournalFilter {
   session_key?: string | readonly string[] | undefined;
   worker_id?: string | readonly string[] | undefined;

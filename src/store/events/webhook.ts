@@ -7,7 +7,7 @@ import {
   webhookSchema,
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
-import { type Database, guarded, insertRow, type Row, type Statement, type Value } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import { oneOf, type Where } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -20,12 +20,10 @@ const DELIVERY_JSON = shown("webhook_delivery", deliverySchema);
 /** Most stored deliveries of one webhook. */
 const DELIVERIES_MAX = 500;
 
-/** Lists webhooks, newest first. */
 export function listWebhooks(db: Database, page: Page): Promise<Listing<Webhook>> {
   return list(db, { table: "webhook", json: WEBHOOK_JSON, where: { conditions: [], args: [] } }, page);
 }
 
-/** Finds the webhook with this id or name, or null. */
 export async function findWebhook(db: Database, ref: string): Promise<Webhook | null> {
   const rest = "from webhook where id = ? or name_key = ?";
   return parsed(await firstShown(db, WEBHOOK_JSON, rest, [ref.toLowerCase(), nameKey(ref)]));
@@ -114,23 +112,14 @@ interface WebhookChange extends WebhookUpdate {
 
 /** Changes the given fields, guarded by the webhook's existence, and retries pending events. Only `enabled` enables a disabled one. */
 export function updateWebhook(id: string, change: WebhookChange, now: number): Statement[] {
-  const set = ["attempt = 0", "due_at = ?", "updated_at = ?"];
-  const args: Value[] = [now, now];
-  for (const name of ["name", "url", "secret", "enabled"] as const) {
-    const value = change[name];
-    if (value === undefined) continue;
-    set.push(`${name} = ?`);
-    args.push(value);
-  }
-  if (change.events !== undefined) {
-    set.push("events = ?");
-    args.push(JSON.stringify(change.events));
-  }
-  if (change.enabled === true) set.push("disabled_reason = ''");
-  return guarded(`update webhook set ${set.join(", ")} where id = ?`, [...args, id]);
+  const { name, url, secret, enabled } = change;
+  const events = change.events === undefined ? undefined : JSON.stringify(change.events);
+  const disabled_reason = enabled === true ? "" : undefined;
+  const columns = { name, url, secret, enabled, events, disabled_reason };
+  const { sql, args } = buildSet({ ...columns, attempt: 0, due_at: now, updated_at: now });
+  return guarded(`update webhook set ${sql} where id = ?`, [...args, id]);
 }
 
-/** Deletes a webhook with its deliveries, guarded by its existence. */
 export function deleteWebhook(id: string): Statement[] {
   return guarded("delete from webhook where id = ?", [id]);
 }
@@ -145,7 +134,6 @@ export function replayWebhook(id: string, after: number, now: number): Statement
   );
 }
 
-/** A webhook with the fields for a delivery. */
 export interface DueWebhook extends Row {
   id: string;
   name: string;
@@ -161,7 +149,6 @@ export interface DueWebhook extends Row {
 
 const DELIVERY_COLUMNS = "id, name, url, secret, events, allow_private, cursor, attempt, updated_at";
 
-/** Lists webhooks that are due. */
 export function listDueWebhooks(db: Database, now: number): Promise<DueWebhook[]> {
   return db.read<DueWebhook>(
     `select ${DELIVERY_COLUMNS} from webhook where enabled = 1 and due_at <= ? order by due_at`,
@@ -236,7 +223,6 @@ export function insertDelivery(webhookId: string, delivery: WebhookDelivery): St
   ];
 }
 
-/** Lists the deliveries of a webhook, newest first. */
 export function listDeliveries(
   db: Database,
   webhookId: string,

@@ -3,7 +3,7 @@ import type { Verified } from "../../domain/work/command.ts";
 import { type Execution, executionSchema, type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
 import { parsed } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
@@ -17,7 +17,6 @@ export const EXECUTION_JSON = shown("execution", executionSchema, {
 
 export const EXECUTION_TEXTS = ["instruction", "result", "error", "session_id"];
 
-/** An execution when its task is claimed. */
 export interface NewExecution extends RunIdentity {
   worker_name: string;
   session_id: string;
@@ -49,7 +48,6 @@ export function startExecution(id: string, now: number): Statement[] {
   return guarded(sql, [now, id]);
 }
 
-/** Stores the engine session of an open execution. */
 export function setSession(id: string, sessionId: string): Statement {
   return {
     sql: `update execution set session_id = ? where id = ? and status ${EXECUTION_IS_OPEN}`,
@@ -71,36 +69,38 @@ export interface ExecutionEnd {
   verify?: Verified | undefined;
 }
 
-/** pending or running -> completed or failed, once. Missing usage comes from the last report of the engine. */
+/** pending or running -> completed or failed, once. */
 export function finishExecution(id: string, end: ExecutionEnd, now: number): Statement[] {
-  const { input_tokens, output_tokens, cost_usd } = end.usage;
+  const { status, session_id, result, error, failure, exit_code, verify } = end;
+  const verified = { verify_status: verify?.status ?? null, verify_attempts: verify?.attempts ?? 0 };
+  const set = buildSet({
+    status,
+    session_id,
+    result,
+    error,
+    failure,
+    exit_code,
+    ...verified,
+    completed_at: now,
+  });
+  const usage = buildUsageSet("execution", end.usage);
   return guarded(
     `update execution
-    set status = ?, session_id = ?, result = ?, error = ?, failure = ?, exit_code = ?,
-      input_tokens = coalesce(?, (select input_tokens from reservation where execution_id = execution.id)),
-      output_tokens = coalesce(?, (select output_tokens from reservation where execution_id = execution.id)),
-      cost_usd = coalesce(?, (select cost_usd from reservation where execution_id = execution.id)),
-      completed_at = ?, started_at = coalesce(started_at, ?),
-      verify_status = ?, verify_attempts = ?
+    set ${set.sql}, ${usage.sql}, started_at = coalesce(started_at, ?)
     where id = ? and status ${EXECUTION_IS_OPEN}`,
-    [
-      end.status,
-      end.session_id,
-      end.result,
-      end.error,
-      end.failure,
-      end.exit_code,
-      input_tokens,
-      output_tokens,
-      cost_usd,
-      now,
-      end.started_at ?? null,
-      end.verify?.status ?? null,
-      end.verify?.attempts ?? 0,
-      id,
-    ],
+    [...set.args, ...usage.args, end.started_at ?? null, id],
     WAKEUP.budget,
   );
+}
+
+/** Builds the usage of an ended run. Missing numbers come from the last report of the engine. */
+export function buildUsageSet(table: "execution" | "bee_run", usage: Usage): { sql: string; args: Value[] } {
+  const names = ["input_tokens", "output_tokens", "cost_usd"] as const;
+  const reported = (name: string) => `(select ${name} from reservation where execution_id = ${table}.id)`;
+  return {
+    sql: names.map((name) => `${name} = coalesce(?, ${reported(name)})`).join(", "),
+    args: names.map((name) => usage[name]),
+  };
 }
 
 /** Stores the user who asked to cancel an execution, guarded by its being open. */
@@ -194,7 +194,6 @@ export function listOpenExecutionsOf(
   );
 }
 
-/** Counts the runs of a task, including the current one. */
 export async function countExecutionsOf(db: Database, taskId: string): Promise<number> {
   const sql = "select count(*) as runs from execution where task_id = ?";
   return await db.readValue<number>(sql, [taskId]) ?? 0;

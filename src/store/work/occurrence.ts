@@ -19,14 +19,12 @@ export function insertOccurrence(taskId: string, dueAt: number, by: "time" | "ha
   };
 }
 
-/** The ids of the run that an occurrence became. */
 interface OccurrenceRun {
   task_id: string;
   execution_id: string;
   run_id: string;
 }
 
-// The current occurrence of a task.
 const IS_CURRENT = "task_id = ? and run_no = (select run_no from task where id = ?)";
 
 /** pending -> running: the run starts. No change after a gate, which sets the status itself. */
@@ -74,7 +72,7 @@ export function endGate(
   );
 }
 
-/** gating -> cancelled with its task, or -> pending when the task still taskWaits because its worker changed. */
+/** gating -> cancelled with its task, or -> pending when the task still waits because its worker changed. */
 export function dropGate(taskId: string, executionId: string, now: number): Statement {
   const taskWaits =
     "exists (select 1 from task where id = task_id and status = 'pending' and run_no = occurrence.run_no)";
@@ -87,7 +85,7 @@ export function dropGate(taskId: string, executionId: string, now: number): Stat
   };
 }
 
-/** running -> completed, failed or cancelled with its execution, or -> pending when its task taskWaits for a retry. */
+/** running -> completed, failed or cancelled with its execution, or -> pending when its task waits for a retry. */
 export function endOccurrence(
   executionId: string,
   to: Extract<OccurrenceStatus, "pending" | "completed" | "failed" | "cancelled">,
@@ -126,7 +124,7 @@ export function cancelOccurrencesOf(owner: TaskOwner, now: number): Statement {
   };
 }
 
-/** Whether the task still taskWaits for its gate and no other time of the schedule replaces it. */
+/** Whether the task still waits for its gate and no other time of the schedule replaces it. */
 export async function isGateWanted(db: Database, taskId: string, executionId: string): Promise<boolean> {
   return await db.first(
     `select 1 as one

@@ -50,7 +50,6 @@ export function listWorking(
   );
 }
 
-/** A progress message in a conversation. */
 export interface ShownProgress extends Row {
   session_key: string;
   platform: string;

@@ -19,7 +19,6 @@ const QUESTION_JSON = shown("question", questionSchema, {
 
 const QUESTION_TEXTS = ["text", "answer"];
 
-/** A question with its internal fields. */
 export interface NewQuestion extends Question {
   asked_by: string;
   own_session: boolean;
@@ -89,7 +88,6 @@ const FILTERS: Filters<QuestionFilter> = {
   worker_id: oneOf("question.worker_id"),
 };
 
-/** Lists questions, newest first. */
 export function listQuestions(
   db: Database,
   filter: QuestionFilter,
@@ -109,7 +107,6 @@ export interface AskedHere extends OpenQuestion {
   message_id: string;
 }
 
-/** Lists the open questions of these conversations, oldest first. */
 export async function listOpenQuestions(db: Database, sessionKeys: readonly string[]): Promise<AskedHere[]> {
   const rows = await db.read<Omit<AskedHere, "options"> & { options: string } & Row>(
     `select id, session_key, worker_id, task_id, execution_id, message_id, options, created_at, expires_at

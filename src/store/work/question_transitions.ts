@@ -83,7 +83,6 @@ export function cancelQuestion(question: QuestionKeys, by: string, now: number):
   );
 }
 
-/** The conversation, worker or run whose questions to cancel. */
 type Asker = { session_key: string } | { worker_id: string } | { execution_id: string };
 
 /** Cancels the asker's open questions, and drops answers that no run has received, for a clear, a deletion or a cancelled run (contract 12). */
@@ -112,7 +111,6 @@ export function withdrawQuestions(asker: Asker, by: string, now: number): Statem
   ];
 }
 
-/** The end of a run that may have asked questions. */
 interface QuestionsEnd {
   executionId: string;
   by: "end" | "cancelled" | "lost";

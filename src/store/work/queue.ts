@@ -36,7 +36,6 @@ export function listQueue(
   return list(db, { table: "task", from: ACTIVE, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
-/** The fields of a task in an event. */
 type TaskKeys = Pick<Task, "id" | "session_key" | "worker_id" | "message_id">;
 
 /** Lists pending and scheduled tasks that match a filter. */

@@ -40,7 +40,6 @@ export function listSchedules(
   return list(db, { table: "task", from, order: SOONEST, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
-/** The columns that an update changes. */
 export type ScheduleChange =
   & Partial<
     Pick<
@@ -66,16 +65,13 @@ export type ScheduleChange =
   >
   & { queued_at?: null; depth?: number };
 
-/** The fields that determine the next time. */
 export const TIMED_BY = ["cron", "time_zone", "scheduled_at", "until"] as const;
 
 export type TimedBy = Partial<Pick<Task, (typeof TIMED_BY)[number]>>;
 
-/** Conditions for a change. */
 interface ScheduleGuard {
-  /** The schedule is not running. */
   waiting?: boolean;
-  /** Columns that unchanged have the values that the caller read. */
+  /** Columns that still have the values that the caller read. */
   asRead?: TimedBy;
 }
 

@@ -38,7 +38,6 @@ function buildTurnCondition({ of, task_id, execution_id }: Turn): { where: strin
     : { where: "id = ? and status = 'pending'", args: [task_id] };
 }
 
-/** The next state of a schedule after a turn. */
 interface NextTurn {
   /** null: no time is left, but a queued time may still run. */
   next: number | null;

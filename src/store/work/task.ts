@@ -28,7 +28,6 @@ const storedSchema = taskSchema.omit({ held_by: true, truncated: true }).extend(
   depth: z.int(),
 });
 
-/** A task with its internal fields. */
 export type NewTask = z.output<typeof storedSchema>;
 
 export const TASK_COLUMNS = fieldsOf(storedSchema);
@@ -79,7 +78,6 @@ const FILTERS: Filters<TaskFilter> = {
   type: oneOf("task.type"),
 };
 
-/** Lists tasks, newest first. */
 export function listTasks(
   db: Database,
   filter: TaskFilter,
@@ -91,7 +89,6 @@ export function listTasks(
   return list(db, { table: "task", json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
-/** Counts a worker's active tasks by status. */
 export async function countTasksByStatus(db: Database, workerId: string): Promise<Record<string, number>> {
   const rows = await db.read<{ status: string; total: number }>(
     `select status, count(*) as total
@@ -140,7 +137,6 @@ interface TaskWork extends Row {
   passed: string | null;
 }
 
-/** Finds the instruction and gate of a task, or null. */
 export function findWork(db: Database, id: string): Promise<TaskWork | null> {
   return db.first<TaskWork>(
     `select instruction, iif(type = 'immediate', 'null', gate) as gate, (
@@ -170,7 +166,6 @@ export function insertTasks(tasks: readonly NewTask[]): Statement[] {
   });
 }
 
-/** The message and conversation of a new task. */
 export interface Origin {
   message_id: string;
   session_key: string;
@@ -194,7 +189,6 @@ export async function listOrigins(
   return new Map(rows.map(({ name, id, session_key }) => [name, { message_id: id, session_key }]));
 }
 
-/** Maps the ids of existing workers to their engines. */
 export async function listEnginesOf(db: Database, ids: readonly string[]): Promise<Map<string, string>> {
   const rows = await db.read<{ id: string; engine: string }>(
     "select id, engine from worker where id in (select value from json_each(?))",

@@ -36,7 +36,6 @@ export interface WaitingTask extends Row {
   patient: number;
 }
 
-/** Most work directories in one round. */
 export const LANES_AT_ONCE = 250;
 
 /** Condition on tasks that no person waits for. */
@@ -186,7 +185,6 @@ export function nextDueAt(db: Database, now: number): Promise<number | null> {
   );
 }
 
-/** A task whose time may have come. */
 export interface DueTask extends Row {
   id: string;
   type: TimedTaskType;

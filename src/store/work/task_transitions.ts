@@ -99,7 +99,6 @@ export function delayTask(run: TaskRun, dueAt: number, reason: string, now: numb
 /** Most tasks that one statement blocks or unblocks, some milliseconds of work. */
 const HELD_BATCH_ROWS = 500;
 
-/** The first task that is blocked, and its previous block. */
 interface BlockedTask {
   worker_id: string;
   held: string;
@@ -200,7 +199,6 @@ export function cancelRunOf(run: TaskRun, reason: string, now: number): Statemen
   return { sql: `${sql} and type <> 'scheduled'`, args };
 }
 
-/** The tasks that a clear or a deletion cancels. */
 export type TaskOwner = { session_key: string } | { worker_id: string } | {
   session_key: string;
   worker_id: string;
@@ -218,7 +216,6 @@ export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): St
   };
 }
 
-/** Builds the condition on the tasks of an owner. */
 export function ownedBy(owner: TaskOwner): { where: string; args: Value[] } {
   const entries = Object.entries(owner);
   return {

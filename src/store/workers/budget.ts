@@ -3,7 +3,7 @@ import { storedBudgetSchema } from "../../domain/workers/budget.ts";
 import { nameKey } from "../../domain/call/name.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Database, guarded, insertGuarded, type Statement, type Value } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertGuarded, type Statement } from "../db/database.ts";
 import { type Filters, named, oneOf, whereOf } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -15,7 +15,6 @@ const FILTERS: Filters<BudgetFilter> = {
   target: oneOf("budget.target"),
 };
 
-/** Lists budgets, newest first. */
 export function listBudgets(db: Database, filter: BudgetFilter): Promise<Listing<StoredBudget>> {
   return list(db, { table: "budget", json: BUDGET_JSON, where: whereOf(filter, FILTERS) }, filter);
 }
@@ -55,19 +54,13 @@ type BudgetChange = Pick<BudgetUpdate, "name" | "target" | "unit" | "limit" | "p
 
 /** Changes the given fields, guarded by the budget's existence. A new limit allows new notices. */
 export function updateBudget(id: string, change: BudgetChange, now: number): Statement[] {
-  const set = ["updated_at = ?"];
-  const args: Value[] = [now];
-  for (const name of ["name", "target", "unit", "limit", "period", "soft", "action"] as const) {
-    const value = change[name];
-    if (value === undefined) continue;
-    set.push(`"${name}" = ?`);
-    args.push(value);
-    if (name === "name") {
-      set.push("name_key = ?");
-      args.push(nameKey(change.name ?? ""));
-    } else if (name !== "action") set.push("soft_notified_at = null", "hard_notified_at = null");
-  }
-  return addWakeups(guarded(`update budget set ${[...new Set(set)].join(", ")} where id = ?`, [...args, id]));
+  const { name, target, unit, limit, period, soft, action } = change;
+  const name_key = name === undefined ? undefined : nameKey(name);
+  const isOther = [target, unit, limit, period, soft].some((value) => value !== undefined);
+  const notified = isOther ? { soft_notified_at: null, hard_notified_at: null } : {};
+  const columns = { name, name_key, target, unit, '"limit"': limit, period, soft, action, ...notified };
+  const { sql, args } = buildSet({ ...columns, updated_at: now });
+  return addWakeups(guarded(`update budget set ${sql} where id = ?`, [...args, id]));
 }
 
 /** Suspends a budget until a time, or resumes it with null. Guarded by its existence. */

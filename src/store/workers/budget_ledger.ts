@@ -168,7 +168,6 @@ export function countWaiting(executionId: string, waiting: boolean, now: number)
   };
 }
 
-/** An open run with its expected and current use. */
 export interface OpenRun extends OpenUse {
   execution_id: string;
   started_at: number | null;
@@ -241,7 +240,6 @@ export const pruneLedger: Prune = (before) => ({
   args: [before, before, BATCH_ROWS],
 });
 
-/** The fields of a run that determine its targets. */
 interface TargetedRun {
   worker_id: string;
   session_key: string;

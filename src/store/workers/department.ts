@@ -1,13 +1,6 @@
 import { type Department, departmentSchema } from "../../domain/workers/department.ts";
 import { nameKey } from "../../domain/call/name.ts";
-import {
-  type Database,
-  guarded,
-  insertGuarded,
-  type Row,
-  type Statement,
-  type Value,
-} from "../db/database.ts";
+import { buildSet, type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { parsed } from "../db/list.ts";
 import { allShown, firstShown, shown } from "../db/json_projection.ts";
 import { valueOf } from "../../domain/call/json.ts";
@@ -40,7 +33,6 @@ export async function listDepartments(db: Database): Promise<Department[]> {
   return (await allShown(db, DEPARTMENT_JSON, "from department order by sort_order, name_key")).map(valueOf);
 }
 
-/** Lists a department and everything below it. */
 export function listDescendantIds(db: Database, id: string): Promise<string[]> {
   return db.readColumn<string>(
     `with recursive below (id) as (
@@ -66,29 +58,19 @@ export function insertDepartment(department: Department, max: number): Statement
 /** Changes a department, guarded by its existence, and by the new parent not being below it, so that moves cannot create a cycle. */
 export function updateDepartment(
   id: string,
-  change: {
+  { name, parent_id, sort_order }: {
     name?: string | undefined;
     parent_id?: string | null | undefined;
     sort_order?: number | undefined;
   },
   now: number,
 ): Statement[] {
-  const set = ["updated_at = ?"];
-  const args: Value[] = [now];
-  if (change.name !== undefined) {
-    set.push("name = ?", "name_key = ?");
-    args.push(change.name, nameKey(change.name));
-  }
-  if (change.sort_order !== undefined) {
-    set.push("sort_order = ?");
-    args.push(change.sort_order);
-  }
-  if (change.parent_id === undefined) {
-    return guarded(`update department set ${set.join(", ")} where id = ?`, [...args, id]);
-  }
+  const name_key = name === undefined ? undefined : nameKey(name);
+  const { sql, args } = buildSet({ name, name_key, sort_order, parent_id, updated_at: now });
+  if (parent_id === undefined) return guarded(`update department set ${sql} where id = ?`, [...args, id]);
   return guarded(
     `update department
-    set ${set.join(", ")}, parent_id = ?
+    set ${sql}
     where id = ? and not exists (
       with recursive above (id) as (
         select ?
@@ -96,7 +78,7 @@ export function updateDepartment(
         select department.parent_id from department join above on department.id = above.id
       )
       select 1 from above where id = ?)`,
-    [...args, change.parent_id, id, change.parent_id, id],
+    [...args, id, parent_id, id],
   );
 }
 

@@ -14,7 +14,6 @@ export async function listManaged(db: Database): Promise<ReadonlyMap<string, str
   return new Map(rows.map(({ kind, id, fleet }) => [`${kind} ${id}`, fleet]));
 }
 
-/** Assigns an object to a fleet. */
 export function manage(kind: FleetKind, id: string, fleet: string): Statement {
   return {
     sql: `insert into fleet_object (kind, id, fleet) values (?, ?, ?)

@@ -8,7 +8,6 @@ import { jsonList } from "../../domain/call/json.ts";
 
 const MEMORY_JSON = shown("memory", memorySchema);
 
-/** The entries of a scope. */
 interface MemoryMap {
   entries: Record<string, string>;
   /** Number of older entries that are left out. */

@@ -13,7 +13,6 @@ export function findLimit(db: Database, engine: string): Promise<RateLimit | nul
   return db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
 }
 
-/** Lists the engines with a rate limit at `now`. */
 export function listLimits(db: Database, now: number): Promise<{ engine: string; until: number }[]> {
   return db.read("select engine, until from rate_limit where until > ? order by engine", [now]);
 }

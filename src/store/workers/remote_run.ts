@@ -130,7 +130,6 @@ interface LeasedRun extends Row {
   stop: string;
 }
 
-/** Lists the runs of this runner process. */
 export function listHeldRuns(db: Database, runnerId: string, epoch: number): Promise<LeasedRun[]> {
   return db.read<LeasedRun>(
     `select execution.id,
@@ -144,7 +143,6 @@ export function listHeldRuns(db: Database, runnerId: string, epoch: number): Pro
   );
 }
 
-/** A work directory with a run. */
 export interface BusyPlace extends Row {
   runner_id: string;
   work_dir: string;
@@ -191,7 +189,6 @@ export function loseLease(executionId: string, now: number): Statement[] {
   );
 }
 
-/** Asks the runner to stop a run. */
 export function stopRemote(executionId: string, reason: string, now: number): Statement {
   return {
     sql: `update remote_run

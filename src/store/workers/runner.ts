@@ -27,7 +27,6 @@ function buildRunnerJson(now: number): JsonSql<RunnerShown> {
   });
 }
 
-/** Lists runners, newest first. */
 export function listRunners(db: Database, filter: RunnerFilter, now: number): Promise<Listing<RunnerShown>> {
   const where = { conditions: [], args: [] };
   return list(db, { table: "runner", json: buildRunnerJson(now), where }, filter);
@@ -57,13 +56,11 @@ export function deleteRunner(id: string): Statement[] {
   return guarded("delete from runner where id = ?", [id], WAKEUP.dispatcher);
 }
 
-/** The identity of a runner's token. */
 export interface RunnerGrant extends Row {
   id: string;
   name: string;
 }
 
-/** Finds the runner of a token, or null. */
 export function findRunnerGrant(db: Database, id: string): Promise<RunnerGrant | null> {
   return db.first<RunnerGrant>("select id, name from runner where id = ?", [id]);
 }

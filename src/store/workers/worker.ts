@@ -37,7 +37,6 @@ const storedSchema = workerSchema.omit({ status: true, departments: true, home: 
 
 type WorkerRow = Omit<Worker, "status" | "departments" | "home">;
 
-/** Stores a new worker and its departments (by id). */
 export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
   const names = fieldsOf(storedSchema);
   return [
@@ -161,7 +160,6 @@ export function listWorkers(
 // Routing gets no descriptions beyond this size.
 const DESCRIPTIONS_MAX_BYTES = 2 * 1024 * 1024;
 
-/** Lists every worker for routing, oldest first. */
 export async function listCandidates(db: Database): Promise<Candidate[]> {
   const rows = await db.read<{ json: string }>(
     `select json_object('id', id, 'name', name,
