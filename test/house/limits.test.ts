@@ -54,7 +54,7 @@ const INSIDE = new Set([
   ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES", "START_MAX_MS", "TURN_END_MAX_MS"],
   // Of a runner: what its last claim may take, and which logs it keeps in memory.
   ...["LAST_CLAIM_MAX_MS"],
-  ...["LEAVE_MAX_MS", "STANDBYS_SHOWN_MAX"],
+  ...["LEAVE_MAX_MS", "STANDBYS_LISTED_MAX"],
   ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
   // What is read of an engine's output, and shown of it in a log.
   ...[
@@ -83,7 +83,7 @@ const INSIDE = new Set([
   // A log's own last line, what a refusal may say, and how many reports go at once.
   ...["LOG_BEYOND_MAX_BYTES", "DETAIL_MAX_CHARACTERS", "PER_REQUEST_MAX"],
   // Steps in which more is read.
-  ...["ROOM_MAX_ROWS", "LIST_MAX_BYTES", "WAITING_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
+  ...["BLOCKED_COUNT_MAX", "ROOM_MAX_ROWS", "LIST_MAX_BYTES", "WAITING_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
 ]);
 
 const DECLARED = /^(?:export )?const ([A-Z0-9_]*MAX[A-Z0-9_]*) = (.+);$/gm;

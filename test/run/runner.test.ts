@@ -65,7 +65,7 @@ describe("Runner", () => {
         },
       });
     await run(new Error("a fault of ours"));
-    await run(new ServiceError("unavailable", "Cannot reach the database at the moment; try again"));
+    await run(new ServiceError("unavailable", "Cannot reach the database at the moment. Try again"));
     expect(stored).toEqual(["broken", "lost"]);
   });
 

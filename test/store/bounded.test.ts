@@ -8,10 +8,10 @@ import { openApp } from "../harness/service/app.ts";
 const LARGEST = 256 * 1024;
 const CONTROL = `replace(hex(zeroblob(${LARGEST})), '00', char(1))`;
 const JSON_ONLY = { accept: "application/json" };
-const bytesOf = (text: string) => new TextEncoder().encode(text).length;
+const countBytes = (text: string) => new TextEncoder().encode(text).length;
 
-/** A table of texts, and what the database handed over for each row that was cut. */
-async function tableOf(texts: string[]) {
+/** A table of texts, and the size of the largest row that the database returned. */
+async function createTable(texts: string[]) {
   const db = await Database.open(":memory:");
   await db.write([{ sql: "create table note (id text, a text, b text) strict", args: [] }]);
   await db.write(texts.map((text, index) => ({
@@ -22,7 +22,7 @@ async function tableOf(texts: string[]) {
   const first = db.first.bind(db);
   db.first = async (sql, args) => {
     const row = await first(sql, args);
-    handed = Math.max(handed, bytesOf(Object.values(row ?? {}).join("")));
+    handed = Math.max(handed, countBytes(Object.values(row ?? {}).join("")));
     // deno-lint-ignore no-explicit-any
     return row as any;
   };
@@ -39,54 +39,50 @@ async function tableOf(texts: string[]) {
   };
 }
 
-describe("texts that are cut to a share [BYT-1]", () => {
+describe("readBounded() with texts that exceed their share [BYT-1]", () => {
   const MIXED = Array.from(
     { length: 40_000 },
     (_, n) => ["a", '"', "\\", "\n", "\u0001", "é", "€", "🙂"][n % 8],
   ).join("");
   for (
-    const [what, text] of [
+    const [kind, text] of [
       ["control characters", "\u0001".repeat(200_000)],
-      ["plain ones", "x".repeat(200_000)],
+      ["plain characters", "x".repeat(200_000)],
       ["emoji", "🙂".repeat(60_000)],
       ["all kinds", MIXED],
       ["the first character that takes four bytes", "\u{10000}".repeat(50_000)],
-      ["control characters behind plain ones", "x".repeat(10_000) + "\u0001".repeat(190_000)],
+      ["control characters after plain characters", "x".repeat(10_000) + "\u0001".repeat(190_000)],
     ] as const
   ) {
-    it(`fill it exactly, whatever they are made of: ${what} [BYT-1]`, async () => {
-      await using table = await tableOf([text, text, text, text]);
+    it(`fills the share exactly with ${kind} [BYT-1]`, async () => {
+      await using table = await createTable([text, text, text, text]);
       const { rows } = await table.read(160_000);
       expect(rows).toHaveLength(4);
       for (const { json } of rows) {
         const { a, b, truncated } = JSON.parse(json);
         expect([b, truncated]).toEqual(["short", true]);
         expect(text.startsWith(a)).toBe(true);
-        // Room is kept for the other fields; the next character would have been too much.
-        expect(bytesOf(JSON.stringify(a))).toBeGreaterThan(40_000 - 4_000 - 30);
+        // The share has space for the other fields. One more character would exceed it.
+        expect(countBytes(JSON.stringify(a))).toBeGreaterThan(40_000 - 4_000 - 30);
       }
-      expect(rows.reduce((sum, { json }) => sum + bytesOf(json), 0)).toBeLessThanOrEqual(160_000);
-      // The database never makes text that is thrown away: at most one byte for each that is shown, four in UTF-8.
+      expect(rows.reduce((sum, { json }) => sum + countBytes(json), 0)).toBeLessThanOrEqual(160_000);
+      // The database returns no text only to be cut: at most one character (four bytes in UTF-8) per byte of the share.
       expect(table.handed()).toBeLessThan(50_000 * 4);
     });
   }
 
-  it("what fits is whole and not marked, and an empty share leaves the frame", async () => {
-    await using table = await tableOf(["x".repeat(100), "y".repeat(30_000)]);
+  it("returns texts that fit whole and unmarked, and only the other fields for an empty share", async () => {
+    await using table = await createTable(["x".repeat(100), "y".repeat(30_000)]);
     const [short, long] = (await table.read(20_000)).rows.map(({ json }) => JSON.parse(json));
     expect(short).toEqual({ id: "000", a: "x".repeat(100), b: "short" });
     expect(long.truncated).toBe(true);
-    await using tiny = await tableOf(["\u0001\u0001"]);
-    expect(JSON.parse((await tiny.read(0)).rows[0]?.json ?? "")).toEqual({
-      id: "000",
-      a: "",
-      b: "",
-      truncated: true,
-    });
+    await using tiny = await createTable(["\u0001\u0001"]);
+    const [empty] = (await tiny.read(0)).rows;
+    expect(JSON.parse(empty?.json ?? "")).toEqual({ id: "000", a: "", b: "", truncated: true });
   });
 });
 
-it("one object is never more than a read may make, whatever its texts are [BYT-1]", async () => {
+it("GET of one object never exceeds the size limit of a read [BYT-1]", async () => {
   await using app = await openApp({ inMemory: true });
   const worker = (await app.call("POST /api/workers", { name: "Ada" })).id;
   const { id: session } = await app.call("POST /api/local/sessions");
@@ -133,12 +129,12 @@ it("one object is never more than a read may make, whatever its texts are [BYT-1
   ) {
     const { status, body } = await app.send(`GET ${path}`);
     expect([path, status]).toEqual([path, 200]);
-    expect(bytesOf(JSON.stringify(body))).toBeGreaterThan(LARGEST);
-    expect(bytesOf(JSON.stringify(body))).toBeLessThan(READ_MAX_BYTES);
+    expect(countBytes(JSON.stringify(body))).toBeGreaterThan(LARGEST);
+    expect(countBytes(JSON.stringify(body))).toBeLessThan(READ_MAX_BYTES);
   }
 });
 
-it("events are small, so pages and steps of streams are: their longest texts are cut [BYT-1]", async () => {
+it("record() cuts long texts, so that pages of events and steps of streams are small [BYT-1]", async () => {
   await using app = await openApp({ inMemory: true });
   const long = { reason: "\u0001".repeat(20_000), name: "Ada", more: ["€".repeat(20_000)] };
   await app.db.write(
@@ -146,7 +142,7 @@ it("events are small, so pages and steps of streams are: their longest texts are
   );
   const { body } = await app.send("GET /api/events?after=0&page_size=100", undefined, JSON_ONLY);
   expect(body).toHaveLength(100);
-  expect(bytesOf(JSON.stringify(body))).toBeLessThan(READ_MAX_BYTES / 2);
+  expect(countBytes(JSON.stringify(body))).toBeLessThan(READ_MAX_BYTES / 2);
   const routed = body.find(({ kind }: { kind: string }) => kind === "message.routed");
   expect(routed.data.name).toBe("Ada");
   expect(routed.data.reason).toBe("\u0001".repeat(500));

@@ -8,13 +8,9 @@ const ROWS = 300;
 const ROW_BYTES = 20_000;
 const never = new AbortController().signal;
 
-async function opened(path: string): Promise<Database> {
-  return await Database.open(`file:${path}`);
-}
-
-/** A database of some 6 MB: a dozen steps of the copy. */
-async function filled(path: string): Promise<Database> {
-  const db = await opened(path);
+/** Creates a database of some 6 MB, a dozen steps of the copy. */
+async function createFilled(path: string): Promise<Database> {
+  const db = await Database.open(`file:${path}`);
   await db.write([{ sql: "create table note (number integer primary key, body text) strict", args: [] }]);
   await db.write([{
     sql: `with recursive n (i) as (select 1 union all select i + 1 from n where i < ${ROWS})
@@ -24,12 +20,12 @@ async function filled(path: string): Promise<Database> {
   return db;
 }
 
-describe("a copy of a database that is in use [BAK-1]", () => {
-  it("is whole and as it was when it began, although others write all the while, and has no WAL file [BAK-1]", async () => {
+describe("copyTo() of a database that is in use [BAK-1]", () => {
+  it("copies the snapshot of its start during concurrent writes, without a WAL file [BAK-1]", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "live.db");
     const copy = join(folder.path, "copy.db");
-    const db = await filled(path);
+    const db = await createFilled(path);
     let written = 0;
     let copying = true;
     const writing = (async () => {
@@ -46,24 +42,24 @@ describe("a copy of a database that is in use [BAK-1]", () => {
     await writing;
     expect(written).toBeGreaterThan(2);
     expect(await inspect(copy)).toEqual([]);
-    const there = await opened(copy);
-    const [row] = await there.read<{ rows: number; bytes: number; least: number }>(
+    const copied = await Database.open(`file:${copy}`);
+    const [row] = await copied.read<{ rows: number; bytes: number; least: number }>(
       "select count(*) as rows, sum(length(body)) as bytes, min(number) as least from note",
     );
-    await there.close();
+    await copied.close();
     expect(row).toEqual({
       rows: ROWS - (row?.least ?? 0) + 1,
       bytes: (row?.rows ?? 0) * ROW_BYTES,
       least: row?.least,
     });
-    // Rows were deleted behind the moment that the copy shows.
+    // Writes after the start of the copy deleted these rows.
     expect(row?.least).toBeLessThanOrEqual(written);
     await db.close();
   });
 
-  it("lets everybody else go on: many turns pass while it is made [BAK-1, BAK-2]", async () => {
+  it("lets many turns of the event loop run during the copy [BAK-1, BAK-2]", async () => {
     await using folder = await tempDir();
-    const db = await filled(join(folder.path, "live.db"));
+    const db = await createFilled(join(folder.path, "live.db"));
     let turns = 0;
     const timer = setInterval(() => turns++, 0);
     await db.copyTo(join(folder.path, "copy.db"), never);
@@ -72,10 +68,10 @@ describe("a copy of a database that is in use [BAK-1]", () => {
     await db.close();
   });
 
-  it("ends when it is to, is never put over another file, and says when there is no room", async () => {
+  it("stops on abort, never overwrites a file, and fails without disk space", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "live.db");
-    const db = await filled(path);
+    const db = await createFilled(path);
     await expect(copyPages(path, join(folder.path, "ended.db"), AbortSignal.abort(new Error("stopping"))))
       .rejects
       .toThrow("stopping");
@@ -84,7 +80,7 @@ describe("a copy of a database that is in use [BAK-1]", () => {
     await expect(db.copyTo(other, never)).rejects.toThrow(/exists/i);
     expect(await Deno.readTextFile(other)).toBe("kept");
     await expect(db.copyTo("/dev/full/copy.db", never)).rejects.toThrow();
-    // Afterwards it works as before.
+    // The database still works.
     await db.write([{ sql: "delete from note", args: [] }]);
     await db.checkpoint();
     await db.close();

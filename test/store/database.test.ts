@@ -14,7 +14,7 @@ const PLACES = [
 describe.each(PLACES)("Database on $name", ({ open }) => {
   it("write commits all statements of a batch or none", async () => {
     await using folder = await tempDir();
-    const db = await prepared(await open(folder.path));
+    const db = await prepare(await open(folder.path));
     await expect(db.write([insert("a", 1), insert("a", 2)])).rejects.toThrow(/UNIQUE/);
     expect(await rows(db)).toEqual([]);
     await db.write([insert("a", 1), insert("b", 2)]);
@@ -22,9 +22,9 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("write takes the whole batch back when a guard is lost, and says so without throwing (architecture, sentence 3)", async () => {
+  it("write() rolls the batch back when a guard is lost, and returns that without an error (architecture, sentence 3)", async () => {
     await using folder = await tempDir();
-    const db = await prepared(await open(folder.path));
+    const db = await prepare(await open(folder.path));
     await db.write([insert("a", 1)]);
     const lost = await db.write([...guarded("update thing set n = 5 where id = ?", ["x"]), insert("b", 2)]);
     expect(lost).toEqual({ won: false, rows: [] });
@@ -38,9 +38,9 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("gives each claim to exactly one of two clients that race for it (architecture, sentence 3)", async () => {
+  it("write() gives each claim to exactly one of two clients (architecture, sentence 3)", async () => {
     await using folder = await tempDir();
-    const one = await prepared(await open(folder.path));
+    const one = await prepare(await open(folder.path));
     const two = await open(folder.path);
     const claims = Array.from({ length: 100 }, (_, index) => `t${index}`);
     await one.write(claims.map((id) => insert(id, 0)));
@@ -53,9 +53,9 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await two.close();
   });
 
-  it("read and first give the same rows: values as they are, JSON as its text, in the order that was asked for", async () => {
+  it("read() and first() return the same rows in order, with unchanged values and JSON as text", async () => {
     await using folder = await tempDir();
-    const db = await prepared(await open(folder.path));
+    const db = await prepare(await open(folder.path));
     const odd = 'a "quoted" \\ line\nwith é, 日本 and \u0001';
     await db.write(Array.from({ length: 300 }, (_, n) => insert(`${odd}${n}`, n)));
     const sql =
@@ -77,9 +77,9 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("settles every write of a group by itself when one of them fails", async () => {
+  it("write() settles each write of a group separately when one of them fails", async () => {
     await using folder = await tempDir();
-    const db = await prepared(await open(folder.path));
+    const db = await prepare(await open(folder.path));
     const results = await Promise.allSettled([
       db.write([insert("a", 1)]),
       db.write([insert("a", 2)]),
@@ -97,9 +97,9 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("returns text, integers and null unchanged", async () => {
+  it("read() returns text, integers and null unchanged", async () => {
     await using folder = await tempDir();
-    const db = await prepared(await open(folder.path));
+    const db = await prepare(await open(folder.path));
     const odd = ["1", "", "ü\n\t'\"\\", "👩‍🚀", "x".repeat(300_000)];
     await db.write(odd.map((id, n) => insert(id, n)));
     const found = await db.read<{ id: string; n: number }>("select id, n from thing order by n");
@@ -111,7 +111,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     await db.close();
   });
 
-  it("migrate ends at the newest schema, once", async () => {
+  it("migrate() applies the newest schema once", async () => {
     await using folder = await tempDir();
     const db = await open(folder.path);
     await drop(db);
@@ -126,10 +126,10 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
 });
 
 describe("Database on a local file", () => {
-  it("waits for a foreign lock without blocking, and writes at once when it is gone [DBF-3, DBF-4]", async () => {
+  it("write() waits for a foreign lock without blocking, and continues when the lock is released [DBF-3, DBF-4]", async () => {
     await using folder = await tempDir();
-    const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
-    const holder = await lockFor(join(folder.path, "test.db"), 1_500);
+    const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
+    const holder = await takeLock(join(folder.path, "test.db"), 1_500);
     let longest = 0;
     let last = performance.now();
     const ticks = setInterval(() => {
@@ -140,17 +140,17 @@ describe("Database on a local file", () => {
     await Promise.all([db.write([insert("a", 1)]), db.write([insert("b", 2)])]);
     clearInterval(ticks);
     expect(performance.now() - started).toBeGreaterThan(1_000);
-    // A wait that blocks would hold the event loop for the whole time of the lock.
+    // A blocking wait would stop the event loop while the lock exists.
     expect(longest).toBeLessThan(1_000);
     await holder.released;
     expect(await rows(db)).toEqual([["a", 1], ["b", 2]]);
     await db.close();
   });
 
-  it("answers unavailable when the lock stays [DBF-3]", async () => {
+  it("write() fails with unavailable when a foreign lock stays [DBF-3]", async () => {
     await using folder = await tempDir();
-    const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
-    const holder = await lockFor(join(folder.path, "test.db"), 6_500);
+    const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
+    const holder = await takeLock(join(folder.path, "test.db"), 6_500);
     await expect(db.write([insert("a", 1)])).rejects.toMatchObject({ code: "unavailable" });
     await holder.released;
     await db.write([insert("b", 2)]);
@@ -158,7 +158,7 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("is durable and checks references on every connection [DUR-8]", async () => {
+  it("open() makes connections durable and checks references [DUR-8]", async () => {
     await using folder = await tempDir();
     const db = await Database.open(`file:${join(folder.path, "test.db")}`);
     expect(await db.first("pragma journal_mode")).toMatchObject({ journal_mode: "wal" });
@@ -167,9 +167,9 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("is so as well on the connection that it opens after a foreign lock [DUR-8]", async () => {
+  it("write() reconnects after a foreign lock with the same settings [DUR-8]", async () => {
     await using folder = await tempDir();
-    const db = await prepared(await Database.open(`file:${join(folder.path, "test.db")}`));
+    const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
     const pragmas = async () => {
       const names = ["journal_mode", "synchronous", "foreign_keys", "journal_size_limit"];
       return await Promise.all(
@@ -178,7 +178,7 @@ describe("Database on a local file", () => {
     };
     const before = await pragmas();
     expect(before).toEqual(["wal", 2, 1, 16 * 1024 * 1024]);
-    const holder = await lockFor(join(folder.path, "test.db"), 1_500);
+    const holder = await takeLock(join(folder.path, "test.db"), 1_500);
     await db.write([insert("a", 1)]);
     expect(db.busy).toBeGreaterThan(0);
     expect(await pragmas()).toEqual(before);
@@ -186,13 +186,13 @@ describe("Database on a local file", () => {
     await db.close();
   });
 
-  it("knows which SQLite it runs on [DUR-7]", async () => {
+  it("open() uses a known version of SQLite [DUR-7]", async () => {
     const db = await Database.open(":memory:");
     expect(await db.first("select sqlite_version() as version")).toMatchObject({ version: "3.45.1" });
     await db.close();
   });
 
-  it("open says what is wrong with a file that is not a database, and leaves it unchanged [DBF-6, DBF-8]", async () => {
+  it("open() reports a file that is not a database and leaves it unchanged [DBF-6, DBF-8]", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "garbage.db");
     await Deno.writeTextFile(path, "this is not a database ".repeat(1000));
@@ -202,7 +202,7 @@ describe("Database on a local file", () => {
     await expect(Database.open(`file:${folder.path}/no/such/dir/x.db`)).rejects.toThrow(/directory exists/);
   });
 
-  it("migrate refuses a newer schema and changes nothing [BAK-6]", async () => {
+  it("migrate() refuses a newer schema and changes nothing [BAK-6]", async () => {
     await using folder = await tempDir();
     const db = await Database.open(`file:${join(folder.path, "test.db")}`);
     await migrate(db, 1);
@@ -213,7 +213,7 @@ describe("Database on a local file", () => {
   });
 });
 
-async function prepared(db: Database): Promise<Database> {
+async function prepare(db: Database): Promise<Database> {
   await drop(db);
   await db.write([
     { sql: "create table thing (id text primary key, n integer not null) strict", args: [] },
@@ -225,7 +225,7 @@ async function prepared(db: Database): Promise<Database> {
   return db;
 }
 
-/** A server still has what the previous test made. */
+/** Drops all tables, because a server still has those of the previous test. */
 async function drop(db: Database): Promise<void> {
   await db.write([{ sql: "pragma defer_foreign_keys = on", args: [] }]).catch(() => {});
   for (let pass = 0; pass < 4; pass++) {
@@ -247,8 +247,8 @@ async function rows(db: Database): Promise<[string, number][]> {
   return found.map((row) => [row.id, row.n]);
 }
 
-/** Another process takes the write lock and holds it; resolves once it has it. */
-async function lockFor(path: string, ms: number): Promise<{ released: Promise<void> }> {
+/** Takes the write lock in another process. Resolves once that process has it. */
+async function takeLock(path: string, ms: number): Promise<{ released: Promise<void> }> {
   const script = `
     const { createClient } = await import("@libsql/client");
     const client = createClient({ url: "file:" + ${JSON.stringify(path)} });

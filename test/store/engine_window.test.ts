@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { listWindows, saveWindow } from "../../src/store/workers/engine_window.ts";
 
-it("an engine has twenty windows at most, none above its bounds or without an end in sight (contract 14)", async () => {
+it("storeWindow() limits the windows of an engine to twenty, and their values and times (contract 14)", async () => {
   await using app = await openApp({ inMemory: true });
   const seen_at = 1_000;
   const save = (name: string, utilization: number, resets_at: number | null = null) =>

@@ -14,10 +14,10 @@ const SQL = "update setting set value = '2' where name = ?";
 const set = (name: string): Statement => ({ sql: SQL, args: [name] });
 const event = (id: string) => ({ kind: "task.due" as const, session_key: `s:${id}`, task_id: id });
 
-const kept = (db: Database) => db.read("select at, task_id, actor, data from journal order by seq");
+const readEvents = (db: Database) => db.read("select at, task_id, actor, data from journal order by seq");
 
-describe("moved", () => {
-  it("leaves an event of every move that changed a row, and of no other", async () => {
+describe("recordTransition()", () => {
+  it("stores an event for each transition that changed a row, and for no other", async () => {
     const db = await open();
     const { won } = await db.write([
       ...moved(set("a"), 5, event("one")),
@@ -25,31 +25,31 @@ describe("moved", () => {
       ...moved(set("a"), 6, { ...event("two"), actor: "bee", data: { n: 1 } }),
     ]);
     expect(won).toBe(true);
-    expect(await kept(db)).toEqual([
+    expect(await readEvents(db)).toEqual([
       { at: 5, task_id: "one", actor: "system", data: "{}" },
       { at: 6, task_id: "two", actor: "bee", data: '{"n":1}' },
     ]);
     await db.close();
   });
 
-  it("takes the batch back when a guarded move is lost", async () => {
+  it("rolls the batch back when a guarded transition is lost", async () => {
     const db = await open();
     const { won } = await db.write([
       ...moved(set("a"), 5, event("one")),
       ...moved(guarded(SQL, ["nobody"]), 5, event("none")),
     ]);
-    expect([won, await kept(db)]).toEqual([false, []]);
+    expect([won, await readEvents(db)]).toEqual([false, []]);
     await db.close();
   });
 
-  it("rings the bell of the move and that of its conversation", async () => {
+  it("wakes the stage of the transition and its conversation", async () => {
     const db = await open();
-    const rung: string[] = [];
-    db.onCommit = (wakeups) => rung.push(...wakeups);
+    const woken: string[] = [];
+    db.onCommit = (wakeups) => woken.push(...wakeups);
     await db.write(moved({ ...set("a"), wakeup: "dispatcher" }, 5, event("one")));
     await db.write(moved(guarded(SQL, ["a"], "scheduler"), 5, event("two")));
     await db.write(moved(guarded(SQL, ["nobody"], "outbox"), 5, event("three")));
-    expect(rung).toEqual(["dispatcher", "conversation:s:one", "scheduler", "conversation:s:two"]);
+    expect(woken).toEqual(["dispatcher", "conversation:s:one", "scheduler", "conversation:s:two"]);
     await db.close();
   });
 });

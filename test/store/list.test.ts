@@ -4,8 +4,8 @@ import { openApp } from "../harness/service/app.ts";
 const ROWS = 25_000;
 const PAGE = 100;
 
-describe("lists (contract 1)", () => {
-  it("a page by number is the same from either end, up to the last page and beyond", async () => {
+describe("list() (contract 1)", () => {
+  it("returns the same numbered page from either end, up to the last page and beyond", async () => {
     await using app = await openApp({ inMemory: true });
     await app.db.write([{
       sql:
@@ -36,7 +36,7 @@ describe("lists (contract 1)", () => {
     );
   });
 
-  it("a wide and a narrow time range give the same rows", async () => {
+  it("returns the same rows for a wide and a narrow time range", async () => {
     await using app = await openApp({ inMemory: true });
     const now = Date.now();
     await app.db.write([{

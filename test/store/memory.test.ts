@@ -3,7 +3,7 @@ import { Database } from "../../src/store/db/database.ts";
 import { findMemoryMap, saveMemory } from "../../src/store/workers/memory.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
 
-it("the memory of a conversation has nothing of another, whatever its keys and sizes are (contract 2.8)", async () => {
+it("findMemoryMap() contains only the entries of its conversation, regardless of keys and sizes (contract 2.8)", async () => {
   const db = await Database.open(":memory:");
   await migrate(db, 0);
   const save = (scope: string, value: string, updated_at: number) =>

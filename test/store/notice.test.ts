@@ -11,13 +11,13 @@ const NOTICE = {
 } as const;
 
 describe("insertNotice (contract 11)", () => {
-  it("puts a message of the system into the conversation, where its chat shows it", async () => {
+  it("stores a system message in the conversation, and its chat shows the message", async () => {
     await using app = await openApp({ inMemory: true });
     const session = await app.call("POST /api/local/sessions", { name: "Plans" });
     const session_key = `local:${session.id}`;
     await app.db.write(insertNotice({ ...NOTICE, session_key }, 5));
-    const [said] = await app.call(`GET /api/messages/outbound?session_key=${session_key}`);
-    expect(said).toMatchObject({
+    const [message] = await app.call(`GET /api/messages/outbound?session_key=${session_key}`);
+    expect(message).toMatchObject({
       content: "80 % is used",
       source_type: "system",
       source_id: "some-budget",
@@ -27,10 +27,10 @@ describe("insertNotice (contract 11)", () => {
       { role: "bee", content: "80 % is used" },
     ]);
     const [event] = await listEvents(app.db, 0, 10, { kinds: ["message.sent"] });
-    expect(event?.data).toBe(JSON.stringify({ outbound_id: said.id, notice: "budget.soft" }));
+    expect(event?.data).toBe(JSON.stringify({ outbound_id: message.id, notice: "budget.soft" }));
   });
 
-  it("says nothing without a conversation, and nothing while its condition does not hold", async () => {
+  it("stores nothing without a conversation, or when its condition is false", async () => {
     await using app = await openApp({ inMemory: true });
     const session = await app.call("POST /api/local/sessions", { name: "Plans" });
     const session_key = `local:${session.id}`;

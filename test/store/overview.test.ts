@@ -10,8 +10,8 @@ import { expectCounters } from "../harness/model/counters.ts";
 const NOTHING = { input_tokens: null, output_tokens: null, cost_usd: null };
 
 describe("usage and counters (interface 4.2, system overview)", () => {
-  it("add up what is known, stay null where nothing is, and count each end of a run once", async () => {
-    const db = await fresh();
+  it("sum reported values, keep null without any, and count each end of a run once", async () => {
+    const db = await openDatabase();
     const at = 1_000 * QUARTER_MS;
     await run(db, "a", at, { input_tokens: 10, output_tokens: null, cost_usd: 0.25 });
     await run(db, "a", at + 1, NOTHING);
@@ -21,22 +21,17 @@ describe("usage and counters (interface 4.2, system overview)", () => {
       { worker_id: "a", executions: 3, failed: 0, input_tokens: 15, output_tokens: 7, cost_usd: 0.75 },
       { worker_id: "b", executions: 1, failed: 1, ...NOTHING },
     ]);
-    expect(await listUsage(db, at + QUARTER_MS)).toMatchObject([{
-      worker_id: "a",
-      executions: 1,
-      input_tokens: 5,
-    }]);
-    expect([...await findWorkerNames(db, ["b", "a", "c"])]).toEqual([["b", "worker b"], ["a", "worker a"], [
-      "c",
-      "",
-    ]]);
+    const [later] = await listUsage(db, at + QUARTER_MS);
+    expect(later).toMatchObject({ worker_id: "a", executions: 1, input_tokens: 5 });
+    const names = [...await findWorkerNames(db, ["b", "a", "c"])];
+    expect(names).toEqual([["b", "worker b"], ["a", "worker a"], ["c", ""]]);
     expect((await readCounters(db)).ended).toEqual({ completed: 3, timeout: 1 });
     await expectCounters(db);
     await db.close();
   });
 
-  it("a batch that is taken back counts nothing, and a lost guard stays one (architecture, sentence 3)", async () => {
-    const db = await fresh();
+  it("count nothing for a batch that was rolled back, whose guard stays lost (architecture, sentence 3)", async () => {
+    const db = await openDatabase();
     const id = await run(db, "a", 0, NOTHING);
     const before = await readCounters(db);
     const again = finishExecution(id, end("completed", NOTHING), 5);
@@ -45,8 +40,8 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     await db.close();
   });
 
-  it("read indexes and counters, and never scan a table that grows", async () => {
-    const db = await fresh();
+  it("read indexes and counters, and never scan a growing table", async () => {
+    const db = await openDatabase();
     const plans: string[] = [];
     const real = db.read.bind(db);
     db.read = async (sql: string, args = []) => {
@@ -69,13 +64,13 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     const scans = plans.filter((detail) =>
       /^SCAN (task|execution|inbound_message|outbound_message|bee_run|usage)\b/.test(detail)
     );
-    // Newest first follows an index and stops at the limit.
+    // A query for the newest rows follows an index and stops at its limit.
     expect(scans.filter((detail) => !/USING (COVERING )?INDEX/.test(detail))).toEqual([]);
     await db.close();
   });
 });
 
-async function fresh(): Promise<Database> {
+async function openDatabase(): Promise<Database> {
   const db = await Database.open(":memory:");
   await migrate(db, 0);
   return db;

@@ -16,7 +16,7 @@ const STALE_MS = 60_000;
 const one = { id: "one", fence: "of one", host: "a.example", pid: 1 };
 const two = { id: "two", fence: "of two", host: "b.example", pid: 2 };
 
-it("a database has one owner, which may come back; another takes it when the first is silent or gives it up (decision 0021)", async () => {
+it("takeDatabase() allows one owner, its return, and another one after a silence or a release (decision 0021)", async () => {
   const db = await Database.open(":memory:");
   expect(await mayHaveOwner(db)).toBe(false);
   await migrate(db, 1);
@@ -50,7 +50,7 @@ it("a database has one owner, which may come back; another takes it when the fir
 
   await db.write([releaseDatabase("of one")]);
   expect(await findOwner(db)).toMatchObject({ host: "b.example" });
-  // A process that is gone gives nothing up, though its data directory is the same.
+  // A process of the same data directory that has ended cannot release the database of its successor.
   await db.write([releaseDatabase("of another process of two")]);
   expect(await findOwner(db)).toMatchObject({ host: "b.example" });
   await db.write([releaseDatabase("of two")]);
@@ -59,7 +59,7 @@ it("a database has one owner, which may come back; another takes it when the fir
   await db.close();
 });
 
-it("behind the fence an owner that was replaced writes nothing, and says so once (decision 0021)", async () => {
+it("fenceOff() prevents the writes of a replaced owner, and reports that once (decision 0021)", async () => {
   const db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);
@@ -85,28 +85,25 @@ it("behind the fence an owner that was replaced writes nothing, and says so once
   await db.close();
 });
 
-it("two processes with the same id, as after a copy of a data directory, fence each other off (decision 0021)", async () => {
+it("fenceOff() separates two processes with the same id, as after a copy of a data directory (decision 0021)", async () => {
   const db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);
   db.fenceOff(fenceOf(one.fence));
-  expect((await db.write([{ sql: "insert into setting (name, value) values ('a', '1')", args: [] }])).won)
-    .toBe(
-      true,
-    );
-  // The copy takes it at once. Its write goes around the fence of this process, as that of another process does.
+  const write = () => db.write([{ sql: "insert into setting (name, value) values ('a', '1')", args: [] }]);
+  expect((await write()).won).toBe(true);
+  // The copy takes the database immediately. These writes stand for those of the other process, which has its own fence.
   await db.write([{ sql: "delete from setting where name = 'a'", args: [] }]);
   await db.write([{
     sql: "update setting set value = json_set(value, '$.fence', 'of the copy') where name = 'owner'",
     args: [],
   }]);
-  await expect(db.write([{ sql: "insert into setting (name, value) values ('a', '1')", args: [] }])).rejects
-    .toMatchObject({ code: "unavailable" });
+  await expect(write()).rejects.toMatchObject({ code: "unavailable" });
   expect(await db.first("select 1 from setting where name = 'a'")).toBeNull();
   await db.close();
 });
 
-it("an owner knows who waits to take over, until that one is gone (contract 18)", async () => {
+it("storeOwnerHeartbeat() returns the standbys until they have ended (contract 18)", async () => {
   const db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);

@@ -9,8 +9,8 @@ import { eventually } from "../harness/wait.ts";
 
 const STANDBY = { id: "other", fence: "f", host: "h", pid: 1 };
 
-/** An owner that reports as `clock` says, and can be cut off. */
-async function world(stopGraceMs = 5_000) {
+/** Starts an owner on a test clock, which can lose its database. */
+async function startOwner(stopGraceMs = 5_000) {
   const folder = await Deno.makeTempDir({ prefix: "svc-test-" });
   const clock = new TestClock();
   const db = await Database.open(":memory:");
@@ -25,7 +25,7 @@ async function world(stopGraceMs = 5_000) {
       await new Promise((resolve) => setTimeout(resolve, 10));
       return owner.standbys.length === count;
     });
-  /** Seconds without the database until it gives up; null: it does not within a minute. */
+  /** Returns the seconds without the database until the owner gives up, or null after a minute. */
   const cutOff = async () => {
     vi.spyOn(db, "write").mockRejectedValue(new Error("cut off"));
     for (let second = 1; second <= 60; second++) {
@@ -46,14 +46,14 @@ async function world(stopGraceMs = 5_000) {
 
 afterEach(() => vi.restoreAllMocks());
 
-describe("an owner that is cut off (contract 18.1, decision 0021)", () => {
-  it("goes on when nobody waits to take over", async () => {
-    await using owner = await world();
+describe("DatabaseOwner without its database (contract 18.1, decision 0021)", () => {
+  it("continues without a standby", async () => {
+    await using owner = await startOwner();
     expect(await owner.cutOff()).toBeNull();
   });
 
-  it("gives up when a standby was known within the hour, also one that was just being restarted [RUN-4]", async () => {
-    await using owner = await world();
+  it("gives up when it had a standby within the hour, even one that was restarting [RUN-4]", async () => {
+    await using owner = await startOwner();
     await beatStandby(owner.db, STANDBY);
     await owner.standbys(1);
     await owner.db.write([leaveStandby(STANDBY.id)]);
@@ -64,8 +64,8 @@ describe("an owner that is cut off (contract 18.1, decision 0021)", () => {
     expect(owner.db.broken).toContain("its standby may take over");
   });
 
-  it("gives up so early that its runs have their stop_grace", async () => {
-    await using owner = await world(13_000);
+  it("gives up early enough for the stop_grace of its runs", async () => {
+    await using owner = await startOwner(13_000);
     await beatStandby(owner.db, STANDBY);
     await owner.standbys(1);
     expect(await owner.cutOff()).toBeLessThanOrEqual(12);

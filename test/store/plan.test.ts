@@ -15,7 +15,7 @@ import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { startRun } from "../harness/service/run.ts";
 
-// Tables that grow for months. Workers, departments and sessions may be read completely.
+// Tables that grow for months. Statements may scan workers, departments and sessions.
 const GROWING = [
   "execution",
   "task",
@@ -32,11 +32,17 @@ const GROWING = [
   "question",
 ];
 
-// Only what goes on now is in it, as many as may run at once.
-const PRESENT = /USING INDEX occurrence_gating$/;
+// The index contains only running gates, at most one per slot.
+const RUNNING_GATES = /USING INDEX occurrence_gating$/;
 
-/** Records every statement that the service runs, with arguments, so that its plan can be read afterwards. */
-function listen(app: App): Map<string, Value[]> {
+async function openDatabase(): Promise<Database> {
+  const db = await Database.open(":memory:");
+  await migrate(db, 0);
+  return db;
+}
+
+/** Records every statement of the service with its arguments, to read its plan later. */
+function recordStatements(app: App): Map<string, Value[]> {
   const seen = new Map<string, Value[]>();
   const { db } = app;
   const read = db.read.bind(db);
@@ -57,7 +63,7 @@ function listen(app: App): Map<string, Value[]> {
   return seen;
 }
 
-async function walk(app: App): Promise<void> {
+async function callEverything(app: App): Promise<void> {
   const run = await startRun(app, ["*:*"]);
   const key = encodeURIComponent(run.sessionKey);
   const lists = [
@@ -153,15 +159,14 @@ async function walk(app: App): Promise<void> {
 }
 
 describe("query plans (architecture, Style)", () => {
-  it("no statement scans a table that grows", async () => {
+  it("no statement scans a growing table", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
-    const seen = listen(app);
-    await walk(app);
+    const seen = recordStatements(app);
+    await callEverything(app);
     expect(seen.size).toBeGreaterThan(80);
-    const walks: string[] = [];
+    const scans: string[] = [];
     // Plans depend on the schema only, so an empty database is enough.
-    const empty = await Database.open(":memory:");
-    await migrate(empty, 0);
+    const empty = await openDatabase();
     for (const [sql, args] of [...seen]) {
       const plan = await empty.read<{ detail: string }>(`explain query plan ${sql}`, args);
       for (const { detail } of plan) {
@@ -169,18 +174,18 @@ describe("query plans (architecture, Style)", () => {
         if (table === undefined || !GROWING.includes(table)) continue;
         // A page or a bounded count may follow an index from its end.
         const bounded = /USING (COVERING )?INDEX/.test(detail) && /\blimit\b/.test(sql);
-        if (!bounded && !PRESENT.test(detail)) walks.push(`${detail}: ${sql.replace(/\s+/g, " ")}`);
+        if (!bounded && !RUNNING_GATES.test(detail)) scans.push(`${detail}: ${sql.replace(/\s+/g, " ")}`);
       }
     }
     await empty.close();
-    expect(walks).toEqual([]);
-    // A write that is only explained stays open until its statement is freed, and would disturb the next commit.
+    expect(scans).toEqual([]);
+    // An explained write stays open until its statement is freed, and would disturb the next commit.
     app.busyExpected = 1;
   });
 
-  it("a page near the end of a list is read from the end, by the ids that stand there", async () => {
+  it("list() reads a page near the end from the end, by ids", async () => {
     await using app = await openApp();
-    const seen = listen(app);
+    const seen = recordStatements(app);
     await app.db.write([{
       sql: "update counter set value = 1000000 where name in ('execution', 'message')",
       args: [],
@@ -188,18 +193,17 @@ describe("query plans (architecture, Style)", () => {
     for (const list of ["executions", "messages/inbound"]) {
       await app.call(`GET /api/${list}?page=19608&page_size=51`);
     }
-    const late = [...seen].filter(([sql]) => sql.includes("as place"));
-    expect(late.length).toBeGreaterThan(0);
-    for (const [sql, args] of late) {
+    const fromEnd = [...seen].filter(([sql]) => sql.includes("as page_id"));
+    expect(fromEnd.length).toBeGreaterThan(0);
+    for (const [sql, args] of fromEnd) {
       const plan = await app.db.read<{ detail: string }>(`explain query plan ${sql}`, args);
-      const looks = plan.filter(({ detail }) => /^SEARCH (execution|inbound_message) /.test(detail));
-      expect(looks.map(({ detail }) => detail.replace(/.* \(/, "(")), sql).toEqual(["(id=?)"]);
+      const searches = plan.filter(({ detail }) => /^SEARCH (execution|inbound_message) /.test(detail));
+      expect(searches.map(({ detail }) => detail.replace(/.* \(/, "(")), sql).toEqual(["(id=?)"]);
     }
   });
 
-  it("a conversation is read by its own indexes, however much is said in others", async () => {
-    const db = await Database.open(":memory:");
-    await migrate(db, 0);
+  it("readHistoryPage() uses the indexes of its conversation", async () => {
+    const db = await openDatabase();
     const used: string[] = [];
     const read = db.read.bind(db);
     db.read = async (sql, args) => {
@@ -216,9 +220,8 @@ describe("query plans (architecture, Style)", () => {
     await db.close();
   });
 
-  it("runs that are named by their ids are found by them, and not among all that go on or that their runner ever had", async () => {
-    const db = await Database.open(":memory:");
-    await migrate(db, 0);
+  it("statements with ids find their runs without the indexes by status, worker or runner", async () => {
+    const db = await openDatabase();
     const found = vi.spyOn(db, "first").mockResolvedValue(null);
     await findRemoteRun(db, "r", "e");
     await findAskedSession(db, "t", "claude");
@@ -235,26 +238,24 @@ describe("query plans (architecture, Style)", () => {
     await db.close();
   });
 
-  it("what is old is found by its time: no row is looked at for its state, which stands behind its text", async () => {
-    const db = await Database.open(":memory:");
-    await migrate(db, 0);
-    const planOf = async (sql: string, args: Value[]) =>
-      (await db.read<{ detail: string }>(`explain query plan ${sql}`, args)).map(({ detail }) => detail).join(
-        "; ",
-      );
+  it("retention finds old rows by time, without the status column after their texts", async () => {
+    const db = await openDatabase();
+    const explain = async (sql: string, args: Value[]) => {
+      const plan = await db.read<{ detail: string }>(`explain query plan ${sql}`, args);
+      return plan.map(({ detail }) => detail).join("; ");
+    };
     const deleted = [pruneInbound(0), pruneSent(0)];
-    expect(await planOf(deleted[0]?.sql ?? "", deleted[0]?.args ?? [])).toContain("INDEX inbound_received");
-    expect(await planOf(deleted[1]?.sql ?? "", deleted[1]?.args ?? [])).toContain("INDEX outbound_sent");
+    expect(await explain(deleted[0]?.sql ?? "", deleted[0]?.args ?? [])).toContain("INDEX inbound_received");
+    expect(await explain(deleted[1]?.sql ?? "", deleted[1]?.args ?? [])).toContain("INDEX outbound_sent");
     const asked = vi.spyOn(db, "read");
     await listOldExecutions(db, 0);
     const [sql = "", args = []] = asked.mock.calls[0] ?? [];
-    expect(await planOf(sql, args)).toContain("INDEX execution_completed");
+    expect(await explain(sql, args)).toContain("INDEX execution_completed");
     await db.close();
   });
 
-  it("use by engine and by conversation is summed up from an index alone: in a row it stands behind the texts", async () => {
-    const db = await Database.open(":memory:");
-    await migrate(db, 0);
+  it("listUsageByExecution() sums the use from an index alone, without the columns after the texts", async () => {
+    const db = await openDatabase();
     const asked = vi.spyOn(db, "read").mockResolvedValue([]);
     await usageByExecution(db, "engine", 1, null);
     await usageByExecution(db, "session_key", 1, null);

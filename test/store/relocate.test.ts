@@ -4,7 +4,7 @@ import { migrate } from "../../src/store/db/migrate.ts";
 import { relocate } from "../../src/store/db/relocate.ts";
 import { insertRows } from "../harness/model/counters.ts";
 
-it("what lies outside of the data directory stays where it is [BAK-4]", async () => {
+it("relocate() leaves paths outside of the data directory unchanged [BAK-4]", async () => {
   const db = await Database.open(":memory:");
   await migrate(db, 0);
   const worker = (id: string, work_dir: string) => ({

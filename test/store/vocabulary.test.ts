@@ -26,7 +26,7 @@ import {
 import { Database } from "../../src/store/db/database.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
 
-/** The columns whose CHECK lists words, and where the words are. */
+/** The values of the vocabulary for each column with a CHECK list. */
 const WORDS: Record<string, readonly string[]> = {
   "credential.source": PASSWORD_SOURCES,
   "user.origin": USER_ORIGINS,
@@ -53,7 +53,7 @@ const WORDS: Record<string, readonly string[]> = {
   "outbound_message.source_type": SOURCE_TYPES,
 };
 
-it("each CHECK that lists words has those of the vocabulary (architecture, Style)", async () => {
+it("each CHECK list contains the values of the vocabulary (architecture, Style)", async () => {
   const db = await Database.open(":memory:");
   await migrate(db, 0);
   const tables = await db.read<{ name: string; sql: string }>(

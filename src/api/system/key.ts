@@ -4,7 +4,7 @@ import { prepareWhole } from "../../base/whole_file.ts";
 import { conflict } from "../../domain/call/error.ts";
 import type { KeyRotated } from "../../domain/system/system.ts";
 import { record } from "../../store/events/journal.ts";
-import { endEverySignature } from "../../store/account/key.ts";
+import { endEverySignature } from "../../store/account/credential.ts";
 import { saveSetting } from "../../store/db/setting.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";

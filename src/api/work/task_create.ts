@@ -10,8 +10,14 @@ import { newId } from "../../base/id.ts";
 import { turn } from "../../base/yield_to_loop.ts";
 import { findInbound } from "../../store/chat/inbound.ts";
 import { record, recordAll } from "../../store/events/journal.ts";
-import { insertTask, type NewTask } from "../../store/work/task.ts";
-import { insertTasks, listEnginesOf, listOrigins, type Origin } from "../../store/work/task_batch.ts";
+import {
+  insertTask,
+  insertTasks,
+  listEnginesOf,
+  listOrigins,
+  type NewTask,
+  type Origin,
+} from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";

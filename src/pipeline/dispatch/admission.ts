@@ -20,16 +20,17 @@ import type { Catalog } from "../../engine/catalog.ts";
 import type { Database } from "../../store/db/database.ts";
 import { type EngineWindow, listWindows } from "../../store/workers/engine_window.ts";
 import {
+  type CountedTarget,
   findRoom,
   hasBudgets,
   listLastAmounts,
   listOpenRuns,
+  listTargets,
   measureBudgets,
   type MeasuredBudget,
   roomAt,
 } from "../../store/workers/budget_ledger.ts";
 import { listLimits } from "../../store/workers/rate_limit.ts";
-import { type CountedTarget, listTargets } from "../../store/workers/budget_targets.ts";
 import type { WaitingTask } from "../../store/work/task_queue.ts";
 
 /** What admission works with. */

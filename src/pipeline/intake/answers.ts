@@ -5,7 +5,7 @@ import { answererOf, readAnswer, type Reading } from "../../domain/work/question
 import { answerWith } from "../../store/chat/answered_message.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { takeMessage, type WaitingMessage } from "../../store/chat/inbound.ts";
-import { findSaid, type Said } from "../../store/chat/message_text.ts";
+import { findSaid, type Said } from "../../store/chat/inbound_part.ts";
 import { record, recordIdle } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
 import { type AskedHere, findQuestionOfMessage, listOpenQuestions } from "../../store/work/question.ts";

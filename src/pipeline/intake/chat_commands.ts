@@ -3,7 +3,7 @@ import { type ChatCommand, commandOf } from "../../domain/chat/chat_command.ts";
 import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { WaitingMessage } from "../../store/chat/inbound.ts";
-import { findSaid } from "../../store/chat/message_text.ts";
+import { findSaid } from "../../store/chat/inbound_part.ts";
 
 /** Carries out a command; what it needs lies above the pipeline, so `boot` hands it over. */
 export type CarryOut = (message: WaitingMessage, command: ChatCommand) => Promise<void>;

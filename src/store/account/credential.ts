@@ -1,8 +1,8 @@
 import type { LoginKind } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
+import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import type { PasswordSource } from "../../domain/call/vocabulary.ts";
 
-/** The operator's stored password. */
 export interface Credential extends Row {
   username: string;
   password_hash: string;
@@ -10,12 +10,12 @@ export interface Credential extends Row {
   version: number;
 }
 
-/** The credential, or null before the first start. */
+/** Finds the credential, null before the first start. */
 export function findCredential(db: Database): Promise<Credential | null> {
   return db.first<Credential>("select username, password_hash, source, version from credential limit 1");
 }
 
-/** Replaces the credential; whoever calls decides whether the version goes up. */
+/** Replaces the credential. The caller decides whether to increase the version. */
 export function saveCredential(credential: Credential, now: number): Statement[] {
   return [
     { sql: "delete from credential", args: [] },
@@ -27,7 +27,7 @@ export function saveCredential(credential: Credential, now: number): Statement[]
   ];
 }
 
-/** Another password for the operator, guarded by the version that the caller saw; all older tokens become invalid. */
+/** Changes the operator's password, guarded by the version. All older tokens become invalid. */
 export function changePassword(
   { hash, source }: { hash: string; source: PasswordSource },
   version: number,
@@ -41,7 +41,7 @@ export function changePassword(
   );
 }
 
-/** Makes every token invalid and leaves the password as it is. */
+/** Invalidates every token without changing the password. */
 export function endAllLogins(now: number): Statement[] {
   return [
     { sql: "update credential set version = version + 1, updated_at = ?", args: [now] },
@@ -49,7 +49,7 @@ export function endAllLogins(now: number): Statement[] {
   ];
 }
 
-/** A refresh token as stored: its hash only. */
+/** A stored refresh token. Only its hash is stored. */
 export interface RefreshToken extends Row {
   id: string;
   username: string;
@@ -60,25 +60,12 @@ export interface RefreshToken extends Row {
   expires_at: number;
 }
 
-/** Stores a refresh token by its hash. */
 export function insertRefreshToken(token: RefreshToken & { token_hash: string }, now: number): Statement {
-  return {
-    sql: `insert into refresh_token (id, token_hash, username, user_id, kind, version, created_at, expires_at)
-      values (?, ?, ?, ?, ?, ?, ?, ?)`,
-    args: [
-      token.id,
-      token.token_hash,
-      token.username,
-      token.user_id,
-      token.kind,
-      token.version,
-      now,
-      token.expires_at,
-    ],
-  };
+  const { id, token_hash, username, user_id, kind, version, expires_at } = token;
+  const row = { id, token_hash, username, user_id, kind, version, created_at: now, expires_at };
+  return insertRow("refresh_token", row);
 }
 
-/** The refresh token with this hash that is not expired, or null. */
 export function findRefreshToken(db: Database, tokenHash: string, now: number): Promise<RefreshToken | null> {
   return db.first<RefreshToken>(
     `select id, username, user_id, kind, version, expires_at
@@ -88,24 +75,23 @@ export function findRefreshToken(db: Database, tokenHash: string, now: number): 
   );
 }
 
-/** Revokes one refresh token. */
 export function deleteRefreshToken(tokenHash: string): Statement {
   return { sql: "delete from refresh_token where token_hash = ?", args: [tokenHash] };
 }
 
-/** Revokes the operator's refresh tokens: the password changed. */
+/** Revokes the operator's refresh tokens after a change of the password. */
 export function deleteRefreshTokens(): Statement {
   return { sql: "delete from refresh_token where user_id = ''", args: [] };
 }
 
-/** How often `who` failed to log in during a minute (Unix time in minutes). */
+/** Failed logins of `who` during a minute (Unix time in minutes). */
 interface LoginFailures {
   who: string;
   minute: number;
   count: number;
 }
 
-/** The failed logins of this minute. Those of any other are worth nothing: the clock may have been ahead. */
+/** Lists the failed logins of this minute. Those of later minutes do not count, because the clock may have been ahead. */
 export function listLoginFailures(
   db: Database,
   minute: number,
@@ -113,7 +99,6 @@ export function listLoginFailures(
   return db.read("select who, failures from login_failure where minute = ?", [minute]);
 }
 
-/** Replaces what is stored of failed logins. */
 export function saveLoginFailures(failures: readonly LoginFailures[]): Statement[] {
   return [
     { sql: "delete from login_failure", args: [] },
@@ -122,5 +107,21 @@ export function saveLoginFailures(failures: readonly LoginFailures[]): Statement
         select value ->> 'who', value ->> 'minute', value ->> 'count' from json_each(?)`,
       args: [JSON.stringify(failures)],
     },
+  ];
+}
+
+/** Revokes everything that the signing key has signed, guarded by no open run, because runs hold such tokens (contract 8.16). */
+export function endEverySignature(now: number): Statement[] {
+  return [
+    ...guarded(
+      `update credential
+      set updated_at = ?
+      where not exists (select 1 from execution where status ${EXECUTION_IS_OPEN})
+        and not exists (select 1 from bee_run where status = 'running')`,
+      [now],
+    ),
+    ...endAllLogins(now),
+    { sql: "update user set version = version + 1, updated_at = ?", args: [now] },
+    { sql: "delete from token", args: [] },
   ];
 }

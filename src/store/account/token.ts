@@ -2,12 +2,12 @@ import { nameKey } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type Token, tokenSchema } from "../../domain/account/token.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { oneOf, type Where } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
 
-/** What a request with a token needs to know of it and of its owner. */
+/** A token with its owner, to authorize a request. */
 export interface TokenGrant extends Row {
   id: string;
   name: string;
@@ -25,7 +25,7 @@ const TOKEN_JSON = shown("token", tokenSchema, { user_name: "user.name" });
 
 const FROM = "token join user on user.id = token.user_id";
 
-/** The token of this id with its owner, or null. */
+/** Finds the token with its owner, or null. */
 export function findTokenGrant(db: Database, id: string): Promise<TokenGrant | null> {
   return db.first<TokenGrant>(
     `select token.id, token.name, token.scopes, token.expires_at, token.last_used_at,
@@ -36,7 +36,7 @@ export function findTokenGrant(db: Database, id: string): Promise<TokenGrant | n
   );
 }
 
-/** A page of tokens, newest first; of these users alone unless `userIds` is null. */
+/** Lists tokens, newest first, of these users or with null of all. */
 export function listTokens(
   db: Database,
   userIds: readonly string[] | null,
@@ -47,32 +47,22 @@ export function listTokens(
   return list(db, { table: "token", from: FROM, json: TOKEN_JSON, where }, page);
 }
 
-/** Stores a new token, guarded by its owner having fewer than `max`. A name that is taken breaks the batch. */
+/** Stores a new token, guarded by its owner having fewer than `max`. A duplicate name fails the batch. */
 export function insertToken(token: Token, max: number): Statement[] {
-  return guarded(
-    `insert into token (id, user_id, name, name_key, scopes, expires_at, created_at)
-    select ?, ?, ?, ?, ?, ?, ?
-    where (select count(*) from token where user_id = ?) < ?`,
-    [
-      token.id,
-      token.user_id,
-      token.name,
-      nameKey(token.name),
-      JSON.stringify(token.scopes),
-      token.expires_at,
-      token.created_at,
-      token.user_id,
-      max,
-    ],
+  const { id, user_id, name, expires_at, created_at } = token;
+  const scopes = JSON.stringify(token.scopes);
+  return insertGuarded(
+    "token",
+    { id, user_id, name, name_key: nameKey(name), scopes, expires_at, created_at },
+    { sql: "(select count(*) from token where user_id = ?) < ?", args: [user_id, max] },
   );
 }
 
-/** Revokes a token, guarded by its existence, and by being this user's unless `userId` is null. */
+/** Revokes a token, guarded by its existence, and by its owner unless `userId` is null. */
 export function deleteToken(id: string, userId: string | null): Statement[] {
   return guarded("delete from token where id = ? and (? is null or user_id = ?)", [id, userId, userId]);
 }
 
-/** Notes that a token was used. */
 export function noteTokenUse(id: string, now: number): Statement {
   return { sql: "update token set last_used_at = ? where id = ?", args: [now, id] };
 }

@@ -2,19 +2,17 @@ import { nameKey } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type User, type UserFilter, userSchema } from "../../domain/account/user.ts";
 import type { Role, UserOrigin } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { type Filters, oneOf, whereOf } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
 
-/** A user as stored. */
 export interface UserRow extends Row {
   id: string;
   name: string;
   role: Role;
-  /** 1 when disabled. */
   disabled: number;
-  /** "" for whoever has no password here. */
+  /** "" for users without a local password. */
   password_hash: string;
   version: number;
   origin: UserOrigin;
@@ -32,13 +30,12 @@ const USER_JSON = shown("user", userSchema);
 
 const USER_FILTERS: Filters<UserFilter> = { role: oneOf("user.role") };
 
-/** A row as the API shows it. */
 export function toUser(row: UserRow): User {
   const { id, name, role, origin, created_at, updated_at, last_login_at } = row;
   return { id, name, role, disabled: row.disabled === 1, origin, created_at, updated_at, last_login_at };
 }
 
-/** The user that an id or a name means, ids first, or null (contract 9). */
+/** Finds a user by id, else by name (contract 9). */
 export function findUser(db: Database, idOrName: string): Promise<UserRow | null> {
   return db.first<UserRow>(
     `select ${COLUMNS} from user where id = ? or name_key = ? order by id = ? desc limit 1`,
@@ -46,17 +43,15 @@ export function findUser(db: Database, idOrName: string): Promise<UserRow | null
   );
 }
 
-/** The user of this id, or null. */
 export function findUserById(db: Database, id: string): Promise<UserRow | null> {
   return db.first<UserRow>(`select ${COLUMNS} from user where id = ?`, [id]);
 }
 
-/** The user of this name, or null. */
 export function findUserByName(db: Database, name: string): Promise<UserRow | null> {
   return db.first<UserRow>(`select ${COLUMNS} from user where name_key = ?`, [nameKey(name)]);
 }
 
-/** Whom an OpenID provider means, or null (contract 9). */
+/** Finds the user of an OpenID identity, or null (contract 9). */
 export function findUserBySubject(db: Database, issuer: string, subject: string): Promise<UserRow | null> {
   return db.first<UserRow>(
     `select ${COLUMNS} from user where issuer = ? and subject = ? and issuer <> ''`,
@@ -64,84 +59,68 @@ export function findUserBySubject(db: Database, issuer: string, subject: string)
   );
 }
 
-/** The operator of the configuration, or null before the first start with this schema. */
+/** Finds the configured operator, null before the first start. */
 export function findOperator(db: Database): Promise<UserRow | null> {
   return db.first<UserRow>(`select ${COLUMNS} from user where origin = 'operator'`);
 }
 
-/** Any password's hash: what an unknown name is checked against, so that it takes as long as a known one (reliability AUT-3). */
-export async function findAnyHash(db: Database): Promise<string | null> {
-  const row = await db.first<{ password_hash: string }>(
+/** Returns any password hash. Logins with an unknown name check it to take as long as others (reliability AUT-3). */
+export function findAnyHash(db: Database): Promise<string | null> {
+  return db.readValue<string>(
     "select password_hash from user where password_hash <> '' limit 1",
   );
-  return row?.password_hash ?? null;
 }
 
-/** A page of users, newest first. */
 export function listUsers(db: Database, filter: UserFilter, page: Page): Promise<Listing<User>> {
   return list(db, { table: "user", json: USER_JSON, where: whereOf(filter, USER_FILTERS) }, page);
 }
 
-/** Stores a new user, guarded by there being fewer than `max`. A name or subject that is taken breaks the batch. */
+/** Stores a new user, guarded by fewer than `max`. A duplicate name or subject fails the batch. */
 export function insertUser(user: UserRow, max: number): Statement[] {
-  return guarded(
-    `insert into user (id, name, name_key, role, disabled, password_hash, version, origin, issuer, subject,
-      created_at, updated_at, last_login_at)
-    select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-    where (select count(*) from user) < ?`,
-    [
-      user.id,
-      user.name,
-      nameKey(user.name),
-      user.role,
-      user.disabled,
-      user.password_hash,
-      user.version,
-      user.origin,
-      user.issuer,
-      user.subject,
-      user.created_at,
-      user.updated_at,
-      user.last_login_at,
-      max,
-    ],
-  );
+  const row = {
+    id: user.id,
+    name: user.name,
+    name_key: nameKey(user.name),
+    role: user.role,
+    disabled: user.disabled,
+    password_hash: user.password_hash,
+    version: user.version,
+    origin: user.origin,
+    issuer: user.issuer,
+    subject: user.subject,
+    created_at: user.created_at,
+    updated_at: user.updated_at,
+    last_login_at: user.last_login_at,
+  };
+  return insertGuarded("user", row, { sql: "(select count(*) from user) < ?", args: [max] });
 }
 
-// What takes an admin away needs another one who can log in (contract 9).
+// Another admin who can log in has to remain (contract 9).
 const NOT_THE_LAST = `exists (
       select 1 from user as other where other.id <> user.id and other.role = 'admin' and other.disabled = 0)`;
 
-/** Changes a user, guarded by its existence, and by an admin being left. A name that is taken breaks the batch. */
+/** Changes a user, guarded by its existence, and by an admin remaining. A duplicate name fails the batch. */
 export function updateUser(
   id: string,
-  change: { name?: string | undefined; role?: Role | undefined; disabled?: boolean | undefined },
+  { name, role, disabled }: {
+    name?: string | undefined;
+    role?: Role | undefined;
+    disabled?: boolean | undefined;
+  },
   now: number,
 ): Statement[] {
-  const set = ["updated_at = ?"];
-  const args: Value[] = [now];
-  if (change.name !== undefined) {
-    set.push("name = ?", "name_key = ?");
-    args.push(change.name, nameKey(change.name));
-  }
-  if (change.role !== undefined) {
-    set.push("role = ?");
-    args.push(change.role);
-  }
-  if (change.disabled !== undefined) {
-    set.push("disabled = ?");
-    args.push(change.disabled ? 1 : 0);
-  }
-  const stays = change.disabled !== true && (change.role === undefined || change.role === "admin");
+  const name_key = name === undefined ? undefined : nameKey(name);
+  const set = buildSet({ name, name_key, role, disabled, updated_at: now });
+  const keepsAdmin = disabled !== true && (role === undefined || role === "admin");
   return guarded(
     `update user
-    set ${set.join(", ")}
-    where id = ?${stays ? "" : ` and (role <> 'admin' or disabled = 1 or ${NOT_THE_LAST})`}`,
-    [...args, id],
+    set ${set.sql}
+    where id = ?${keepsAdmin ? "" : ` and (role <> 'admin' or disabled = 1 or ${NOT_THE_LAST})`}`,
+    [...set.args, id],
   );
 }
 
-/** Another password, guarded by the version that the caller saw; older logins of this user are worth nothing. */
+/** Changes a password, guarded by the version, and ends the user's older logins. */
 export function changeUserPassword(user: UserRow, passwordHash: string, now: number): Statement[] {
   return [
     ...guarded(
@@ -154,7 +133,7 @@ export function changeUserPassword(user: UserRow, passwordHash: string, now: num
   ];
 }
 
-/** Deletes a user with its tokens and logins, guarded by its existence, and by an admin being left. */
+/** Deletes a user with its tokens and logins, guarded by its existence, and by an admin remaining. */
 export function deleteUser(id: string): Statement[] {
   return [
     ...guarded(
@@ -166,22 +145,21 @@ export function deleteUser(id: string): Statement[] {
   ];
 }
 
-/** Ends the logins of one user. */
 function endLogins(userId: string): Statement {
   return { sql: "delete from refresh_token where user_id = ? and user_id <> ''", args: [userId] };
 }
 
-/** Notes that a user has logged in; with a role that its provider gave it. */
+/** Stores a login, with the role from the identity provider if there is one. */
 export function noteLogin(id: string, now: number, role?: Role): Statement {
   return role === undefined
     ? { sql: "update user set last_login_at = ? where id = ?", args: [now, id] }
     : { sql: "update user set last_login_at = ?, role = ? where id = ?", args: [now, role, id] };
 }
 
-/** Makes the operator's row say what the configuration says; whoever had the name before is the operator from now on. */
+/** Updates the operator's row from the configuration. A user with the configured name becomes the operator. */
 export function saveOperator(id: string, username: string, now: number): Statement[] {
   return [
-    // Another name in the configuration: the operator of before gives way when a user has that name already.
+    // After a change of the configured name, a user may have that name already. Then the old operator's row goes.
     {
       sql: `delete from user
         where origin = 'operator' and exists (

@@ -4,8 +4,7 @@ import { record, recordIdle } from "../events/journal.ts";
 import type { AskedHere } from "../work/question.ts";
 import { answerQuestion } from "../work/question_transitions.ts";
 
-/** A message that is an answer. */
-interface Answering {
+interface MessageAnswer {
   message: { id: string; session_key: string };
   question: Omit<AskedHere, "options" | "created_at" | "expires_at">;
   answer: string;
@@ -13,8 +12,11 @@ interface Answering {
   taskId: string;
 }
 
-/** received -> bee_processed: the message answers the question, and goes no further. Guarded by both. */
-export function answerWith({ message, question, answer, by, taskId }: Answering, now: number): Statement[] {
+/** received -> bee_processed: the message answers the question and is not routed. Guarded by both. */
+export function answerWith(
+  { message, question, answer, by, taskId }: MessageAnswer,
+  now: number,
+): Statement[] {
   const { id, session_key } = message;
   return [
     ...takeMessage(id, "task", now),

@@ -2,17 +2,17 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
 
-/** A received message whose file is still on its platform. */
+/** A received message whose file has yet to be fetched from its platform. */
 export interface WaitingAttachment extends Row {
   id: string;
   session_key: string;
   platform: string;
-  /** JSON of what the platform said of it. */
+  /** The platform's description of the file as JSON. */
   attachment: string;
   received_at: number;
 }
 
-/** Received messages whose files are still to be fetched, oldest first, but for those that are being fetched and those of `full` platforms. */
+/** Lists messages whose files have yet to be fetched, oldest first, without `busy` messages and `full` platforms. */
 export function listAttachments(
   db: Database,
   { busy, full, limit }: { busy: readonly string[]; full: readonly string[]; limit: number },
@@ -28,7 +28,7 @@ export function listAttachments(
   );
 }
 
-/** The file is here: the message has it, and can go on. Guarded by its waiting for it. */
+/** Stores the fetched file of a message, guarded by the message waiting for it. */
 export function attachFile(id: string, media: Media): Statement[] {
   return guarded(
     `update inbound_message
@@ -39,13 +39,13 @@ export function attachFile(id: string, media: Media): Statement[] {
   );
 }
 
-/** There will be no file: the text says so, and the message goes on. */
-export function giveUpFile(id: string, words: string): Statement[] {
+/** Adds a text to the message in place of a file that cannot be fetched. */
+export function giveUpFile(id: string, text: string): Statement[] {
   return guarded(
     `update inbound_message
     set content = trim(content || char(10) || ?, char(10)), attachment = ''
     where id = ? and status = 'received' and attachment <> ''`,
-    [words, id],
+    [text, id],
     WAKEUP.intake,
   );
 }

@@ -2,22 +2,22 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
 import { type BeeRun, beeRunSchema } from "../../domain/chat/bee_run.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { inConversation, type Where } from "../db/filter.ts";
-import { DEPTH } from "../db/chain_depth.ts";
+import { MESSAGE_DEPTH } from "./inbound.ts";
 import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
+import { buildUsageSet } from "../work/execution.ts";
 
-/** A run of the coordinator when it starts; the built-in rules start and end in the same batch. */
+/** A new run of the coordinator. The built-in rules start and end it in the same batch. */
 interface NewBeeRun extends RunIdentity {
   engine: string;
   created_at: number;
 }
 
-/** How a coordinator's run ended. */
 export interface BeeRunEnd {
   status: "completed" | "failed";
   reason: string;
@@ -28,99 +28,64 @@ export interface BeeRunEnd {
   usage: Usage;
 }
 
-/** Stores a coordinator's run as running. */
 export function insertBeeRun(run: NewBeeRun): Statement {
-  return {
-    sql: `insert into bee_run (id, message_id, session_key, engine, status, attempt, run_id, created_at)
-      values (?, ?, ?, ?, 'running', ?, ?, ?)`,
-    args: [
-      run.execution_id,
-      run.message_id,
-      run.session_key,
-      run.engine,
-      run.attempt,
-      run.run_id,
-      run.created_at,
-    ],
-  };
+  const { execution_id: id, message_id, session_key, engine, attempt, run_id, created_at } = run;
+  const row = { id, message_id, session_key, engine, status: "running", attempt, run_id, created_at };
+  return insertRow("bee_run", row);
 }
 
-/** running -> completed or failed, once. Where its engine said nothing at the end, what it had counted before holds. */
+/** running -> completed or failed, once. */
 export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement[] {
+  const { status, reason, reply, task_count, error, failure } = end;
+  const set = buildSet({ status, reason, reply, task_count, error, failure, completed_at: now });
+  const usage = buildUsageSet("bee_run", end.usage);
   return guarded(
-    `update bee_run
-    set status = ?, reason = ?, reply = ?, task_count = ?, error = ?, failure = ?,
-      input_tokens = coalesce(?, (select input_tokens from reservation where execution_id = bee_run.id)),
-      output_tokens = coalesce(?, (select output_tokens from reservation where execution_id = bee_run.id)),
-      cost_usd = coalesce(?, (select cost_usd from reservation where execution_id = bee_run.id)),
-      completed_at = ?
-    where id = ? and status = 'running'`,
-    [
-      end.status,
-      end.reason,
-      end.reply,
-      end.task_count,
-      end.error,
-      end.failure,
-      end.usage.input_tokens,
-      end.usage.output_tokens,
-      end.usage.cost_usd,
-      now,
-      id,
-    ],
+    `update bee_run set ${set.sql}, ${usage.sql} where id = ? and status = 'running'`,
+    [...set.args, ...usage.args, id],
     WAKEUP.budget,
   );
 }
 
-/** The rights of a coordinator's run token, read at every request; null when the run has ended (reliability SCP-5). */
-export function findBeeGrant(
-  db: Database,
-  id: string,
-  attempt: number,
-): Promise<RunBinding | null> {
+/** Finds the rights of a coordinator's run token. Null when the run has ended (reliability SCP-5). */
+export function findBeeGrant(db: Database, id: string, attempt: number): Promise<RunBinding | null> {
   return db.first<RunBinding & Row>(
     `select id as execution_id, attempt, '' as worker_id, '' as task_id, session_key, message_id,
-      coalesce((select ${DEPTH} from inbound_message where inbound_message.id = message_id), 0) - 1 as depth
+      coalesce((select ${MESSAGE_DEPTH} from inbound_message where inbound_message.id = message_id), 0) - 1 as depth
     from bee_run
     where id = ? and attempt = ? and status = 'running'`,
     [id, attempt],
   );
 }
 
-/** Status of a coordinator's run, or null; null as well when it is outside the conversation that the caller is bound to. */
-export async function findBeeRunStatus(
+/** Returns the status of a coordinator's run, or null. Null also outside the conversation that the caller is bound to. */
+export function findBeeRunStatus(
   db: Database,
   id: string,
   boundTo: string | null,
 ): Promise<"running" | "completed" | "failed" | null> {
-  const row = await db.first<{ status: "running" | "completed" | "failed" }>(
+  return db.readValue<"running" | "completed" | "failed">(
     "select status from bee_run where id = ? and (? is null or session_key = ?)",
     [id, boundTo, boundTo],
   );
-  return row?.status ?? null;
 }
 
-/** The JSON of a run of the bee. */
 export const BEE_RUN_JSON = shown("bee_run", beeRunSchema, { usage: shown("bee_run", usageSchema) });
 
-/** Which texts of a coordinator's run may be large. */
 export const BEE_RUN_TEXTS = ["reason", "reply", "error"];
 
-/** A coordinator's run that has not ended. */
 interface OpenBeeRun extends Row {
   execution_id: string;
   run_id: string;
   since: number;
 }
 
-/** Every coordinator's run that is running. */
 export function listOpenBeeRuns(db: Database): Promise<OpenBeeRun[]> {
   return db.read<OpenBeeRun>(
     "select id as execution_id, run_id, created_at as since from bee_run where status = 'running'",
   );
 }
 
-/** The newest runs of the coordinator, or those after a cursor; of one conversation only when the caller is bound to it. */
+/** Lists the coordinator's runs, newest first, only those of the conversation that the caller is bound to. */
 export function listBeeRuns(
   db: Database,
   boundTo: string | null,

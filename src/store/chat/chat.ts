@@ -1,7 +1,7 @@
 import { type ChatFilter, type ChatSession, chatSessionSchema } from "../../domain/chat/chat.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import { list, parsed } from "../db/list.ts";
 import type { EventKind } from "../../domain/call/vocabulary.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -9,40 +9,28 @@ import { BY_LIST, type Filters, inConversation, named, whereOf } from "../db/fil
 
 const SESSION_JSON = shown("chat_session", chatSessionSchema);
 
-/** Stores a new local session. */
-export function insertChatSession(session: ChatSession): Statement {
-  return {
-    sql: "insert into chat_session (id, name, worker_id, created_at, updated_at) values (?, ?, ?, ?, ?)",
-    args: [session.id, session.name, session.worker_id, session.created_at, session.updated_at],
-  };
+export function insertChatSession({ id, name, worker_id, created_at, updated_at }: ChatSession): Statement {
+  return insertRow("chat_session", { id, name, worker_id, created_at, updated_at });
 }
 
-/** What an update of a local session may name. */
 interface ChatChange {
   name: string | undefined;
-  /** null: none. */
+  /** null: no worker. */
   worker_id: string | null | undefined;
 }
 
-/** Changes what is named only, guarded by the session's existence: two changes at the same time both count. */
-export function updateChatSession(id: string, change: ChatChange, now: number): Statement[] {
-  const set = ["updated_at = ?"];
-  const args: Value[] = [now];
-  for (const name of ["name", "worker_id"] as const) {
-    const value = change[name];
-    if (value === undefined) continue;
-    set.push(`${name} = ?`);
-    args.push(value);
-  }
-  return guarded(`update chat_session set ${set.join(", ")} where id = ?`, [...args, id]);
+/** Changes the given fields only, so that concurrent updates of different fields both apply. Guarded by the session's existence. */
+export function updateChatSession(id: string, { name, worker_id }: ChatChange, now: number): Statement[] {
+  const { sql, args } = buildSet({ name, worker_id, updated_at: now });
+  return guarded(`update chat_session set ${sql} where id = ?`, [...args, id]);
 }
 
-/** Updates `updated_at` of a session, guarded by its existence: nothing is sent into a deleted one. */
+/** Sets `updated_at`, guarded by the session's existence: nothing is sent into a deleted session. */
 export function touchChatSession(id: string, now: number): Statement[] {
   return guarded("update chat_session set updated_at = ? where id = ?", [now, id]);
 }
 
-/** Deletes the session and all its messages, replies and contexts, guarded by its existence (interface 3). */
+/** Deletes the session with its messages, replies and contexts, guarded by its existence (interface 3). */
 export function deleteChatSession(id: string, sessionKey: string): Statement[] {
   return [
     ...guarded("delete from chat_session where id = ?", [id]),
@@ -55,24 +43,23 @@ export function deleteChatSession(id: string, sessionKey: string): Statement[] {
   ];
 }
 
-/** The session, or null. */
 export async function findChatSession(db: Database, id: string): Promise<ChatSession | null> {
   return parsed(await firstShown(db, SESSION_JSON, "from chat_session where id = ?", [id]));
 }
 
 const FILTERS: Filters<ChatFilter> = {
   ref: named("chat_session", { column: "name", key: (name) => name }),
-  // Who asks is known to the list only.
+  // Depends on the caller.
   last: BY_LIST,
 };
 
-/** Who asks for sessions: the sender of messages, and the conversation that it is bound to, if any. */
+/** The caller: the sender of messages, and the conversation that it is bound to, if any. */
 interface ChatReader {
   sender: string;
   boundTo: string | null;
 }
 
-/** Sessions newest first; only the bound one when the caller is bound to a conversation. */
+/** Lists sessions, newest first. A bound caller gets only its own. */
 export function listChatSessions(
   db: Database,
   { sender, boundTo }: ChatReader,
@@ -89,19 +76,18 @@ export function listChatSessions(
   return list(db, { table: "chat_session", json: SESSION_JSON, where }, page);
 }
 
-/** One event of a conversation, as its stream needs it. */
 export interface ConversationEvent extends Row {
   seq: number;
   kind: EventKind;
   task_id: string;
   worker_name: string;
-  /** Of task.created: whether it is queued now or waits for its time. */
+  /** For task.created: whether the task is queued or waits for its time. */
   status: string | null;
-  /** JSON text of the reply of a message.sent, null when it is gone. */
+  /** For message.sent: JSON text of the reply, null when it is gone. */
   message: string | null;
 }
 
-/** Events of a conversation with a number above `after`, oldest first. */
+/** Lists events of a conversation after the number `after`, oldest first. */
 export function listConversationEvents(
   db: Database,
   sessionKey: string,
@@ -111,7 +97,7 @@ export function listConversationEvents(
   return db.read<ConversationEvent>(
     `with next as (
       select seq, kind, journal.task_id, journal.worker_id, journal.execution_id,
-        journal.data ->> 'status' as status, outbound_message.id as said_id,
+        journal.data ->> 'status' as status, outbound_message.id as reply_id,
         coalesce(octet_length(outbound_message.content), 0) as bytes
       from journal
       left join outbound_message
@@ -122,8 +108,8 @@ export function listConversationEvents(
     summed as (select *, sum(bytes) over (order by seq) - bytes as bytes_before from next)
     select seq, kind, summed.task_id, summed.status,
       coalesce(worker.name, execution.worker_name, '') as worker_name,
-      case when said_id is not null then json_object(
-        'id', said_id,
+      case when reply_id is not null then json_object(
+        'id', reply_id,
         'role', 'bee',
         'content', outbound_message.content,
         'ts', outbound_message.sent_at,
@@ -136,34 +122,32 @@ export function listConversationEvents(
     from summed
     left join worker on worker.id = summed.worker_id
     left join execution on execution.id = summed.execution_id
-    left join outbound_message on outbound_message.id = said_id
+    left join outbound_message on outbound_message.id = reply_id
     where bytes_before < ?
     order by seq`,
     [sessionKey, after, most.events, most.contentBytes],
   );
 }
 
-/** The number after which the latest `count` events of a conversation follow. */
+/** Returns the event number that precedes the latest `count` events of a conversation. */
 export async function startOfReplay(db: Database, sessionKey: string, count: number): Promise<number> {
-  const row = await db.first<{ seq: number }>(
+  return await db.readValue<number>(
     `select seq
     from journal
     where session_key = ? and session_key <> ''
     order by seq desc
     limit 1 offset ?`,
     [sessionKey, count],
-  );
-  return row?.seq ?? 0;
+  ) ?? 0;
 }
 
-/** A stored upload. */
 export interface Upload extends Media {
   session_id: string;
   original_name: string;
   created_at: number;
 }
 
-/** Stores the row of an uploaded file, guarded by the session's quota. */
+/** Stores an uploaded file, guarded by the session's quota. */
 export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
   return guarded(
     `insert into upload (path, session_id, name, original_name, size, mime, created_at)
@@ -186,22 +170,16 @@ export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
   );
 }
 
-/** How much a session holds, or may hold at most. */
 export interface UploadQuota {
   files: number;
   bytes: number;
 }
 
-/** What is known of an uploaded file, or null. */
-export async function findUpload(db: Database, path: string): Promise<Media | null> {
-  const row = await db.first<{ path: string; name: string; size: number; mime: string }>(
-    "select path, name, size, mime from upload where path = ?",
-    [path],
-  );
-  return row;
+export function findUpload(db: Database, path: string): Promise<Media | null> {
+  return db.first<Media & Row>("select path, name, size, mime from upload where path = ?", [path]);
 }
 
-/** How many files a session holds, and how large they are together. */
+/** Returns the number and size of the files in a session. */
 export async function measureUploads(db: Database, sessionId: string): Promise<UploadQuota> {
   const row = await db.first<{ files: number; bytes: number }>(
     "select count(*) as files, coalesce(sum(size), 0) as bytes from upload where session_id = ?",
@@ -210,10 +188,8 @@ export async function measureUploads(db: Database, sessionId: string): Promise<U
   return row ?? { files: 0, bytes: 0 };
 }
 
-/** The name that an uploaded file had at its sender, or null. */
+/** Returns the name of an uploaded file on the sender's side, or null. */
 export async function findOriginalName(db: Database, path: string): Promise<string | null> {
-  const row = await db.first<{ name: string }>("select original_name as name from upload where path = ?", [
-    path,
-  ]);
-  return row?.name ?? null;
+  const sql = "select original_name as name from upload where path = ?";
+  return await db.readValue<string>(sql, [path]);
 }

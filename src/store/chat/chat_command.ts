@@ -1,19 +1,17 @@
 import type { Database, Statement } from "../db/database.ts";
 import { EXECUTION_IS_OPEN, MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
-/** What goes on in a conversation, as /status says it. */
-interface Going {
+interface ConversationActivity {
   running: { worker: string; since: number }[];
   waiting: number;
   questions: number;
   scheduled: number;
 }
 
-// More runs at once are not named.
-const RUNNING_SHOWN_MAX = 20;
+const RUNNING_LISTED_MAX = 20;
 
-/** Runs, tasks that wait, open questions and schedules of a conversation. */
-export async function findGoing(db: Database, sessionKey: string): Promise<Going> {
+/** Reads the running and pending tasks, open questions and schedules of a conversation. */
+export async function findGoing(db: Database, sessionKey: string): Promise<ConversationActivity> {
   const [running, counts] = await Promise.all([
     db.read<{ worker: string; since: number }>(
       `select worker_name as worker, created_at as since
@@ -21,9 +19,9 @@ export async function findGoing(db: Database, sessionKey: string): Promise<Going
       where session_key = ? and status ${EXECUTION_IS_OPEN}
       order by id
       limit ?`,
-      [sessionKey, RUNNING_SHOWN_MAX],
+      [sessionKey, RUNNING_LISTED_MAX],
     ),
-    db.first<Omit<Going, "running">>(
+    db.first<Omit<ConversationActivity, "running">>(
       `select
         (select count(*) from task where session_key = ? and status ${TASK_IS_ACTIVE} and status = 'pending') as waiting,
         (select count(*) from task where session_key = ? and status ${TASK_IS_ACTIVE} and status = 'scheduled') as scheduled,
@@ -34,7 +32,7 @@ export async function findGoing(db: Database, sessionKey: string): Promise<Going
   return { running, ...counts ?? { waiting: 0, scheduled: 0, questions: 0 } };
 }
 
-/** Messages of a conversation that came before this one and are not routed yet -> failed. */
+/** Unrouted messages of a conversation before this one -> failed. */
 export function dropEarlier(sessionKey: string, id: string, error: string, now: number): Statement {
   return {
     sql: `update inbound_message

@@ -14,7 +14,7 @@ import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 const SESSION = `chat_session
   where conversation.session_key like 'local:%' and chat_session.id = substr(conversation.session_key, 7)`;
 
-function textOf(table: string): string {
+function buildTextSql(table: string): string {
   return `(select substr(content, 1, ${LATEST_TEXT_MAX}) from ${table} where id = conversation.id)`;
 }
 
@@ -23,8 +23,8 @@ const CONVERSATION_JSON = shown("conversation", conversationSchema, {
   name: `coalesce((select name from ${SESSION}), '')`,
   worker_id: `(select worker_id from ${SESSION})`,
   text: `coalesce(
-    case conversation.role when 'user' then ${textOf("inbound_message")} when 'bee' then ${
-    textOf("outbound_message")
+    case conversation.role when 'user' then ${buildTextSql("inbound_message")} when 'bee' then ${
+    buildTextSql("outbound_message")
   } end,
     '')`,
   active_tasks: `(
@@ -38,7 +38,7 @@ const FILTERS: Filters<ConversationFilter> = {
   platform: oneOf("conversation.platform"),
 };
 
-/** Conversations of all platforms, the one with the latest message first (contract 17.6). */
+/** Lists conversations of all platforms, the latest message first (contract 17.6). */
 export function listConversations(
   db: Database,
   filter: ConversationFilter,

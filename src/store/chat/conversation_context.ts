@@ -15,9 +15,9 @@ const CONTEXT_JSON = shown("context", contextSchema, {
       and status ${TASK_IS_ACTIVE})`,
 });
 
-/** Contexts of a session key; there is one per worker, so the newest worker comes first. */
+/** Lists the contexts of a session key, one per worker, newest worker first. */
 export function listContexts(db: Database, sessionKey: string, page: Page): Promise<Listing<SessionContext>> {
-  // Lists go by id; a context's id within its session is its worker's.
+  // list() orders by id. The id of a context within its session is its worker's.
   const context = "(select *, worker_id as id from session_context) as context";
   return list(db, {
     table: "context",
@@ -27,12 +27,12 @@ export function listContexts(db: Database, sessionKey: string, page: Page): Prom
   }, page);
 }
 
-/** Drops a worker's contexts that another engine than `engine` made: no engine can resume another one's session (contract 3, Session context). */
+/** Deletes contexts of other engines, because no engine can resume another engine's session (contract 3, Session context). */
 export function deleteForeignContexts(workerId: string, engine: string): Statement {
   return { sql: "delete from session_context where worker_id = ? and engine <> ?", args: [workerId, engine] };
 }
 
-/** Drops the contexts of a session key, of one worker or of all; returns their workers. */
+/** Deletes the contexts of a session key, of one worker or of all. Returns their workers. */
 export function deleteContexts(sessionKey: string, workerId = ""): Statement {
   return {
     sql: `delete from session_context
@@ -42,7 +42,7 @@ export function deleteContexts(sessionKey: string, workerId = ""): Statement {
   };
 }
 
-/** Stops open runs from storing a cleared context again when they end. */
+/** Prevents open runs from storing a cleared context when they end. */
 export function forgetContexts(sessionKey: string, workerId = ""): Statement {
   return {
     sql: `update execution
@@ -52,7 +52,7 @@ export function forgetContexts(sessionKey: string, workerId = ""): Statement {
   };
 }
 
-/** The same for every conversation of a worker. */
+/** Prevents all open runs of a worker from storing their contexts. */
 export function forgetWorkerContexts(workerId: string): Statement {
   return {
     sql: `update execution set keeps_context = 0 where status ${EXECUTION_IS_OPEN} and worker_id = ?`,
@@ -60,15 +60,13 @@ export function forgetWorkerContexts(workerId: string): Statement {
   };
 }
 
-/** What an engine's session is resumed with. */
 interface StoredContext {
   session_id: string;
   work_dir: string;
-  /** Usage of the session so far, for engines that report totals. */
+  /** Totals of the session so far, for engines that report totals. */
   usage: Usage;
 }
 
-/** The context of a session key, a worker and an engine, or null. */
 export async function findContext(
   db: Database,
   sessionKey: string,
@@ -84,7 +82,7 @@ export async function findContext(
   return row === null ? null : { ...row, usage: { ...USAGE_UNKNOWN, ...JSON.parse(row.usage) } };
 }
 
-/** The session of the run that asked, for the task that brings the answer, when that run had one of its own; else null (contract 12). */
+/** For an answer task, finds the own engine session of the run that asked. Null for other tasks and shared sessions (contract 12). */
 export async function findAskedSession(
   db: Database,
   taskId: string,
@@ -107,10 +105,7 @@ export async function findAskedSession(
   return { session_id, work_dir, usage };
 }
 
-/**
- * Stores the context of a run for the next one. Does nothing when the context was cleared meanwhile, when the worker
- * was deleted, or when it has changed to another engine (contract 3, Session context).
- */
+/** Stores a run's context, unless it was cleared or the worker has gone or has another engine (contract 3, Session context). */
 export function keepContext(executionId: string, context: StoredContext, now: number): Statement {
   return {
     sql:

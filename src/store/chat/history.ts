@@ -4,15 +4,15 @@ import { COUNT_MAX, type Listing } from "../../domain/call/page.ts";
 import { fits, type Measured, type Objects, readMeasured } from "../db/size_limited_read.ts";
 import type { Database, Row } from "../db/database.ts";
 
-/** Which part of a history: the latest `limit`, or those before a message; fewer where they have more text than `maxBytes`. */
+/** A part of a history: the latest `limit` messages, or those before a message. `maxBytes` may shorten it. */
 export interface HistoryPart {
   before?: string | undefined;
   limit: number;
   maxBytes?: number;
 }
 
-// The condition stands in both halves: around them it would be looked at only when all messages of everybody have been read.
-function said(condition: string): string {
+// Each half has the condition. Outside of the union, SQLite would read all messages of all conversations first.
+function buildMessagesSql(condition: string): string {
   return `(
     select id, 'user' as role, content, received_at as ts, media, null as reply_to, '' as question_id
     from inbound_message
@@ -20,22 +20,25 @@ function said(condition: string): string {
     union all
     select id, 'bee', content, sent_at, media, message_id, question_id
     from outbound_message
-    where ${condition}) as said`;
+    where ${condition}) as message`;
 }
 
-const SAID_JSON = `json_object('id', said.id, 'role', said.role, 'content', said.content, 'ts', said.ts,
-  'media', json(said.media), 'reply_to', said.reply_to, 'question_id', nullif(said.question_id, ''))`;
+const LISTED = buildMessagesSql("id in (select value from json_each(?))");
+
+const MESSAGE_JSON =
+  `json_object('id', message.id, 'role', message.role, 'content', message.content, 'ts', message.ts,
+  'media', json(message.media), 'reply_to', message.reply_to, 'question_id', nullif(message.question_id, ''))`;
 
 const HISTORY: Objects<ChatMessage> = {
-  table: "said",
-  json: SAID_JSON,
+  table: "message",
+  json: MESSAGE_JSON,
   texts: ["content"],
-  find: (id) => ({ sql: `from ${said("id = ?")}`, args: [id, id] }),
+  find: (id) => ({ sql: `from ${buildMessagesSql("id = ?")}`, args: [id, id] }),
 };
 
 /**
- * A conversation: what the user said and what was sent back, as JSON texts by time ascending (contract 3, Local chat). It ends
- * with the newest, and begins where it would be more text than a read may make (contract 8.18).
+ * Lists the messages of a conversation, received and sent, by ascending time (contract 3, Local chat). The part ends with the newest
+ * message, and starts later if its text exceeds the limit of a read (contract 8.18).
  */
 export async function listHistory(
   db: Database,
@@ -45,7 +48,7 @@ export async function listHistory(
   return (await readHistory(db, sessionKey, part)).rows.map((row) => row.json);
 }
 
-/** A part of a conversation as listHistory() has it, how much there is in all, and before which message it goes on (contract 8.2). */
+/** Returns a part of a conversation like listHistory(), the total count, and the cursor for older messages (contract 8.2). */
 export async function pageHistory(
   db: Database,
   sessionKey: string,
@@ -63,7 +66,7 @@ export async function pageHistory(
 }
 
 async function countHistory(db: Database, sessionKey: string): Promise<number> {
-  const row = await db.first<{ total: number }>(
+  return await db.readValue<number>(
     `select count(*) as total
     from (
       select 1 from inbound_message where session_key = ?
@@ -71,11 +74,10 @@ async function countHistory(db: Database, sessionKey: string): Promise<number> {
       select 1 from outbound_message indexed by outbound_history where session_key = ? and status = 'sent'
       limit ?)`,
     [sessionKey, sessionKey, COUNT_MAX + 1],
-  );
-  return row?.total ?? 0;
+  ) ?? 0;
 }
 
-interface Shown {
+interface HistoryRow {
   id: string;
   json: Json<ChatMessage>;
 }
@@ -84,13 +86,12 @@ async function readHistory(
   db: Database,
   sessionKey: string,
   part: HistoryPart,
-): Promise<{ rows: Shown[]; ended: boolean }> {
+): Promise<{ rows: HistoryRow[]; ended: boolean }> {
   const { before = null, limit, maxBytes } = part;
-  // One more than is shown says whether there are older ones.
+  // An extra row shows whether there are older ones.
   const most = limit + 1;
-  // Ids are UUIDv7, so the newest of both tables merge by id; each side gives at most what can be shown. The index
-  // is named: that of the status has the messages of all, and that of the conversation does not know which were sent.
-  // Nothing is asked of a row that stands behind its text, which would be read page by page.
+  // Ids are UUIDv7, so both tables merge by id. The query names its index: the index by status covers all conversations, and
+  // the index by conversation has unsent messages. It reads no column after the text, which SQLite would read page by page.
   const measured = await db.read<Measured & Row>(
     `select id, bytes
     from (
@@ -114,32 +115,28 @@ async function readHistory(
     [sessionKey, before, before, most, sessionKey, before, before, most, most],
   );
   const wanted = measured.slice(0, limit);
-  const isMore = measured.length > limit;
-  if (fits(wanted, maxBytes)) return { rows: await readAll(db, wanted), ended: isMore };
+  const hasOlder = measured.length > limit;
+  if (fits(wanted, maxBytes)) return { rows: await readAll(db, wanted), ended: hasOlder };
   const bound = { over: "end" as const, ...(maxBytes === undefined ? {} : { maxBytes }) };
   const { rows, ended } = await readMeasured(db, HISTORY, wanted, bound);
-  return { rows: await byTime(db, rows), ended: ended || isMore };
+  return { rows: await sortByTime(db, rows), ended: ended || hasOlder };
 }
 
-// When they were received or sent is not in what was measured.
-async function byTime(db: Database, rows: readonly Shown[]): Promise<Shown[]> {
+// The measured rows have no times.
+async function sortByTime(db: Database, rows: readonly HistoryRow[]): Promise<HistoryRow[]> {
   const ids = JSON.stringify(rows.map(({ id }) => id));
   const ordered = await db.read<{ id: string }>(
-    `select said.id as id from ${said("id in (select value from json_each(?))")} order by said.ts, said.id`,
+    `select message.id as id from ${LISTED} order by message.ts, message.id`,
     [ids, ids],
   );
   const places = new Map(ordered.map(({ id }, at) => [id, at]));
   return rows.toSorted((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0));
 }
 
-function readAll(
-  db: Database,
-  measured: readonly Measured[],
-): Promise<{ id: string; json: Json<ChatMessage> }[]> {
+function readAll(db: Database, measured: readonly Measured[]): Promise<HistoryRow[]> {
   const ids = JSON.stringify(measured.map(({ id }) => id));
-  const listed = said("id in (select value from json_each(?))");
-  return db.read(
-    `select said.id as id, ${SAID_JSON} as json from ${listed} order by said.ts, said.id`,
+  return db.read<HistoryRow & Row>(
+    `select message.id as id, ${MESSAGE_JSON} as json from ${LISTED} order by message.ts, message.id`,
     [ids, ids],
   );
 }

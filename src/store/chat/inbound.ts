@@ -2,96 +2,92 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { type InboundFilter, type InboundMessage, inboundSchema } from "../../domain/chat/message.ts";
 import type { RoutedTo } from "../../domain/call/vocabulary.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { list, parsed } from "../db/list.ts";
 import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 import { shown } from "../db/json_projection.ts";
 import { BY_LIST, type Filters, inConversation, named, oneOf, whereOf, within } from "../db/filter.ts";
 import type { Json } from "../../domain/call/json.ts";
 
-/** The JSON of an inbound message. */
 export const INBOUND_JSON = shown("inbound_message", inboundSchema, {});
 
-/** Which texts of an inbound message may be large. */
 export const INBOUND_TEXTS = ["content", "error"];
 
-/** An inbound message before it is stored. */
 type NewInbound =
   & Pick<
     InboundMessage,
     "id" | "session_key" | "platform" | "platform_message_id" | "sender" | "content" | "media" | "received_at"
   >
   & {
-    /** Read at once, and merged with no other (contract 8.8). */
+    /** Not merged with other messages (contract 8.8). */
     alone: boolean;
-    /** The message of ours that it replies to; "" for none. */
+    /** Our message that it replies to, "" for none. */
     reply_to: string;
-    /** Said where nobody else is. */
+    /** Sent in a direct conversation with the bee. */
     is_direct: boolean;
-    /** How many tasks of agents led to it (contract 2.9). */
+    /** Number of agents' tasks in a row that led to it (contract 2.9). */
     depth: number;
   }
-  & Partial<FromPlatform>;
+  & Partial<PlatformFields>;
 
-/** What only messages of platforms have. */
-interface FromPlatform {
+interface PlatformFields {
   sender_name: string;
-  /** What a program sent: never a mention, a command or an answer (contract 10). */
+  /** Sent by a program, so never a mention, a command or an answer (contract 10). */
   is_data: boolean;
-  /** A file that is still on the platform, as JSON. */
+  /** A file that has yet to be fetched, as JSON. */
   attachment: string;
 }
 
-/** Stores an inbound message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
+/** SQL of the number of agents' tasks in a row that led to a message or a part of it. */
+export const MESSAGE_DEPTH = `max(inbound_message.depth, coalesce(
+        (select max(part.depth) from inbound_message as part where part.merged_into = inbound_message.id), 0))`;
+
+/** Stores a message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
-  return guarded(
-    `insert into inbound_message (id, session_key, platform, platform_message_id, sender, content, media,
-        alone, reply_to, is_direct, sender_name, is_data, attachment, depth, status, due_at, received_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?
-      where (
-        select count(*)
-        from inbound_message
-        where status ${MESSAGE_IS_UNROUTED} and session_key = ?) < ?`,
-    [
-      message.id,
-      message.session_key,
-      message.platform,
-      message.platform_message_id,
-      message.sender,
-      message.content,
-      JSON.stringify(message.media),
-      message.alone,
-      message.reply_to,
-      message.is_direct,
-      message.sender_name ?? "",
-      message.is_data ?? false,
-      message.attachment ?? "",
-      message.depth,
-      message.received_at,
-      message.received_at,
-      message.session_key,
-      waitingMax,
-    ],
-    message.attachment ? WAKEUP.attachments : WAKEUP.intake,
+  const row = {
+    id: message.id,
+    session_key: message.session_key,
+    platform: message.platform,
+    platform_message_id: message.platform_message_id,
+    sender: message.sender,
+    content: message.content,
+    media: JSON.stringify(message.media),
+    alone: message.alone,
+    reply_to: message.reply_to,
+    is_direct: message.is_direct,
+    sender_name: message.sender_name ?? "",
+    is_data: message.is_data ?? false,
+    attachment: message.attachment ?? "",
+    depth: message.depth,
+    status: "received",
+    due_at: message.received_at,
+    received_at: message.received_at,
+  };
+  const hasSpace = {
+    sql: `(select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED} and session_key = ?) < ?`,
+    args: [message.session_key, waitingMax],
+  };
+  return insertGuarded(
+    "inbound_message",
+    row,
+    hasSpace,
+    row.attachment === "" ? WAKEUP.intake : WAKEUP.attachments,
   );
 }
 
-/** received -> bee_processed, past the coordinator: it answers a question, or asked which one (contract 12). */
+/** received -> bee_processed without the coordinator, for an answer or an ambiguous one (contract 12). */
 export function takeMessage(id: string, routed: RoutedTo, now: number): Statement[] {
   return guarded(
     `update inbound_message
     set status = 'bee_processed', routed = ?, processed_at = ?
     where id = ? and status = 'received'`,
     [routed, now, id],
-    // What it was to become a part of may be complete now.
+    // Messages that waited for this one may be complete now.
     WAKEUP.intake,
   );
 }
 
-/**
- * received -> feeding for the last part, received -> merged for those before it (contract 4.2). `dueAt`: now, or when it was received,
- * where that was before this process began.
- */
+/** received -> feeding for the last part, received -> merged for earlier parts (contract 4.2). `dueAt`: now, or the receipt before a start. */
 export function feedMessage(id: string, partIds: string[], now: number, dueAt: number = now): Statement[] {
   return [
     ...guarded(
@@ -110,19 +106,13 @@ export function feedMessage(id: string, partIds: string[], now: number, dueAt: n
   ];
 }
 
-/** feeding stays feeding: counts an attempt before it begins, so that one that crashes the service counts, too. */
+/** Counts an attempt of a feeding message before it starts, so that an attempt that crashes the service counts, too. */
 export function attemptMessage(id: string, attempt: number): Statement[] {
-  return guarded(
-    "update inbound_message set attempt = ? where id = ? and status = 'feeding' and attempt = ?",
-    [
-      attempt,
-      id,
-      attempt - 1,
-    ],
-  );
+  const sql = "update inbound_message set attempt = ? where id = ? and status = 'feeding' and attempt = ?";
+  return guarded(sql, [attempt, id, attempt - 1]);
 }
 
-/** feeding stays feeding, due now and without the last attempt: an orderly stop, and a look at it, use up none. */
+/** Makes a feeding message due now and removes its last attempt, because a graceful stop uses up none. */
 export function releaseMessage(id: string, now: number): Statement[] {
   return guarded(
     "update inbound_message set attempt = attempt - 1, due_at = ? where id = ? and status = 'feeding'",
@@ -130,7 +120,7 @@ export function releaseMessage(id: string, now: number): Statement[] {
   );
 }
 
-/** feeding -> bee_processed: it is routed, and the next message of its conversation can be. */
+/** feeding -> bee_processed. The next message of its conversation can be routed. */
 export function finishMessage(id: string, routed: RoutedTo, now: number): Statement[] {
   return guarded(
     `update inbound_message
@@ -152,7 +142,7 @@ export function failMessage(id: string, error: string, now: number): Statement[]
   );
 }
 
-/** feeding stays feeding, not to be tried before `dueAt`. */
+/** Delays a feeding message until `dueAt`. */
 export function postponeMessage(id: string, error: string, dueAt: number): Statement[] {
   return guarded(
     "update inbound_message set error = ?, due_at = ? where id = ? and status = 'feeding'",
@@ -161,7 +151,7 @@ export function postponeMessage(id: string, error: string, dueAt: number): State
   );
 }
 
-/** Messages of a session that are not routed yet -> failed, for a clear or a deletion. */
+/** Unrouted messages of a session -> failed, for a clear or a deletion. */
 export function dropUnrouted(sessionKey: string, error: string, now: number): Statement {
   return {
     sql: `update inbound_message
@@ -171,25 +161,25 @@ export function dropUnrouted(sessionKey: string, error: string, now: number): St
   };
 }
 
-/** A received message, as the quiet window sees it. */
+/** A received message for the debounce window. */
 export interface WaitingMessage extends Row {
   id: string;
   session_key: string;
   platform: string;
   received_at: number;
   alone: number;
-  /** Of its text. */
+  /** Size of its text. */
   bytes: number;
   sender: string;
   is_data: number;
   is_direct: number;
-  /** It begins like a command. */
+  /** 1 when it looks like a command. */
   command: number;
-  /** Its file is still on the platform. */
+  /** 1 when its file has yet to be fetched. */
   has_file: number;
 }
 
-/** Up to `limit` received messages in order of arrival. */
+/** Lists received messages by session in order of arrival. */
 export function listReceived(db: Database, limit: number): Promise<WaitingMessage[]> {
   return db.read<WaitingMessage>(
     `select id, session_key, platform, received_at, alone, octet_length(content) as bytes, sender, is_data, is_direct,
@@ -202,7 +192,7 @@ export function listReceived(db: Database, limit: number): Promise<WaitingMessag
   );
 }
 
-/** The inbound message with this id, or with this id on its platform; null when there is none. */
+/** Finds the inbound message with this id, or with this id on its platform. */
 export async function findInbound(
   db: Database,
   id: string,
@@ -231,7 +221,6 @@ const FILTERS: Filters<InboundFilter> = {
 
 const RECEIVED = { table: "inbound_message", column: "received_at", index: "inbound_received" };
 
-/** Inbound messages newest first. */
 export async function listInbound(
   db: Database,
   filter: InboundFilter,

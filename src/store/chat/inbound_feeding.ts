@@ -1,8 +1,8 @@
 import type { Database, Row } from "../db/database.ts";
-import { DEPTH } from "../db/chain_depth.ts";
+import { MESSAGE_DEPTH } from "./inbound.ts";
 import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 
-/** A message that the coordinator has to route, with the default worker of its session, or on a platform with whom it replies to. */
+/** A message to route. `worker_id` is the session's default worker, or on a platform the worker that the message replies to. */
 export interface FeedingMessage extends Row {
   id: string;
   session_key: string;
@@ -10,16 +10,16 @@ export interface FeedingMessage extends Row {
   attempt: number;
   due_at: number;
   worker_id: string | null;
-  /** What a program sent: it goes to the worker of its platform. */
+  /** 1 for a message of a program, which goes to the worker of its platform. */
   is_data: number;
-  /** Why it waits, or "". */
+  /** The reason why it waits, or "". */
   error: string;
-  /** How many tasks of agents led to it, or to a part of it (contract 2.9). */
+  /** Number of agents' tasks in a row that led to it or to a part of it (contract 2.9). */
   depth: number;
 }
 
 const FEEDING =
-  `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error, ${DEPTH} as depth,
+  `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error, ${MESSAGE_DEPTH} as depth,
       coalesce(chat_session.worker_id, (
         select source_id
         from outbound_message
@@ -28,7 +28,7 @@ const FEEDING =
     from inbound_message
     left join chat_session on 'local:' || chat_session.id = session_key`;
 
-/** A received message as it is when it is fed; null while another one of its session is being routed. */
+/** Finds a received message for routing. Null while another message of its session is being routed. */
 export function findToFeed(db: Database, id: string): Promise<FeedingMessage | null> {
   return db.first<FeedingMessage>(
     `${FEEDING}
@@ -41,7 +41,7 @@ export function findToFeed(db: Database, id: string): Promise<FeedingMessage | n
   );
 }
 
-/** The oldest feeding message of each session, earliest due first: one conversation is routed in order. */
+/** Lists the oldest feeding message of each session, earliest due first, so that each conversation is routed in order. */
 export function listFeeding(db: Database, limit: number): Promise<FeedingMessage[]> {
   return db.read<FeedingMessage>(
     `${FEEDING}

@@ -8,14 +8,13 @@ interface PartRow extends Row {
   media: string;
 }
 
-/** A part of what somebody said. */
 interface InboundPart {
   id: string;
   content: string;
   media: Media | null;
 }
 
-/** A message and everything that was merged into it, in order of arrival. */
+/** Lists a message and everything that was merged into it, in order of arrival. */
 export async function listParts(db: Database, id: string): Promise<InboundPart[]> {
   return (await readParts(db, id)).map((row) => ({
     id: row.id,
@@ -24,7 +23,7 @@ export async function listParts(db: Database, id: string): Promise<InboundPart[]
   }));
 }
 
-// Most are one message. Its text comes as it is: in a list it is JSON, and up to six times as large.
+// Usually there is one part. first() returns its text as it is, while in a list it is JSON and up to six times as large.
 async function readParts(db: Database, id: string): Promise<PartRow[]> {
   const whole = await db.first<PartRow>(
     `select id, iif(octet_length(content) <= ?, content, '') as content, media
@@ -39,5 +38,20 @@ async function readParts(db: Database, id: string): Promise<PartRow[]> {
     where id = ? or merged_into = ?
     order by id`,
     [MERGED_MAX_BYTES, id, id],
+  );
+}
+
+export interface Said extends Row {
+  content: string;
+  /** JSON text. */
+  media: string;
+  reply_to: string;
+}
+
+/** Finds the text and file of a received message, or null. */
+export function findSaid(db: Database, id: string): Promise<Said | null> {
+  return db.first<Said>(
+    "select content, media, reply_to from inbound_message where id = ? and status = 'received'",
+    [id],
   );
 }

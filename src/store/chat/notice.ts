@@ -3,18 +3,14 @@ import { hasConversation, outboundOf, platformOf } from "../../domain/chat/messa
 import type { Notice } from "../../domain/system/notice.ts";
 import type { Database, Row, Statement } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
-import { BATCH_ROWS, type Prune } from "../db/retention.ts";
+import { buildPrune } from "../db/retention.ts";
 import { sendMessage } from "./outbound.ts";
 
-/**
- * Puts a notice into the conversation that the thing belongs to, as a message of the system; without a conversation there
- * is none, and the inbox shows the thing (contract 11). Put it into the batch of the move that it tells of. `when` is for
- * a move that decides in SQL whether there is anything to tell.
- */
+/** Builds a notice in the conversation of its subject, or nothing without one (contract 11). Belongs into the batch of the transition. */
 export function insertNotice(notice: Notice, now: number, when?: SqlCondition): Statement[] {
   const { session_key, message_id, about, content, execution_id = "" } = notice;
   if (session_key === "" || !hasConversation(session_key)) return [];
-  const said = {
+  const message = {
     id: newId(),
     session_key,
     platform: platformOf(session_key),
@@ -24,32 +20,25 @@ export function insertNotice(notice: Notice, now: number, when?: SqlCondition): 
     source_type: "system" as const,
     source_id: about,
   };
-  return sendMessage(outboundOf(said, now), { when, data: { notice: notice.kind } });
+  return sendMessage(outboundOf(message, now), { when, data: { notice: notice.kind } });
 }
 
-/** When a notice was told at a place last, and how many equal ones were left out since. */
-interface Told extends Row {
+/** The last time of a notice at one destination, and the number of suppressed ones since. */
+interface NoticeState extends Row {
   at: number;
   suppressed_count: number;
 }
 
-/** When an equal notice was told at this place, or null. */
+/** Finds the last equal notice at this destination, or null. */
 export function findTold(
   db: Database,
   place: string,
   { kind, about }: Pick<Notice, "kind" | "about">,
-): Promise<Told | null> {
-  return db.first<Told>(
-    "select at, suppressed_count from notice where place = ? and kind = ? and about = ?",
-    [
-      place,
-      kind,
-      about,
-    ],
-  );
+): Promise<NoticeState | null> {
+  const sql = "select at, suppressed_count from notice where place = ? and kind = ? and about = ?";
+  return db.first<NoticeState>(sql, [place, kind, about]);
 }
 
-/** The notice is told at this place now. */
 export function noteTold(place: string, { kind, about }: Notice, now: number): Statement {
   return {
     sql: `insert into notice (place, kind, about, at) values (?, ?, ?, ?)
@@ -58,7 +47,7 @@ export function noteTold(place: string, { kind, about }: Notice, now: number): S
   };
 }
 
-/** One more that is equal: it is only counted. */
+/** Counts an equal notice that is not sent. */
 export function countLeftOut(place: string, { kind, about }: Notice): Statement {
   return {
     sql:
@@ -67,24 +56,17 @@ export function countLeftOut(place: string, { kind, about }: Notice): Statement 
   };
 }
 
-/** What was told so long ago that no rule asks for it. */
-export const pruneTold: Prune = (before) => ({
-  sql: `delete from notice
-    where (place, kind, about) in (select place, kind, about from notice where at < ? limit ?)
-    returning 1`,
-  args: [before, BATCH_ROWS],
-});
+/** Deletes notices that are too old to suppress others. */
+export const pruneTold = buildPrune("notice", "at < ?", "place, kind, about");
 
-/** Who says a message of ours, or null when it is gone. */
-export async function findSpeaker(db: Database, outboundId: string): Promise<string | null> {
-  const row = await db.first<{ source_type: string }>(
+export function findSpeaker(db: Database, outboundId: string): Promise<string | null> {
+  return db.readValue<string>(
     "select source_type from outbound_message where id = ?",
     [outboundId],
   );
-  return row?.source_type ?? null;
 }
 
-/** What has to be known of a run that failed: whether its task is tried again, and what kind of task it is. */
+/** A failed run, its type of task, and whether the task is retried. */
 interface FailedRun extends Row {
   task_type: string;
   worker_id: string;
@@ -94,7 +76,6 @@ interface FailedRun extends Row {
   tried_again: number;
 }
 
-/** A failed run, or null when it is gone. */
 export function findFailedRun(db: Database, executionId: string): Promise<FailedRun | null> {
   return db.first<FailedRun>(
     `select coalesce(task.type, 'immediate') as task_type, execution.worker_id, execution.worker_name,

@@ -9,32 +9,11 @@ import { list } from "../db/list.ts";
 import { shown } from "../db/json_projection.ts";
 import { BY_LIST, type Filters, inConversation, named, oneOf, whereOf, within } from "../db/filter.ts";
 
-/** The JSON of an outbound message. */
 export const OUTBOUND_JSON = shown("outbound_message", outboundSchema, {
   next_attempt_at: "outbound_message.due_at",
 });
 
-/** Which texts of an outbound message may be large. */
 export const OUTBOUND_TEXTS = ["content", "error"];
-
-/** An outbound message before it is stored. */
-type NewOutbound =
-  & Pick<
-    OutboundMessage,
-    | "id"
-    | "session_key"
-    | "platform"
-    | "message_id"
-    | "content"
-    | "media"
-    | "status"
-    | "source_type"
-    | "source_id"
-    | "question_id"
-    | "created_at"
-    | "sent_at"
-  >
-  & { execution_id: string; due_at: number | null };
 
 const OUTBOUND_COLUMNS = [
   "id",
@@ -53,18 +32,21 @@ const OUTBOUND_COLUMNS = [
   "due_at",
 ] as const;
 
-/** When the last message of a run is left out: if it sent the same text itself, or if it sent anything at all (contract 4.6). */
-type Unless = "always" | "unless-same" | "unless-any";
+type NewOutbound =
+  & Pick<OutboundMessage, Exclude<(typeof OUTBOUND_COLUMNS)[number], "execution_id" | "due_at">>
+  & { execution_id: string; due_at: number | null };
 
-/** What decides whether a message is stored, and what its event says beside its id. */
-interface Sending {
-  unless?: Unless;
+/** Suppresses the last message of a run if the run itself sent the same text, or any message (contract 4.6). */
+type Suppression = "always" | "unless-same" | "unless-any";
+
+interface SendOptions {
+  unless?: Suppression;
   when?: SqlCondition | undefined;
   data?: Record<string, unknown>;
 }
 
-// Nothing is sent into a local session that was deleted meanwhile.
-function insertOutbound(message: NewOutbound, { unless = "always", when }: Sending): Statement {
+// A deleted local session gets no message.
+function insertOutbound(message: NewOutbound, { unless = "always", when }: SendOptions): Statement {
   const values: Value[] = OUTBOUND_COLUMNS.map((name) =>
     name === "media" ? JSON.stringify(message.media) : message[name]
   );
@@ -86,9 +68,9 @@ function insertOutbound(message: NewOutbound, { unless = "always", when }: Sendi
   };
 }
 
-/** Stores an outbound message. On the local platform it is sent with that, and the event says so; others wake the outbox. */
-export function sendMessage(message: NewOutbound, sending: Sending = {}): Statement[] {
-  const insert = insertOutbound(message, sending);
+/** Stores an outbound message. A local one counts as sent immediately and gets its event. Others wake the outbox. */
+export function sendMessage(message: NewOutbound, options: SendOptions = {}): Statement[] {
+  const insert = insertOutbound(message, options);
   if (message.status !== "sent") return [insert];
   return moved(insert, message.created_at, {
     kind: "message.sent",
@@ -96,14 +78,14 @@ export function sendMessage(message: NewOutbound, sending: Sending = {}): Statem
     message_id: message.message_id,
     execution_id: message.execution_id,
     worker_id: message.source_type === "worker" ? message.source_id : "",
-    actor: actorOf(message),
-    data: { outbound_id: message.id, ...sending.data },
+    actor: formatActor(message),
+    data: { outbound_id: message.id, ...options.data },
   });
 }
 
-function actorOf({ source_type, source_id }: NewOutbound): string {
+function formatActor({ source_type, source_id }: NewOutbound): string {
   if (source_type === "worker") return `worker:${source_id}`;
-  // What a person says has the person as its source.
+  // The source of a person's message is the person.
   return /^(user|token):/.test(source_id) ? source_id : source_type;
 }
 
@@ -120,7 +102,6 @@ const FILTERS: Filters<OutboundFilter> = {
 
 const SENT = { table: "outbound_message", column: "sent_at", index: "outbound_sent" };
 
-/** Outbound messages newest first. */
 export async function listOutbound(
   db: Database,
   filter: OutboundFilter,
@@ -141,7 +122,7 @@ export async function listOutbound(
   }, page);
 }
 
-/** failed -> sent: the platform took it. */
+/** failed -> sent. */
 export function deliveredOutbound(id: string, now: number): Statement[] {
   return guarded(
     `update outbound_message
@@ -151,7 +132,7 @@ export function deliveredOutbound(id: string, now: number): Statement[] {
   );
 }
 
-/** failed stays failed: tried again at `dueAt`, or never when it is null. */
+/** Schedules the next delivery at `dueAt`, or none for null. */
 export function deferOutbound(id: string, error: string, dueAt: number | null): Statement[] {
   return guarded(
     `update outbound_message

@@ -1,7 +1,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
 
-/** A reply that waits, the oldest of its conversation. */
+/** The oldest waiting reply of its conversation. */
 export interface WaitingOutbound extends Row {
   id: string;
   session_key: string;
@@ -10,24 +10,21 @@ export interface WaitingOutbound extends Row {
   media: string;
   attempt: number;
   error: string;
-  /** Whether its parts are stored: 1 or 0. */
+  /** 1 when its parts are stored. */
   is_cut: number;
-  /** Since when it waits: since it was made, or since somebody asked to send it again. */
+  /** Start of the wait: its creation, or the last request to send it again. */
   since: number;
-  /** What the platform calls the message that it answers; null for none. */
+  /** The platform's id of the message that it answers, null for none. */
   answers: string | null;
   question_id: string;
-  /** Of its question, as JSON, while that is open. */
+  /** Options of its question as JSON, while the question is open. */
   options: string;
 }
 
-// More is read in the next round.
+// The next round reads more.
 const WAITING_MAX_BYTES = 1024 * 1024;
 
-/**
- * The oldest waiting reply of each conversation of a platform, when it is due: later ones wait for it (contract 10). `busy` are
- * conversations that are being served.
- */
+/** Lists the oldest reply of each conversation of a platform if due, without `busy` conversations. Later ones wait for it (contract 10). */
 export function listWaiting(
   db: Database,
   platform: string,
@@ -62,7 +59,7 @@ export function listWaiting(
   );
 }
 
-/** Replies that are due for platforms that are not among these. */
+/** Lists due replies of platforms that are not configured. */
 export function listHomeless(
   db: Database,
   platforms: readonly string[],
@@ -80,7 +77,7 @@ export function listHomeless(
   );
 }
 
-/** How many replies of each platform wait, and since when. */
+/** Counts the waiting replies of each platform, with the creation of the oldest. */
 export function countWaiting(db: Database): Promise<{ platform: string; waiting: number; since: number }[]> {
   return db.read(
     `select platform, count(*) as waiting, min(created_at) as since
@@ -90,7 +87,6 @@ export function countWaiting(db: Database): Promise<{ platform: string; waiting:
   );
 }
 
-/** A part of a reply. */
 export interface OutboundPart extends Row {
   number: number;
   /** JSON. */
@@ -100,7 +96,7 @@ export interface OutboundPart extends Row {
   sent_at: number | null;
 }
 
-/** The parts of a reply in order; none before it was cut. */
+/** Lists the parts of a reply in order, none before it was cut. */
 export function listParts(db: Database, outboundId: string): Promise<OutboundPart[]> {
   return db.read<OutboundPart>(
     `select number, body, unanswered, sending_at, sent_at
@@ -111,7 +107,6 @@ export function listParts(db: Database, outboundId: string): Promise<OutboundPar
   );
 }
 
-/** Stores the parts of a reply that has none yet. */
 export function insertParts(outboundId: string, bodies: readonly string[]): Statement[] {
   return bodies.map((body, number) => ({
     sql: `insert into outbound_part (outbound_id, number, body)
@@ -121,7 +116,7 @@ export function insertParts(outboundId: string, bodies: readonly string[]): Stat
   }));
 }
 
-/** A part is about to be sent: from here on it may have arrived. Guarded by its message still waiting. */
+/** Marks a part as being sent: it may arrive from now on. Guarded by its message still waiting. */
 export function sendPart(outboundId: string, number: number, now: number): Statement[] {
   return guarded(
     `update outbound_part
@@ -132,7 +127,6 @@ export function sendPart(outboundId: string, number: number, now: number): State
   );
 }
 
-/** The platform took it. */
 export function finishPart(outboundId: string, number: number, sentAs: string, now: number): Statement[] {
   return guarded(
     `update outbound_part
@@ -142,7 +136,7 @@ export function finishPart(outboundId: string, number: number, sentAs: string, n
   );
 }
 
-/** It was not sent after all; or, with `unanswered`, nobody knows. */
+/** Marks a part as not sent. With `unanswered`, the part may have arrived. */
 export function releasePart(outboundId: string, number: number, unanswered: boolean): Statement[] {
   return guarded(
     `update outbound_part
@@ -152,7 +146,7 @@ export function releasePart(outboundId: string, number: number, unanswered: bool
   );
 }
 
-/** At a start: what was being sent has had no answer. */
+/** At a start, marks parts that were being sent as unanswered. */
 export function releaseParts(): Statement {
   return {
     sql: `update outbound_part
@@ -163,7 +157,7 @@ export function releaseParts(): Statement {
   };
 }
 
-/** A reply is tried again at `dueAt`, without counting an attempt: its platform is held. */
+/** Delays a reply until `dueAt` without counting an attempt, for a cooldown of its platform. */
 export function holdOutbound(id: string, error: string, dueAt: number): Statement[] {
   return guarded(
     `update outbound_message

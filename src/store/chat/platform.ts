@@ -1,36 +1,27 @@
 import { PAIRINGS_MAX, type Sender, senderSchema } from "../../domain/chat/platform.ts";
 import type { Json } from "../../domain/call/json.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import { allShown, shown } from "../db/json_projection.ts";
 
 const SENDER_JSON = shown("platform_sender", senderSchema);
 
-/** Senders of a platform that are shown at most. */
-const SENDERS_SHOWN_MAX = 1_000;
+const SENDERS_LISTED_MAX = 1_000;
 
-/** Whether this sender was paired. */
 export async function isPaired(db: Database, platform: string, sender: string): Promise<boolean> {
-  return await db.first("select 1 as one from platform_sender where platform = ? and id = ?", [
-    platform,
-    sender,
-  ]) !==
-    null;
+  const sql = "select 1 as one from platform_sender where platform = ? and id = ?";
+  return await db.first(sql, [platform, sender]) !== null;
 }
 
-/** Who was paired on a platform, by id. */
+/** Lists the paired senders of a platform by id. */
 export function listSenders(db: Database, platform: string): Promise<Json<Sender>[]> {
-  return allShown(db, SENDER_JSON, "from platform_sender where platform = ? order by id limit ?", [
-    platform,
-    SENDERS_SHOWN_MAX,
-  ]);
+  const rest = "from platform_sender where platform = ? order by id limit ?";
+  return allShown(db, SENDER_JSON, rest, [platform, SENDERS_LISTED_MAX]);
 }
 
-/** A sender loses the right to speak, guarded by having had it. */
 export function deleteSender(platform: string, sender: string): Statement[] {
   return guarded("delete from platform_sender where platform = ? and id = ?", [platform, sender]);
 }
 
-/** A stranger who was given a code. */
 interface PairingRow {
   platform: string;
   sender: string;
@@ -38,7 +29,7 @@ interface PairingRow {
   expires_at: number;
 }
 
-/** Strangers who were given a code since `since`, and whether this one has an open one. */
+/** Counts the pairing codes since `since`, and returns whether this sender has a valid one. */
 export async function countPairings(
   db: Database,
   platform: string,
@@ -58,21 +49,15 @@ interface NewPairing extends PairingRow {
   created_at: number;
 }
 
-/** A stranger gets a code; the oldest of PAIRINGS_MAX gives way, and those that are over (contract 10). */
-export function insertPairing(
-  pairing: NewPairing,
-): Statement[] {
+/** Stores a pairing code, and deletes expired ones and those beyond PAIRINGS_MAX (contract 10). */
+export function insertPairing(pairing: NewPairing): Statement[] {
   const { platform, sender, name, code_hash, created_at, expires_at } = pairing;
   return [
     {
       sql: "delete from platform_pairing where platform = ? and expires_at <= ?",
       args: [platform, created_at],
     },
-    {
-      sql: `insert into platform_pairing (platform, sender, name, code_hash, created_at, expires_at)
-        values (?, ?, ?, ?, ?, ?)`,
-      args: [platform, sender, name, code_hash, created_at, expires_at],
-    },
+    insertRow("platform_pairing", { platform, sender, name, code_hash, created_at, expires_at }),
     {
       sql: `delete from platform_pairing
         where platform = ? and sender not in (
@@ -82,7 +67,7 @@ export function insertPairing(
   ];
 }
 
-/** Who has this code, or null. */
+/** Finds the valid pairing with this code, or null. */
 export function findPairing(db: Database, codeHash: string, now: number): Promise<PairingRow | null> {
   return db.first<PairingRow & Row>(
     "select platform, sender, name, expires_at from platform_pairing where code_hash = ? and expires_at > ?",
@@ -90,12 +75,8 @@ export function findPairing(db: Database, codeHash: string, now: number): Promis
   );
 }
 
-/** The stranger may speak from now on; guarded by the code still being there, so that it counts once. */
-export function pairSender(
-  { platform, sender, name }: PairingRow,
-  by: string,
-  now: number,
-): Statement[] {
+/** Pairs a sender, guarded by its code, which is valid once. */
+export function pairSender({ platform, sender, name }: PairingRow, by: string, now: number): Statement[] {
   return [
     ...guarded("delete from platform_pairing where platform = ? and sender = ?", [platform, sender]),
     {

@@ -1,31 +1,30 @@
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 
-// As insertOver() stores it: what the coordinator gives up was tried at least once.
-const OVER = "status = 'failed' and attempt = 0";
+// The state of messages from insertRefusedMessage(). The coordinator tries a message at least once before it fails.
+const IS_REFUSED = "status = 'failed' and attempt = 0";
 
-/** The message with this id on its platform, and whether it was not taken, because too many waited; or null. */
+/** Finds the message with this id on its platform, and whether it was refused because too many waited. */
 export async function findByPlatformId(
   db: Database,
   platform: string,
   platformMessageId: string,
 ): Promise<{ id: string; over: boolean } | null> {
   const row = await db.first<{ id: string; over: number }>(
-    `select id, ${OVER} as over from inbound_message where platform = ? and platform_message_id = ?`,
+    `select id, ${IS_REFUSED} as over from inbound_message where platform = ? and platform_message_id = ?`,
     [platform, platformMessageId],
   );
   return row === null ? null : { id: row.id, over: row.over === 1 };
 }
 
-/** A conversation and the last message that came in there. */
-interface LastHeardRow extends Row {
+interface LastReceivedRow extends Row {
   session_key: string;
-  /** As it is called here; null when retention took all of them. */
+  /** The platform's id of the message, null when retention has deleted all. */
   last: string | null;
 }
 
-/** Up to `limit` conversations of a platform, the latest first, each with the last message that came in. */
-export function listLastHeard(db: Database, platform: string, limit: number): Promise<LastHeardRow[]> {
-  return db.read<LastHeardRow>(
+/** Lists conversations of a platform with their last received messages, the latest first. */
+export function listLastHeard(db: Database, platform: string, limit: number): Promise<LastReceivedRow[]> {
+  return db.read<LastReceivedRow>(
     `select session_key, (
         select platform_message_id
         from inbound_message
@@ -40,21 +39,19 @@ export function listLastHeard(db: Database, platform: string, limit: number): Pr
   );
 }
 
-/** Our message of this conversation that the platform calls so, or "". */
+/** Returns our message with this id on the platform, or "". */
 export async function findSentAs(db: Database, sessionKey: string, sentAs: string): Promise<string> {
-  const row = await db.first<{ id: string }>(
+  return await db.readValue<string>(
     `select outbound_id as id
     from outbound_part
     join outbound_message on outbound_message.id = outbound_id
     where sent_as = ? and sent_as <> '' and session_key = ?
     order by outbound_id desc`,
     [sentAs, sessionKey],
-  );
-  return row?.id ?? "";
+  ) ?? "";
 }
 
-/** A message that was not taken, because too many wait. */
-interface OverMessage {
+interface RefusedMessage {
   id: string;
   session_key: string;
   platform: string;
@@ -66,47 +63,34 @@ interface OverMessage {
   received_at: number;
 }
 
-/** Stores a message as failed: nobody takes it, and it can be seen (contract 10.1). */
-export function insertOver(message: OverMessage, error: string): Statement {
-  const {
-    id,
-    session_key,
-    platform,
-    platform_message_id,
-    sender,
-    sender_name,
-    content,
-    is_data,
+/** Stores a refused message as failed, so that it is visible (contract 10.1). */
+export function insertOver(message: RefusedMessage, error: string): Statement {
+  const { received_at } = message;
+  return insertRow("inbound_message", {
+    id: message.id,
+    session_key: message.session_key,
+    platform: message.platform,
+    platform_message_id: message.platform_message_id,
+    sender: message.sender,
+    sender_name: message.sender_name,
+    content: message.content,
+    media: "null",
+    is_data: message.is_data,
+    status: "failed",
+    routed: "nobody",
+    error,
+    due_at: received_at,
     received_at,
-  } = message;
-  return {
-    sql:
-      `insert into inbound_message (id, session_key, platform, platform_message_id, sender, sender_name, content,
-        media, is_data, status, routed, error, due_at, received_at, processed_at)
-      values (?, ?, ?, ?, ?, ?, ?, 'null', ?, 'failed', 'nobody', ?, ?, ?, ?)`,
-    args: [
-      id,
-      session_key,
-      platform,
-      platform_message_id,
-      sender,
-      sender_name,
-      content,
-      is_data,
-      error,
-      received_at,
-      received_at,
-      received_at,
-    ],
-  };
+    processed_at: received_at,
+  });
 }
 
-/** Takes away what insertOver() stored, guarded by its being there: its sender tries again. */
+/** Deletes a refused message, guarded by its existence, for a new try of its sender. */
 export function deleteOver(id: string): Statement[] {
-  return guarded(`delete from inbound_message where id = ? and ${OVER}`, [id]);
+  return guarded(`delete from inbound_message where id = ? and ${IS_REFUSED}`, [id]);
 }
 
-/** Whether the latest message of a conversation failed with this error, so that it is not said again. */
+/** Whether the latest message of a conversation failed with this error, so that the notice is not repeated. */
 export async function wasOver(db: Database, sessionKey: string, error: string): Promise<boolean> {
   const row = await db.first<{ error: string }>(
     "select error from inbound_message where session_key = ? order by id desc limit 1",

@@ -5,26 +5,24 @@ import { type Database, guarded, type Row, type Statement } from "../db/database
 import { OUTBOUND_JSON } from "./outbound.ts";
 import { firstShown } from "../db/json_projection.ts";
 
-/** An outbound message, or null. */
 export function findOutbound(db: Database, id: string): Promise<Json<OutboundMessage> | null> {
   return firstShown(db, OUTBOUND_JSON, "from outbound_message where id = ?", [id]);
 }
 
-/** A message whose delivery was given up. */
-interface GivenUp extends Row {
+interface UndeliveredMessage extends Row {
   id: string;
   session_key: string;
   message_id: string;
 }
 
-/** Messages to a platform that were given up, stored at or after `since`, oldest first. */
+/** Lists undelivered messages to a platform that were created at or after `since`, oldest first. */
 export function listGivenUp(
   db: Database,
   platform: string,
   since: number,
   limit: number,
-): Promise<GivenUp[]> {
-  return db.read<GivenUp>(
+): Promise<UndeliveredMessage[]> {
+  return db.read<UndeliveredMessage>(
     `select id, session_key, message_id
     from outbound_message
     where status = 'failed' and due_at is null and created_at >= ? and platform = ?
@@ -34,7 +32,7 @@ export function listGivenUp(
   );
 }
 
-/** failed for good -> failed (waiting): what did not arrive is sent again, as if it had never been tried (contract 10.3). Guarded. */
+/** failed without retries -> failed with a retry now: sends the missing parts as if never tried (contract 10.3). Guarded. */
 export function resendOutbound(id: string, now: number): Statement[] {
   return [
     ...guarded(

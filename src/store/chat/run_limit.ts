@@ -5,26 +5,25 @@ import { insertNotice } from "./notice.ts";
 
 const HOUR_MS = 3_600_000;
 
-// The journal itself knows whether it was said.
-const UNSAID = `not exists (
+// The journal knows whether the limit was reported.
+const NOT_REPORTED = `not exists (
   select 1 from journal where kind = 'run_limit.met' and at > ? and data ->> '$.held' = ?)`;
 
-/** What met the bound of runs in an hour. */
-interface Often {
+interface LimitedRun {
   worker_id: string;
   session_key: string;
   message_id: string;
   task_id: string;
 }
 
-/** Says that a worker or a conversation runs too often, in the journal and in the conversation, once in an hour (contract 14). */
-export function tellRunLimit(often: Often, hold: Hold, now: number): Statement[] {
-  const { session_key, message_id, task_id } = often;
-  const when = { sql: UNSAID, args: [now - HOUR_MS, hold.held] };
-  const content = `A task waits: ${hold.reason}. If that is a loop, cancel what makes it go round.`;
+/** Reports a worker or a conversation that runs too often, in the journal and the conversation, once per hour (contract 14). */
+export function tellRunLimit(run: LimitedRun, hold: Hold, now: number): Statement[] {
+  const { session_key, message_id, task_id } = run;
+  const when = { sql: NOT_REPORTED, args: [now - HOUR_MS, hold.held] };
+  const content = `A task waits: ${hold.reason}. If the tasks form a loop, cancel the task that repeats it.`;
   const data = { held: hold.held, until: hold.until };
   return [
     ...insertNotice({ kind: "run_limit.met", session_key, message_id, about: task_id, content }, now, when),
-    recordWhen(now, { kind: "run_limit.met", ...often, data }, when),
+    recordWhen(now, { kind: "run_limit.met", ...run, data }, when),
   ];
 }

@@ -8,50 +8,41 @@ import { type Objects, READ_MAX_BYTES, readBounded } from "../db/size_limited_re
 import type { Json } from "../../domain/call/json.ts";
 import type { MessageTrace } from "../../domain/chat/trace.ts";
 
-/** Rows of one kind that a trace shows at most: a schedule goes on for years. */
+/** Most rows of one kind in a trace, because a schedule runs for years. */
 const TRACE_ROWS_MAX = 100;
 
-/** What became of a message, each part as JSON texts as the API shows them, oldest first (contract 5). */
+/** The parts of a trace as JSON texts of the API, oldest first (contract 5). */
 type TraceRows = {
   [K in Exclude<keyof MessageTrace, "message">]: MessageTrace[K] extends (infer T)[] ? Json<T>[] : never;
 };
 
-/** Everything that is stored about a message and what it caused; of many rows the latest. */
+/** Reads everything that is stored about a message and its effects, the latest rows of each kind. */
 export async function findTrace(db: Database, messageId: string): Promise<TraceRows> {
+  const inbound = { table: "inbound_message", json: INBOUND_JSON, texts: INBOUND_TEXTS };
+  const bee_run = { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS };
+  const task = { table: "task", json: TASK_JSON, texts: TASK_TEXTS };
+  const execution = { table: "execution", json: EXECUTION_JSON, texts: EXECUTION_TEXTS };
+  const outbound = { table: "outbound_message", json: OUTBOUND_JSON, texts: OUTBOUND_TEXTS };
   const [parts, routing, tasks, executions, replies] = await Promise.all([
-    rows(db, { table: "inbound_message", json: INBOUND_JSON, texts: INBOUND_TEXTS }, {
-      where: "(id = ? or merged_into = ?)",
-      args: [messageId, messageId],
-    }),
-    rows(db, { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS }, {
-      where: "message_id = ?",
-      args: [messageId],
-    }),
-    rows(db, { table: "task", json: TASK_JSON, texts: TASK_TEXTS }, {
-      where: "message_id = ?",
-      args: [messageId],
-    }),
-    rows(db, { table: "execution", json: EXECUTION_JSON, texts: EXECUTION_TEXTS }, {
-      where: "message_id = ?",
-      args: [messageId],
-    }),
-    rows(db, { table: "outbound_message", json: OUTBOUND_JSON, texts: OUTBOUND_TEXTS }, {
-      where: "message_id = ?",
-      args: [messageId],
-    }),
+    readRows(db, inbound, "(id = ?1 or merged_into = ?1)", messageId),
+    readRows(db, bee_run, "message_id = ?1", messageId),
+    readRows(db, task, "message_id = ?1", messageId),
+    readRows(db, execution, "message_id = ?1", messageId),
+    readRows(db, outbound, "message_id = ?1", messageId),
   ]);
   return { parts, routing, tasks, executions, replies };
 }
 
-// Each of the five kinds has an equal share of what one read may be (contract 8.18).
-async function rows<T>(
+// The five kinds share the limit of one read equally (contract 8.18).
+async function readRows<T>(
   db: Database,
   objects: Objects<T>,
-  { where, args }: { where: string; args: string[] },
+  where: string,
+  messageId: string,
 ): Promise<Json<T>[]> {
   const found = await readBounded(db, objects, {
-    sql: `from ${objects.table} where ${where} order by id desc limit ?`,
-    args: [...args, TRACE_ROWS_MAX],
+    sql: `from ${objects.table} where ${where} order by id desc limit ?2`,
+    args: [messageId, TRACE_ROWS_MAX],
   }, { over: "cut", maxBytes: READ_MAX_BYTES / 5 });
   return found.rows.reverse().map((row) => row.json);
 }

@@ -2,57 +2,53 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
-let keptIn: string | null = null;
+let addonDirectory: string | null = null;
 
-/**
- * Names the directory in which a compiled svc keeps libSQL's addon unpacked. Nobody else may write there: the
- * system's temporary directory, which Deno would take, belongs to everybody and is often mounted noexec.
- */
+/** Sets the private directory for libSQL's unpacked addon. Others can write to the system's temporary directory, often noexec. */
 export function keepAddonIn(folder: string): void {
-  keptIn = folder;
+  addonDirectory = folder;
 }
 
 /**
- * Loads an addon that travels in a compiled svc, compressed: called by the code that the build puts in the place of
- * libsql's own search (build/addon.ts). `name` changes with the content. A directory that refuses is passed over
- * for a private temporary one. Throws Error naming both when neither lets programs be loaded.
+ * Loads the compressed addon of a compiled svc. The build replaces libsql's own search with this call (build/addon.ts).
+ * `name` changes with the content. Falls back to a private temporary directory. Throws when both directories fail.
  */
 export function loadPackedAddon(packed: URL, name: string): unknown {
   const faults: string[] = [];
-  if (keptIn !== null) {
+  if (addonDirectory !== null) {
     try {
-      return loaded(kept(keptIn, packed, name));
+      return requireAddon(unpackAddon(addonDirectory, packed, name));
     } catch (error) {
-      faults.push(`${keptIn}: ${words(error)}`);
+      faults.push(`${addonDirectory}: ${formatFault(error)}`);
     }
   }
   try {
     const folder = Deno.makeTempDirSync({ prefix: "svc-" });
     try {
-      return loaded(kept(folder, packed, name));
+      return requireAddon(unpackAddon(folder, packed, name));
     } finally {
-      // What is loaded stays loaded without its file; Windows keeps the file.
-      remove(folder);
+      // A loaded library works without its file. Windows keeps the file.
+      removeIfPossible(folder);
     }
   } catch (error) {
-    faults.push(`temporary directory: ${words(error)}`);
+    faults.push(`temporary directory: ${formatFault(error)}`);
   }
   throw new Error(
-    `its library cannot be loaded (${faults.join("; ")}); the data directory or TMPDIR must be writable ` +
-      "and not mounted noexec",
+    `cannot load the libSQL library (${faults.join("; ")}). Make the data directory or TMPDIR writable ` +
+      "and mount it without noexec",
   );
 }
 
-function kept(folder: string, packed: URL, name: string): string {
+function unpackAddon(folder: string, packed: URL, name: string): string {
   const path = join(folder, name);
   if (isFile(path)) return path;
   Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
-  for (const entry of Deno.readDirSync(folder)) remove(join(folder, entry.name));
+  for (const entry of Deno.readDirSync(folder)) removeIfPossible(join(folder, entry.name));
   const file = Deno.openSync(`${path}.new`, { write: true, create: true, truncate: true, mode: 0o600 });
   try {
     const bytes = gunzipSync(Deno.readFileSync(packed));
     for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
-    // The name must never belong to half a file, not even after a power cut.
+    // Synced before the rename, so that a power cut cannot leave half a file under the final name.
     file.syncSync();
   } finally {
     file.close();
@@ -61,7 +57,7 @@ function kept(folder: string, packed: URL, name: string): string {
   return path;
 }
 
-function loaded(path: string): unknown {
+function requireAddon(path: string): unknown {
   return createRequire(path)(path);
 }
 
@@ -73,15 +69,15 @@ function isFile(path: string): boolean {
   }
 }
 
-function remove(path: string): void {
+function removeIfPossible(path: string): void {
   try {
     Deno.removeSync(path, { recursive: true });
   } catch {
-    // A file that is left behind does no harm.
+    // A leftover file does no harm.
   }
 }
 
-function words(error: unknown): string {
+function formatFault(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).replace(/ \(os error.*/, "").split(
     "\n",
   )[0] ?? "";

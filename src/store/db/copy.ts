@@ -1,17 +1,17 @@
 import Libsql from "libsql";
 import { turn } from "../../base/yield_to_loop.ts";
 
-// 512 KB and about 2 ms of this thread: then others go on.
+// 512 KB and about 2 ms of this thread.
 const PAGES_AT_ONCE = 128n;
-// So much may wait for the disk: what lies before a commit on its way there holds the commit up.
+// A commit waits for the disk behind all unsynced bytes.
 const UNSYNCED_BYTES = 8 * 1024 * 1024;
-// Of a page's first bytes, those that say whether the file has a WAL file beside it: 1 no, 2 yes.
+// Header bytes that say whether the file has a WAL file: 1 no, 2 yes.
 const FORMAT_VERSIONS = [18, 19];
 
 /**
- * Copies a database as it is now, page by page, while others read and write it. A second connection of this thread holds the
- * snapshot and only reads, so it meets nobody in the WAL file (facts, libSQL 2). Pages that are free are copied, too. Throws
- * what the disk says, what aborts `signal`, and leaves the rest of a file then.
+ * Copies a consistent snapshot of a database while other connections read and write. A second, read-only connection of this
+ * thread holds the snapshot (facts, libSQL 2). Includes free pages. Throws on a full disk or an aborted `signal`, and
+ * leaves the incomplete file.
  */
 export async function copyPages(from: string, to: string, signal: AbortSignal): Promise<void> {
   using file = await Deno.open(to, { write: true, createNew: true, mode: 0o600 });
@@ -30,7 +30,7 @@ export async function copyPages(from: string, to: string, signal: AbortSignal): 
     const last = BigInt(pages);
     let unsynced = 0;
     for (let page = 1n; page <= last; page += PAGES_AT_ONCE) {
-      // A write to a file alone lets no timer and no request in.
+      // file.write() alone lets neither timers nor requests run.
       await turn();
       signal.throwIfAborted();
       const until = page + PAGES_AT_ONCE - 1n;

@@ -1,9 +1,8 @@
 import type { Database } from "./database.ts";
 
-/** Numbers by name and key, kept by triggers (store/migrations/schema_triggers.ts). */
+/** Numbers by name and key, maintained by triggers (store/migrations/schema_triggers.ts). */
 type Counters = Record<string, Record<string, number>>;
 
-/** Every counter there is: a few dozen rows, however many things they count. */
 export async function readCounters(db: Database): Promise<Counters> {
   const rows = await db.read<{ name: string; key: string; value: number }>(
     "select name, key, value from counter",
@@ -13,7 +12,7 @@ export async function readCounters(db: Database): Promise<Counters> {
   return counters;
 }
 
-/** The counts of `name` by these keys, with their sum as total. */
+/** Returns the counts of `name` by these keys, and their sum as `total`. */
 export function tally<const K extends readonly string[]>(
   counters: Counters,
   name: string,

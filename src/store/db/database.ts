@@ -1,35 +1,59 @@
 import { ResultCache } from "./cache.ts";
 import { Connection } from "./connection.ts";
 import { damaged, openError } from "./database_error.ts";
-import type { Driver, Row, Statement, Value } from "./driver.ts";
+import type { Driver, Row, SqlCondition, Statement, Value } from "./driver.ts";
 import { Writer, type Written } from "./writer.ts";
 
 export { isDuplicate, isMissingReference, isOutOfReach, TAKEN_OVER } from "./database_error.ts";
 export type { Row, Statement, Value } from "./driver.ts";
 export type { Written } from "./writer.ts";
 
-/** Follows each guarded statement: when that changed no row, the whole batch is rolled back (architecture, sentence 3). */
+/** Follows each guarded statement: when that statement changed no row, the batch is rolled back (architecture, sentence 3). */
 const GUARD: Statement = { sql: "insert into guard (held) select 0 where changes() <> 1", args: [] };
 
-/** A statement that must change exactly one row, or the whole batch is rolled back. `bell` is rung after the commit. */
+/** Builds a statement that must change exactly one row, or the whole batch is rolled back. A commit notifies `wakeup`. */
 export function guarded(sql: string, args: Value[], wakeup?: string): Statement[] {
   return [{ sql, args, wakeup }, GUARD];
 }
 
-/** As guarded(), for a statement that must change `count` rows. */
+/** Builds the assignments of the defined values. */
+export function buildSet(values: Record<string, Value | undefined>): { sql: string; args: Value[] } {
+  const entries = Object.entries(values).filter((entry): entry is [string, Value] => entry[1] !== undefined);
+  return { sql: entries.map(([name]) => `${name} = ?`).join(", "), args: entries.map(([, value]) => value) };
+}
+
+/** Builds an insert of one row, which `when` may prevent. */
+export function insertRow(
+  table: string,
+  row: Record<string, Value>,
+  when?: SqlCondition,
+  wakeup?: string,
+): Statement {
+  const names = Object.keys(row);
+  return {
+    sql: `insert into ${table} (${names.join(", ")})
+      select ${names.map(() => "?").join(", ")}${when === undefined ? "" : ` where ${when.sql}`}`,
+    args: [...Object.values(row), ...(when?.args ?? [])],
+    wakeup,
+  };
+}
+
+/** Builds an insert of one row that must succeed, or the whole batch is rolled back. */
+export function insertGuarded(...insert: Parameters<typeof insertRow>): Statement[] {
+  return guardedRows(1, insertRow(...insert));
+}
+
+/** Builds a statement that must change `count` rows, or the whole batch is rolled back. */
 export function guardedRows(count: number, statement: Statement): Statement[] {
   return [statement, { sql: "insert into guard (held) select 0 where changes() <> ?", args: [count] }];
 }
 
-/**
- * The only way to libSQL. Reads run at once; writes are batches through one queue. The statements are the same on a
- * local file and on a remote server.
- */
+/** The only way to libSQL, local or remote. Reads run immediately, writes are batches in one queue. */
 export class Database {
   readonly remote: boolean;
-  /** Called after each commit with the bells of its statements. */
+  /** Called after each commit with the wakeups of its statements. */
   onCommit: (wakeups: string[]) => void = () => {};
-  /** Called once when writes stop for good: the database is damaged, or another server has taken it over. */
+  /** Called once when writes stop permanently: the database is damaged, or another server has taken it over. */
   onBroken: (reason: string, cause?: unknown) => void = () => {};
   readonly #connection: Connection;
   readonly #writer: Writer;
@@ -64,30 +88,39 @@ export class Database {
     }
   }
 
-  /** Rows of one query. */
   read<T extends Row>(sql: string, args: Value[] = []): Promise<T[]> {
     return this.#connection.query({ sql, args }) as Promise<T[]>;
   }
 
-  /** The first row of a query, or null. */
   first<T extends Row>(sql: string, args: Value[] = []): Promise<T | null> {
     return this.#connection.first({ sql, args }) as Promise<T | null>;
   }
 
+  /** Returns the first column of the first row, or null. */
+  async readValue<T>(sql: string, args: Value[] = []): Promise<T | null> {
+    const row = await this.first(sql, args);
+    return row === null ? null : Object.values(row)[0] as T | null;
+  }
+
+  /** Returns the first column of every row. */
+  async readColumn<T>(sql: string, args: Value[] = []): Promise<T[]> {
+    return (await this.read(sql, args)).map((row) => Object.values(row)[0] as T);
+  }
+
   /**
-   * The result of `work`, or the earlier one when nothing was committed since. For what many clients ask again and
-   * again, such as the first page of a list. One second old at most: another process may write, too.
+   * Returns the result of `work`, or the cached result when nothing was committed since, for frequent reads such as the first
+   * page of a list. A result is at most one second old because another process may write, too.
    */
   unlessChanged<T>(key: string, work: () => Promise<T>, sizeOf: (result: T) => number): Promise<T> {
     return this.#results.get(key, work, sizeOf);
   }
 
-  /** Commits the statements together or not at all. Order of calls is order of commits, but for what goes `first`, before all that waits. */
+  /** Commits all statements or none, in the order of the calls. A `first` write goes before all queued ones. */
   write(statements: Statement[], order: { first?: boolean } = {}): Promise<Written> {
     return this.#writer.write(statements, order);
   }
 
-  /** As write(), but a lost guard throws the error that `lost` makes. */
+  /** Commits like write(), but throws the error of `lost` when a guard is lost. */
   async writeOr(statements: Statement[], lost: () => Promise<Error> | Error): Promise<Row[][]> {
     const { won, rows } = await this.write(statements);
     if (!won) throw await lost();
@@ -95,44 +128,44 @@ export class Database {
   }
 
   /**
-   * Writes a consistent copy of everything, as it is now, to a new file; a local file only. Others go on meanwhile. Nothing has looked
-   * yet whether the copy is sound. Throws `storage_full`, `unavailable`, and what aborts `signal`.
+   * Writes a consistent copy of a local database to a new file without blocking other work. Does not check the copy.
+   * Throws `storage_full`, `unavailable`, or the abort reason of `signal`.
    */
   copyTo(path: string, signal: AbortSignal): Promise<void> {
     return this.#connection.copyTo(path, signal);
   }
 
-  /** How many writes wait, and for how long the first of them has, in ms. */
+  /** Number of queued writes, and the age of the oldest in ms. */
   get waiting(): { writes: number; oldestMs: number } {
     return this.#writer.waiting;
   }
 
-  /** How often a lock of another process was in the way. Our own writes never wait for each other's lock (reliability DBF-5). */
+  /** Number of times that another process held the lock (reliability DBF-5). */
   get busy(): number {
     return this.#connection.busy;
   }
 
-  /** Why nothing is written any more, or null while all is well. */
+  /** The reason why writes are refused, or null. */
   get broken(): string | null {
     return this.#connection.broken;
   }
 
-  /** Puts `fence` before every batch from here on: with another owner in the database nothing is written. */
+  /** Puts `fence` before every later batch, which then fails when the database has another owner. */
   fenceOff(fence: Statement): void {
     this.#writer.fence = fence;
   }
 
-  /** Moves everything that was committed from the WAL file into the database file. A local file only. */
+  /** Moves everything committed from the WAL file into the database file. Local files only. */
   checkpoint(): Promise<void> {
     return this.#connection.checkpoint();
   }
 
-  /** Refuses every write from here on, and those that wait. */
+  /** Refuses queued and later writes. */
   break(reason: string, cause?: unknown): void {
     this.#connection.break(reason, cause);
   }
 
-  /** Waits until every queued write is done, then closes. */
+  /** Waits for all queued writes, then closes. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -141,7 +174,7 @@ export class Database {
   }
 }
 
-/** What is wrong with a database file that nobody has open; [] when it is sound. The file is not changed. */
+/** Returns the faults of a closed database file, [] when it is sound. Does not change the file. */
 export async function inspect(path: string): Promise<string[]> {
   const { inspectFile } = await import("./local_driver.ts");
   return inspectFile(path);

@@ -1,17 +1,17 @@
-// On a libSQL server one service at a time owns a database: a row says which, and when it last reported (decision 0021).
+// On a libSQL server, one service at a time owns a database. A row names the owner and its last heartbeat (decision 0021).
 import type { Database, Row, Statement } from "./database.ts";
 
-/** Who owns a database, or waits for it. */
+/** The owner of a database, or a standby. */
 export interface Owner {
-  /** The same after a restart on the same data directory. */
+  /** Survives a restart on the same data directory. */
   id: string;
-  /** Of this process alone: after a copy of a data directory two processes have the same id (decision 0021). */
+  /** Unique per process: after a copy of a data directory, two processes have the same id (decision 0021). */
   fence: string;
   host: string;
   pid: number;
 }
 
-/** An owner as others see it. `silent_ms`: how long ago it last reported, by the clock of the database server. */
+/** `silent_ms`: time since the last heartbeat, by the clock of the database server. */
 interface FoundOwner extends Row {
   id: string;
   host: string;
@@ -19,20 +19,19 @@ interface FoundOwner extends Row {
   silent_ms: number;
 }
 
-/** A standby as the owner sees it. */
 export interface FoundStandby extends Row {
   host: string;
   pid: number;
   silent_ms: number;
 }
 
-// All use one clock: that of the database server.
+// All processes use the clock of the database server.
 const NOW = "cast((julianday('now') - 2440587.5) * 86400000 as integer)";
-// One that is silent for so long is not waiting any more.
+// A standby that is silent for this long has ended.
 const STANDBY_GONE_MS = 20_000;
-const STANDBYS_SHOWN_MAX = 20;
+const STANDBYS_LISTED_MAX = 20;
 
-/** Takes the database, unless another owner reported less than `staleMs` ago. Returns whether it did. */
+/** Takes the database unless another owner sent a heartbeat less than `staleMs` ago. Returns whether it did. */
 export async function takeDatabase(
   db: Database,
   { id, fence, host, pid }: Owner,
@@ -50,7 +49,6 @@ export async function takeDatabase(
   return (rows[0]?.length ?? 0) > 0;
 }
 
-/** The owner of the database, or null. */
 export function findOwner(db: Database): Promise<FoundOwner | null> {
   return db.first<FoundOwner>(
     `select json_extract(value, '$.id') as id, json_extract(value, '$.host') as host, json_extract(value, '$.pid') as pid,
@@ -59,12 +57,12 @@ export function findOwner(db: Database): Promise<FoundOwner | null> {
   );
 }
 
-/** Whether the table for the row exists: not before the first migration. */
+/** Whether the table for the owner exists, which the first migration creates. */
 export async function mayHaveOwner(db: Database): Promise<boolean> {
   return await db.first("select 1 from sqlite_master where type = 'table' and name = 'setting'") !== null;
 }
 
-/** Goes before every batch of the process with this fence: when the database has another owner, the batch fails and writes nothing. */
+/** Builds the statement before every batch of this process. The batch fails when the database has another owner. */
 export function fenceOf(fence: string): Statement {
   return {
     sql: `insert into guard (held) select null
@@ -73,7 +71,7 @@ export function fenceOf(fence: string): Statement {
   };
 }
 
-/** Reports that the owner is alive, and who waits to take over from it. */
+/** Stores the owner's heartbeat and returns the standbys. */
 export async function beatOwner(db: Database): Promise<FoundStandby[]> {
   const { rows } = await db.write([
     {
@@ -83,13 +81,13 @@ export async function beatOwner(db: Database): Promise<FoundStandby[]> {
     { sql: `delete from standby where seen_at < ${NOW} - ?`, args: [STANDBY_GONE_MS] },
     {
       sql: `select host, pid, ${NOW} - seen_at as silent_ms from standby order by seen_at desc limit ?`,
-      args: [STANDBYS_SHOWN_MAX],
+      args: [STANDBYS_LISTED_MAX],
     },
   ], { first: true });
   return rows[2] as FoundStandby[];
 }
 
-/** Gives the database up, so that another server can take it at once. */
+/** Gives up the database, so that another server can take it immediately. */
 export function releaseDatabase(fence: string): Statement {
   return {
     sql: "delete from setting where name = 'owner' and json_extract(value, '$.fence') = ?",
@@ -97,7 +95,7 @@ export function releaseDatabase(fence: string): Statement {
   };
 }
 
-/** Reports that this one waits. A database of an older release has no table for it yet, and then nothing happens. */
+/** Stores a standby's heartbeat. Does nothing in a database of an older release, which has no table for it. */
 export async function beatStandby(db: Database, { id, host, pid }: Owner): Promise<void> {
   if (await db.first("select 1 from sqlite_master where type = 'table' and name = 'standby'") === null) {
     return;
@@ -109,7 +107,6 @@ export async function beatStandby(db: Database, { id, host, pid }: Owner): Promi
   }]);
 }
 
-/** It does not wait any more. */
 export function leaveStandby(id: string): Statement {
   return { sql: "delete from standby where id = ?", args: [id] };
 }

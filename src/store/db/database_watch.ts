@@ -4,22 +4,22 @@ import type { Database } from "./database.ts";
 
 const log = logger("database");
 
-const LOOK_MS = 1_000;
-/** A WAL file larger than this means that a reader keeps it from being moved into the database file. */
+const CHECK_INTERVAL_MS = 1_000;
+// A larger WAL file means that a reader keeps SQLite from moving it into the database file.
 const WAL_ALARM_BYTES = 64 * 1024 * 1024;
 
-/** What the file system says about the database's files. They are not opened: SQLite would lose its locks (facts, libSQL 3). */
-interface Seen {
-  /** Inode and creation time: a new file may get the inode of one that was just deleted. */
+/** State of the database's files. Opening them would make SQLite lose its locks (facts, libSQL 3). */
+interface FileState {
+  /** Inode and creation time: a new file may get the inode of a deleted one. */
   database: string | null;
   wal: string | null;
   walBytes: number;
 }
 
 /**
- * Checks every second that the database's files are still the ones that are open. When they were deleted or moved, SQLite
- * goes on writing without an error into files that nobody will find again (facts, libSQL 25). So writes are stopped, and
- * what was committed is moved into the database file as long as that is there (reliability DUR-6).
+ * Checks every second that the open files of the database are still in place. After a deletion or a move, SQLite continues to
+ * write without an error into files that have no name (facts, libSQL 25). Then the watch stops all writes and moves
+ * committed data into the database file if that file still exists (reliability DUR-6).
  */
 export class DatabaseWatch {
   readonly #db: Database;
@@ -27,10 +27,9 @@ export class DatabaseWatch {
   readonly #path: string;
   readonly #alarmBytes: number;
   #cancel: () => void = () => {};
-  #first: Seen | null = null;
-  #alarmed = false;
+  #first: FileState | null = null;
+  #isAlarmed = false;
   #stopped = false;
-  /** Size of the WAL file at the last check. */
   walBytes = 0;
 
   constructor(db: Database, path: string, clock: Clock, alarmBytes: number = WAL_ALARM_BYTES) {
@@ -40,7 +39,6 @@ export class DatabaseWatch {
     this.#alarmBytes = alarmBytes;
   }
 
-  /** Starts to watch the files that are there now. */
   start(): void {
     void this.look();
   }
@@ -50,59 +48,57 @@ export class DatabaseWatch {
     this.#cancel();
   }
 
-  /** One check. */
   async look(): Promise<void> {
     this.#cancel();
-    const seen = await see(this.#path);
+    const seen = await readFileState(this.#path);
     if (this.#stopped) return;
     this.walBytes = seen.walBytes;
     const first = this.#first ??= seen;
-    // A new database gets its WAL file with its first write.
+    // The first write creates the WAL file.
     if (first.wal === null) first.wal = seen.wal;
-    if (seen.database !== first.database) return await this.#lost("its file was moved or replaced", false);
-    if (seen.wal !== first.wal) {
-      return await this.#lost("its -wal file was deleted or replaced", seen.wal === null);
+    if (seen.database !== first.database) {
+      return await this.#stopWrites("its file was moved or replaced", false);
     }
-    this.#watchLength(seen.walBytes);
-    this.#cancel = this.#clock.after(LOOK_MS, () => void this.look());
+    if (seen.wal !== first.wal) {
+      return await this.#stopWrites("its -wal file was deleted or replaced", seen.wal === null);
+    }
+    this.#checkWalLength(seen.walBytes);
+    this.#cancel = this.#clock.after(CHECK_INTERVAL_MS, () => void this.look());
   }
 
-  async #lost(what: string, mayWriteBack: boolean): Promise<void> {
-    this.#db.break(what);
-    // Our connection still has the deleted WAL file open. Unless there is a new one, its content can go into the database file.
+  async #stopWrites(reason: string, mayWriteBack: boolean): Promise<void> {
+    this.#db.break(reason);
+    // Our connection still has the deleted WAL file open. Unless a new one exists, its content can go into the database file.
     if (!mayWriteBack) return;
     try {
       await this.#db.checkpoint();
-      log.error("What was committed has been written back into {path}: nothing is lost", {
+      log.error("Committed data was written back into {path}. Nothing is lost", {
         path: this.#path,
       });
     } catch (error) {
-      log.error("What was committed could not be written back: {error}", { error });
+      log.error("Cannot write committed data back: {error}", { error });
     }
   }
 
-  #watchLength(bytes: number): void {
+  #checkWalLength(bytes: number): void {
     const long = bytes > this.#alarmBytes;
-    if (long && !this.#alarmed) {
+    if (long && !this.#isAlarmed) {
       log.error(
-        "The file {path}-wal has grown to {mb} MB: some program keeps the database open for reading; end it",
-        {
-          path: this.#path,
-          mb: Math.round(bytes / 1_000_000),
-        },
+        "The file {path}-wal has grown to {mb} MB because another program keeps the database open for reading. Stop that program",
+        { path: this.#path, mb: Math.round(bytes / 1_000_000) },
       );
-    } else if (!long && this.#alarmed) log.info("The file {path}-wal is short again", { path: this.#path });
-    this.#alarmed = long;
+    } else if (!long && this.#isAlarmed) log.info("The file {path}-wal is short again", { path: this.#path });
+    this.#isAlarmed = long;
   }
 }
 
-async function see(path: string): Promise<Seen> {
+async function readFileState(path: string): Promise<FileState> {
   const [database, wal] = await Promise.all(
     [Deno.stat(path), Deno.stat(`${path}-wal`)].map((one) => one.catch(() => null)),
   );
-  return { database: identity(database), wal: identity(wal), walBytes: wal?.size ?? 0 };
+  return { database: formatIdentity(database), wal: formatIdentity(wal), walBytes: wal?.size ?? 0 };
 }
 
-function identity(info: Deno.FileInfo | null | undefined): string | null {
+function formatIdentity(info: Deno.FileInfo | null | undefined): string | null {
   return info ? `${info.dev}:${info.ino}:${info.birthtime?.getTime() ?? ""}` : null;
 }

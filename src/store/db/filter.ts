@@ -1,27 +1,22 @@
 import type { Page } from "../../domain/call/page.ts";
 import type { Database, Value } from "./database.ts";
 
-/** The conditions of a list, which hold all at once, with their values in order. */
+/** The conditions of a list, joined by `and`, with their arguments in order. */
 export interface Where {
   conditions: string[];
   args: Value[];
 }
 
-/** Adds what a filter asks for. */
 type Condition<V> = (where: Where, value: V) => void;
 
-/** A filter that its list itself adds, because it needs a query of its own. */
+/** Marks a filter that the list adds itself because it needs a query. */
 export const BY_LIST = null;
 
-/**
- * For each filter of a list its condition, in the names of the query. A filter that has none is a type error, so a new
- * filter is one line here, one in its schema and one in its command.
- */
+/** The condition of each filter of a list, by the filter's name in the query. A missing filter is a type error. */
 export type Filters<F> = {
   readonly [K in Exclude<keyof F, keyof Page>]-?: Condition<NonNullable<F[K]>> | typeof BY_LIST;
 };
 
-/** The conditions of every filter that is set. */
 export function whereOf<F extends object>(filter: F, filters: Filters<F>): Where {
   const where: Where = { conditions: [], args: [] };
   const conditions = Object.entries(filters) as [keyof F, Condition<unknown> | null][];
@@ -32,7 +27,7 @@ export function whereOf<F extends object>(filter: F, filters: Filters<F>): Where
   return where;
 }
 
-/** `column` has this value, or one of these. One value becomes `=`, so that an index also gives the order. */
+/** Matches a column against one or several values. One value becomes `=`, so that an index also gives the order. */
 export function oneOf(column: string): Condition<string | readonly string[]> {
   return ({ conditions, args }, value) => {
     const values = typeof value === "string" ? [value] : value;
@@ -43,7 +38,7 @@ export function oneOf(column: string): Condition<string | readonly string[]> {
   };
 }
 
-/** The row that a text names: its id, the ending of its id, or, where it has one, its name (contract 8.11). */
+/** Matches the row with this id, ending of an id, or name if the table has one (contract 8.11). */
 export function named(
   table: string,
   name?: { column: string; key: (text: string) => string },
@@ -65,7 +60,7 @@ export function named(
   };
 }
 
-/** Nothing outside of the conversation that the caller is bound to; null for a caller that sees all (contract 2.8). */
+/** Limits a list to the conversation that the caller is bound to. null: no limit (contract 2.8). */
 export function inConversation(where: Where, column: string, boundTo: string | null): void {
   if (boundTo !== null) oneOf(column)(where, boundTo);
 }
@@ -76,7 +71,6 @@ export interface Bounds {
   to: number | undefined;
 }
 
-/** Adds inclusive bounds on a column of times. */
 export function between({ conditions, args }: Where, column: string, { from, to }: Bounds): void {
   if (from !== undefined) {
     conditions.push(`${column} >= ?`);
@@ -88,21 +82,21 @@ export function between({ conditions, args }: Where, column: string, { from, to 
   }
 }
 
-/** A time that has an index of its own, while the list itself goes by id. */
+/** A time column with its own index, in a list that is ordered by id. */
 interface TimeColumn {
   table: string;
   column: string;
   index: string;
 }
 
-// Sorting so many rows takes no time that matters.
+// Sorting this many rows takes a negligible time.
 const SORTED_MAX_ROWS = 5_000;
-// An id is made within moments of the times in its row; one day more is for a clock that was set.
+// Ids are created within moments of the times in their rows. One day covers a clock change.
 const CLOCK_SLACK_MS = 86_400_000;
 
 /**
- * Adds the bounds so that both a narrow and a wide range stay fast: few rows are found by the index of the time and
- * sorted, many are read in the order of their ids, from the end of the range on. Returns the `from` clause.
+ * Adds the bounds so that narrow and wide ranges are both fast: few rows are found by the index of the time and sorted, many
+ * are read in the order of their ids from the end of the range. Returns the `from` clause.
  */
 export async function within(
   db: Database,
@@ -123,13 +117,12 @@ export async function within(
   if (few) return `${table} indexed by ${index}`;
   if (to !== undefined) {
     where.conditions.push(`${table}.id < ?`);
-    where.args.push(idAt(to + CLOCK_SLACK_MS));
+    where.args.push(buildFirstIdAt(to + CLOCK_SLACK_MS));
   }
   return table;
 }
 
-/** The smallest UUIDv7 of a time. */
-function idAt(at: number): string {
+function buildFirstIdAt(at: number): string {
   const hex = Math.min(at, 0xffff_ffff_ffff).toString(16).padStart(12, "0");
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
 }

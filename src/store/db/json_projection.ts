@@ -4,13 +4,10 @@ import type { Database, Value } from "./database.ts";
 
 declare const made: unique symbol;
 
-/** A SQL expression that makes the JSON text of a T. */
+/** A SQL expression that creates the JSON text of a T. */
 export type JsonSql<T> = string & { readonly [made]?: T };
 
-/**
- * The JSON that the API shows of a row, made in SQL (decision 0003): every field of `schema` from the column of its name,
- * or from the expression that `own` has for it. One expression serves lists and single reads, so they cannot differ.
- */
+/** Builds a row's JSON for the API (decision 0003): each field of `schema` from its column, or from its expression in `own`. */
 export function shown<S extends z.ZodObject>(
   table: string,
   schema: S,
@@ -18,60 +15,61 @@ export function shown<S extends z.ZodObject>(
 ): JsonSql<z.output<S>> {
   const expressions: Partial<Record<string, string>> = own;
   const fields = fieldsOf(schema).map((name) =>
-    `'${name}', ${expressions[name] ?? readColumn(`${table}.${name}`, schema.shape[name] as z.ZodType)}`
+    `'${name}', ${expressions[name] ?? buildColumnSql(`${table}.${name}`, schema.shape[name] as z.ZodType)}`
   );
   return `json_object(\n  ${fields.join(",\n  ")})`;
 }
 
-type Shown<S extends z.ZodObject> = Exclude<keyof z.output<S> & string, "truncated">;
+type FieldName<S extends z.ZodObject> = Exclude<keyof z.output<S> & string, "truncated">;
 
-/** The names of the fields of an object, in the order in which the API shows them. */
-export function fieldsOf<S extends z.ZodObject>(schema: S): Shown<S>[] {
-  // That texts were cut is said where they are (bounded.ts); no column holds it.
-  return Object.keys(schema.shape).filter((name) => name !== "truncated") as Shown<S>[];
+/** Lists the fields of an object in the order of the API. */
+export function fieldsOf<S extends z.ZodObject>(schema: S): FieldName<S>[] {
+  // size_limited_read.ts adds `truncated`. No column stores it.
+  return Object.keys(schema.shape).filter((name) => name !== "truncated") as FieldName<S>[];
 }
 
-/** The value of a field as its column holds it: objects and lists as JSON text. */
+/** Returns the column value of a field. Objects and lists become JSON text. */
 export function columnValue<S extends z.ZodObject>(
   schema: S,
   name: keyof z.output<S> & string,
   value: z.output<S>[typeof name],
 ): Value {
-  return kindOf(schema.shape[name] as z.ZodType) === "json" ? JSON.stringify(value) : value as Value;
+  return classifyField(schema.shape[name] as z.ZodType) === "json" ? JSON.stringify(value) : value as Value;
 }
 
-function readColumn(column: string, field: z.ZodType): string {
-  const kind = kindOf(field);
+function buildColumnSql(column: string, field: z.ZodType): string {
+  const kind = classifyField(field);
   if (kind === "plain") return column;
   return kind === "json" ? `json(${column})` : `json(iif(${column}, 'true', 'false'))`;
 }
 
 const JSON_TYPES = ["array", "object", "record", "union"];
 
-function kindOf(field: z.ZodType): "plain" | "boolean" | "json" {
+function classifyField(field: z.ZodType): "plain" | "boolean" | "json" {
   const { type } = field.def;
-  if (type === "nullable" || type === "optional") return kindOf((field as z.ZodNullable<z.ZodType>).unwrap());
+  if (type === "nullable" || type === "optional") {
+    return classifyField((field as z.ZodNullable<z.ZodType>).unwrap());
+  }
   if (type === "boolean") return "boolean";
   return JSON_TYPES.includes(type) ? "json" : "plain";
 }
 
-/** The JSON of the first row; `rest` is the query from its `from` on. Null when there is none. */
-export async function firstShown<T>(
+/** Returns the JSON of the first row, or null. `rest` is the query from its `from` on. */
+export function firstShown<T>(
   db: Database,
   json: JsonSql<T>,
   rest: string,
   args: Value[] = [],
 ): Promise<Json<T> | null> {
-  return (await db.first<{ json: Json<T> }>(`select ${json} as json ${rest}`, args))?.json ?? null;
+  return db.readValue<Json<T>>(`select ${json} ${rest}`, args);
 }
 
-/** The JSON of every row; `rest` is the query from its `from` on. */
-export async function allShown<T>(
+/** Returns the JSON of every row. `rest` is the query from its `from` on. */
+export function allShown<T>(
   db: Database,
   json: JsonSql<T>,
   rest: string,
   args: Value[] = [],
 ): Promise<Json<T>[]> {
-  const rows = await db.read<{ json: Json<T> }>(`select ${json} as json ${rest}`, args);
-  return rows.map((row) => row.json);
+  return db.readColumn<Json<T>>(`select ${json} as json ${rest}`, args);
 }

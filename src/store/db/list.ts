@@ -4,21 +4,18 @@ import { isSmall, type Objects, readBounded, type Slice } from "./size_limited_r
 import type { Database } from "./database.ts";
 import type { Where } from "./filter.ts";
 
-/** A list over one table, newest id first. Rows meet all conditions. */
 interface ListQuery<T> extends Objects<T> {
-  /** The `from` clause when it is more than the table; its alias has to be `table`. */
+  /** The `from` clause if it is not the plain table. Its alias has to be `table`. */
   from?: string;
   where: Where;
-  /** An expression to order by, smallest first, and then by id; without it the newest id comes first. */
+  /** An expression to order by, ascending, then by id. Default: newest id first. */
   order?: string;
-  /** The counters that together know how many rows there are in all (store/counter.ts). */
   counter?: { name: string; key?: string };
 }
 
 /**
- * One page of a list and the count of the whole list, by page number or after a cursor (contract 1). The database joins
- * the page to one text: fifty rows are read as one value. With more text than a read may make, a page behind a cursor ends earlier
- * and the texts of a numbered one are cut (contract 8.18).
+ * Reads one page of a list by page number or cursor, and the count of the whole list (contract 1). The database joins the page to
+ * one text. Beyond the size limit of a read, a page after a cursor ends earlier, and a numbered page has cut texts (contract 8.18).
  */
 export function list<T>(db: Database, query: ListQuery<T>, page: Page): Promise<Listing<T>> {
   const { page: number, page_size, cursor } = page;
@@ -30,37 +27,38 @@ export function list<T>(db: Database, query: ListQuery<T>, page: Page): Promise<
 async function read<T>(db: Database, query: ListQuery<T>, page: Page): Promise<Listing<T>> {
   const { table, from = table } = query;
   const { conditions, args } = query.where;
-  const late = await readFromEnd(db, query, page);
-  if (late !== null) return late;
-  const behind = page.cursor === undefined ? [] : [isBehind(query)];
+  const fromEnd = await readFromEnd(db, query, page);
+  if (fromEnd !== null) return fromEnd;
+  const afterCursor = page.cursor === undefined ? [] : [buildAfterCursor(query)];
   const offset = page.cursor === undefined ? (page.page - 1) * page.page_size : 0;
-  const shown = await readPage(db, query, {
-    sql: `from ${from} ${where([...conditions, ...behind])} order by ${orderOf(query)} limit ? offset ?`,
+  const text = await readPage(db, query, {
+    sql: `from ${from} ${buildWhereClause([...conditions, ...afterCursor])} ${
+      buildOrderClause(query)
+    } limit ? offset ?`,
     args: [...args, ...(page.cursor === undefined ? [] : [page.cursor]), page.page_size, offset],
   }, page.cursor === undefined ? "cut" : "end");
-  const { rows, last } = shown;
-  // A page that is not full is the last one; only a full one has to look further.
-  const full = rows === page.page_size || shown.ended;
+  const { rows, last } = text;
+  // Only a full page can have a next one.
+  const full = rows === page.page_size || text.ended;
   const total = page.cursor === undefined && offset === 0 && !full ? rows : await countUpTo(db, query);
-  const more = full && last !== null &&
+  const hasNext = full && last !== null &&
     (page.cursor === undefined && total <= COUNT_MAX
       ? total > offset + rows
       : await hasMore(db, query, last));
-  return { json: shown.json, total, next: more ? last : null };
+  return { json: text.json, total, next: hasNext ? last : null };
 }
 
-function orderOf({ table, order }: ListQuery<unknown>): string {
-  return order === undefined ? `${table}.id desc` : `${order}, ${table}.id`;
+function buildOrderClause({ table, order }: ListQuery<unknown>): string {
+  return `order by ${order === undefined ? `${table}.id desc` : `${order}, ${table}.id`}`;
 }
 
-/** Whether a row comes behind the one with an id. */
-function isBehind({ table, order }: ListQuery<unknown>): string {
+/** The condition that a row comes after the row of the cursor. */
+function buildAfterCursor({ table, order }: ListQuery<unknown>): string {
   return order === undefined
     ? `${table}.id < ?`
     : `(${order}, ${table}.id) > (select ${order}, ${table}.id from ${table} where ${table}.id = ?)`;
 }
 
-/** A page as a JSON array, and the id of its last row. */
 interface PageText<T> {
   json: Json<T[]>;
   last: string | null;
@@ -76,35 +74,28 @@ async function readPage<T>(
 ): Promise<PageText<T>> {
   if (query.order !== undefined || !await isSmall(db, query, slice)) {
     const { rows, ended } = await readBounded(db, query, slice, { over });
-    const last = query.order === undefined ? smallest(rows) : rows.at(-1)?.id ?? null;
+    const last = query.order === undefined ? findSmallestId(rows) : rows.at(-1)?.id ?? null;
     return { json: jsonList(rows.map((row) => row.json)), last, rows: rows.length, ended };
   }
-  const shown = await db.first<{ json: Json<T[]>; last: string | null; rows: number }>(
+  const text = await db.first<{ json: Json<T[]>; last: string | null; rows: number }>(
     `select '[' || coalesce(group_concat(json, ','), '') || ']' as json, min(id) as last, count(*) as rows
     from (select ${query.table}.id as id, ${query.json} as json ${slice.sql})`,
     slice.args,
   );
   return {
-    json: shown?.json ?? jsonList<T>([]),
-    last: shown?.last ?? null,
-    rows: shown?.rows ?? 0,
+    json: text?.json ?? jsonList<T>([]),
+    last: text?.last ?? null,
+    rows: text?.rows ?? 0,
     ended: false,
   };
 }
 
-function smallest(rows: readonly { id: string }[]): string | null {
+function findSmallestId(rows: readonly { id: string }[]): string | null {
   return rows.reduce<string | null>((least, { id }) => least === null || id < least ? id : least, null);
 }
 
-/**
- * A page of a list without filters that is nearer to the end than to the start, read from the end; else null. SQLite steps
- * over an offset row by row, so at most half of the rows are stepped over.
- */
-async function readFromEnd<T>(
-  db: Database,
-  query: ListQuery<T>,
-  page: Page,
-): Promise<Listing<T> | null> {
+/** Reads a page of an unfiltered list from the end when that is nearer, else returns null. SQLite steps over an offset row by row. */
+async function readFromEnd<T>(db: Database, query: ListQuery<T>, page: Page): Promise<Listing<T> | null> {
   const { table, counter } = query;
   const offset = (page.page - 1) * page.page_size;
   if (
@@ -119,42 +110,40 @@ async function readFromEnd<T>(
   );
   const total = counted?.total ?? 0;
   const rows = Math.max(0, Math.min(page.page_size, total - offset));
-  const behind = total - offset - rows;
-  if (behind > offset) return null;
+  const after = total - offset - rows;
+  if (after > offset) return null;
   const { json, last } = await readPage(db, query, {
-    sql: `from (select id as place from ${table} order by id limit ? offset ?)
-      cross join ${table} on ${table}.id = place
+    sql: `from (select id as page_id from ${table} order by id limit ? offset ?)
+      cross join ${table} on ${table}.id = page_id
       order by ${table}.id desc`,
-    args: [rows, Math.max(0, behind)],
+    args: [rows, Math.max(0, after)],
   }, "cut");
-  return { json, total, next: behind > 0 ? last : null };
+  return { json, total, next: after > 0 ? last : null };
 }
 
-function where(conditions: string[]): string {
+function buildWhereClause(conditions: string[]): string {
   return conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
 }
 
 async function countUpTo(db: Database, query: ListQuery<unknown>): Promise<number> {
-  const row = await db.first<{ total: number }>(
+  return await db.readValue<number>(
     `select count(*) as total from (select 1 from ${query.from ?? query.table} ${
-      where(query.where.conditions)
+      buildWhereClause(query.where.conditions)
     } limit ?)`,
     [...query.where.args, COUNT_MAX + 1],
-  );
-  return row?.total ?? 0;
+  ) ?? 0;
 }
 
 async function hasMore(db: Database, query: ListQuery<unknown>, last: string): Promise<boolean> {
-  const row = await db.first(
+  return await db.first(
     `select 1 as one from ${query.from ?? query.table} ${
-      where([...query.where.conditions, isBehind(query)])
+      buildWhereClause([...query.where.conditions, buildAfterCursor(query)])
     } limit 1`,
     [...query.where.args, last],
-  );
-  return row !== null;
+  ) !== null;
 }
 
-/** What a JSON text that our own SQL made holds; null without one. */
+/** Parses a JSON text of our own SQL. Null without one. */
 export function parsed<T>(json: Json<T> | null | undefined): T | null {
   return json === null || json === undefined ? null : valueOf(json);
 }

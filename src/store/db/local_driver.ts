@@ -5,44 +5,44 @@ import { bound, type Driver, type Row, type Statement } from "./driver.ts";
 
 type Prepared = ReturnType<InstanceType<typeof Libsql>["prepare"]>;
 
-interface Known {
+interface CachedStatement {
   statement: Prepared;
-  /** Names of the columns, or null for a statement that returns nothing. */
+  /** Column names, or null for a statement that returns nothing. */
   columns: string[] | null;
-  /** All rows of a query as one JSON text; made when somebody first wants them. */
+  /** Returns all rows as one JSON text. Prepared on first use. */
   list?: Prepared;
 }
 
-// A wait inside the library blocks the whole process (facts, libSQL 7), so it is short; Connection waits without blocking.
+// A wait inside the library blocks the process (facts, libSQL 7), so it is short. Connection waits without blocking.
 const BUSY_TIMEOUT_MS = 50;
-// Every read has its own, smaller bound (contract 8.18). This one keeps a text that V8 cannot hold, some 500 MB, from ending the process.
+// Every read has its own, smaller limit (contract 8.18). This one prevents a text that V8 cannot hold, some 500 MB.
 const LIST_MAX_BYTES = 64 * 1024 * 1024;
 const WAL_PAGES = 2_000;
 const WAL_KEPT_BYTES = 16 * 1024 * 1024;
-// Texts differ only by the number of their placeholders, so there are a few hundred at most.
+// Statements differ only in the number of placeholders, so there are a few hundred at most.
 const STATEMENTS_MAX = 500;
 // A query that can be a subquery.
 const PLAIN_QUERY = /^\s*(select|with)\b/i;
 
 /**
- * A database file, through libSQL's own synchronous library. @libsql/client prepares every statement anew, which
- * costs five times the work itself; here each is prepared once per connection (decision 0003).
+ * Drives a database file through libSQL's own synchronous library. @libsql/client prepares every statement anew, which costs
+ * five times the work itself. This driver prepares each statement once per connection (decision 0003).
  */
 export class LocalDriver implements Driver {
   readonly remote = false;
   readonly #path: string;
   #db: InstanceType<typeof Libsql>;
-  readonly #known = new LRUCache<string, Known>({ max: STATEMENTS_MAX });
+  readonly #cached = new LRUCache<string, CachedStatement>({ max: STATEMENTS_MAX });
 
   constructor(path: string) {
     this.#path = path;
-    const before = path === ":memory:" ? null : sizesOf(path);
+    const before = path === ":memory:" ? null : readSizes(path);
     this.#db = this.#open();
-    if (before !== null) this.#expectWhole(before);
+    if (before !== null) this.#assertNotTruncated(before);
   }
 
-  // A file that was cut short opens without an error; its missing pages would be noticed only when they are read.
-  #expectWhole(before: { file: number; wal: number }): void {
+  // A truncated file opens without an error. SQLite would notice the missing pages only when it reads them.
+  #assertNotTruncated(before: { file: number; wal: number }): void {
     if (before.file === 0 || before.wal > 0) return;
     const pages = this.#execute({
       sql: "select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()",
@@ -60,9 +60,9 @@ export class LocalDriver implements Driver {
       db.exec("pragma journal_mode = wal");
       db.exec("pragma synchronous = full");
       db.exec("pragma foreign_keys = on");
-      // Twice the usual: a page that many commits change is moved into the file half as often.
+      // Twice the default: a page that many commits change is moved into the file half as often.
       db.exec(`pragma wal_autocheckpoint = ${WAL_PAGES}`);
-      // A long reader makes the WAL file grow; this shortens it afterwards.
+      // Shortens a WAL file that grew during a long read.
       db.exec(`pragma journal_size_limit = ${WAL_KEPT_BYTES}`);
     } catch (error) {
       db.close();
@@ -71,29 +71,29 @@ export class LocalDriver implements Driver {
     return db;
   }
 
-  // Under Deno each all() of the library leaks some bytes (decision 0003), and a service that polls every second makes many
-  // calls. So one row is read by get(), and many rows are read as one JSON text, by get() as well.
+  // Under Deno each all() of the library leaks some bytes (decision 0003), and a service polls every second. So get() reads
+  // one row, or many rows as one JSON text.
   query(statement: Statement): Promise<Row[]> {
-    const known = this.#prepared(statement.sql);
-    const { columns } = known;
+    const cached = this.#prepare(statement.sql);
+    const { columns } = cached;
     if (columns === null || !PLAIN_QUERY.test(statement.sql)) {
       return Promise.resolve(this.#execute(statement));
     }
-    known.list ??= this.#db.prepare(asList(statement.sql, columns)).raw(true);
-    const [text, bytes] = known.list.get(bound(statement.args)) as unknown as [string | null, number];
+    cached.list ??= this.#db.prepare(buildListSql(statement.sql, columns)).raw(true);
+    const [text, bytes] = cached.list.get(bound(statement.args)) as unknown as [string | null, number];
     if (text === null) {
       throw new Error(
         `a read of ${bytes} bytes is more than ${LIST_MAX_BYTES}: ${statement.sql.slice(0, 200)}`,
       );
     }
     const rows = JSON.parse(text) as unknown[][];
-    return Promise.resolve(rows.map((values) => rowOf(columns, values.map(plain))));
+    return Promise.resolve(rows.map((values) => buildRow(columns, values.map(toColumnText))));
   }
 
   first({ sql, args }: Statement): Promise<Row | null> {
-    const { statement, columns } = this.#prepared(sql);
+    const { statement, columns } = this.#prepare(sql);
     const values = statement.get(bound(args)) as unknown[] | undefined;
-    return Promise.resolve(columns === null || values === undefined ? null : rowOf(columns, values));
+    return Promise.resolve(columns === null || values === undefined ? null : buildRow(columns, values));
   }
 
   batch(statements: Statement[]): Promise<Row[][]> {
@@ -103,7 +103,7 @@ export class LocalDriver implements Driver {
       results = statements.map((statement) => this.#execute(statement));
       this.#execute(COMMIT);
     } catch (error) {
-      // When the disk is full, SQLite has rolled back already.
+      // SQLite has already rolled back when the disk is full.
       if (this.#db.inTransaction) this.#execute(ROLLBACK);
       throw error;
     }
@@ -111,23 +111,23 @@ export class LocalDriver implements Driver {
   }
 
   copyTo(path: string, signal: AbortSignal): Promise<void> {
-    if (this.#path === ":memory:") return Promise.reject(new Error("a database in memory is not copied"));
+    if (this.#path === ":memory:") return Promise.reject(new Error("an in-memory database cannot be copied"));
     return copyPages(this.#path, path, signal);
   }
 
   reconnect(): Promise<void> {
     const fresh = this.#open();
-    this.#known.clear();
+    this.#cached.clear();
     this.#db.close();
     this.#db = fresh;
     return Promise.resolve();
   }
 
   close(): void {
-    // The connection really closes only when the garbage collector has freed its statements. So the WAL file is moved into
-    // the database file here, or a stopped service would leave a part of its data in the WAL file.
+    // The connection really closes only when the garbage collector has freed its statements. Without this checkpoint, a
+    // stopped service would leave a part of its data in the WAL file.
     this.#checkpoint();
-    this.#known.clear();
+    this.#cached.clear();
     this.#db.close();
   }
 
@@ -135,54 +135,54 @@ export class LocalDriver implements Driver {
     try {
       this.#execute({ sql: "pragma wal_checkpoint(truncate)", args: [] });
     } catch {
-      // Another reader, or a full disk: the WAL file stays, and the next start reads it.
+      // On another reader or a full disk the WAL file stays. The next start reads it.
     }
   }
 
   #execute({ sql, args }: Statement): Row[] {
-    const { statement, columns } = this.#prepared(sql);
+    const { statement, columns } = this.#prepare(sql);
     if (columns === null) {
       statement.run(bound(args));
       return [];
     }
     const rows = statement.all(bound(args)) as unknown[][];
-    return rows.map((values) => rowOf(columns, values));
+    return rows.map((values) => buildRow(columns, values));
   }
 
-  #prepared(sql: string): Known {
-    const known = this.#known.get(sql);
-    if (known !== undefined) return known;
+  #prepare(sql: string): CachedStatement {
+    const cached = this.#cached.get(sql);
+    if (cached !== undefined) return cached;
     const statement = this.#db.prepare(sql);
     let columns: string[] | null = null;
     if (statement.reader) {
       statement.raw(true);
       columns = statement.columns().map((column) => column.name);
     }
-    const made = { statement, columns };
-    this.#known.set(sql, made);
-    return made;
+    const fresh = { statement, columns };
+    this.#cached.set(sql, fresh);
+    return fresh;
   }
 }
 
-function asList(sql: string, columns: readonly string[]): string {
+function buildListSql(sql: string, columns: readonly string[]): string {
   const values = columns.map((name) => `"${name.replaceAll('"', '""')}"`);
   return `select iif(octet_length(list) <= ${LIST_MAX_BYTES}, list, null), octet_length(list)
     from (select json_group_array(json_array(${values.join(", ")})) as list from (${sql}))`;
 }
 
-// In the JSON list, JSON that a query made is a value and not a text.
-function plain(value: unknown): unknown {
+// JSON that a query created is a value inside the JSON list. Callers expect it as text.
+function toColumnText(value: unknown): unknown {
   return typeof value === "object" && value !== null ? JSON.stringify(value) : value;
 }
 
-function rowOf(columns: readonly string[], values: readonly unknown[]): Row {
+function buildRow(columns: readonly string[], values: readonly unknown[]): Row {
   const row: Row = {};
   for (let at = 0; at < columns.length; at++) row[columns[at] as string] = values[at];
   return row;
 }
 
-/** Sizes of a database file and of its WAL file. They are not opened: SQLite would lose its locks (facts, libSQL 3). */
-function sizesOf(path: string): { file: number; wal: number } {
+/** Reads the sizes of a database file and its WAL file. Opening them would make SQLite lose its locks (facts, libSQL 3). */
+function readSizes(path: string): { file: number; wal: number } {
   const size = (name: string) => {
     try {
       return Deno.statSync(name).size;
@@ -193,10 +193,7 @@ function sizesOf(path: string): { file: number; wal: number } {
   return { file: size(path), wal: size(`${path}-wal`) };
 }
 
-/**
- * What is wrong with a database file that nobody has open: damage, and rows that refer to missing rows. Only libSQL opens
- * it (facts, libSQL 3). The file is not changed.
- */
+/** Returns damage and dangling references of a closed database file without changing it. Only libSQL opens the file (facts, libSQL 3). */
 export function inspectFile(path: string): string[] {
   const db = new Libsql(path);
   try {
@@ -204,7 +201,7 @@ export function inspectFile(path: string): string[] {
     const broken = db.prepare("pragma foreign_key_check").all() as { table: string }[];
     return [
       ...faults.map((row) => row.integrity_check).filter((text) => text !== "ok"),
-      ...broken.slice(0, 5).map((row) => `a row of ${row.table} refers to one that is not there`),
+      ...broken.slice(0, 5).map((row) => `a row of ${row.table} refers to a missing row`),
     ];
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];

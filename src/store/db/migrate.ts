@@ -3,25 +3,23 @@ import { ServiceError } from "../../domain/call/error.ts";
 import type { Database } from "./database.ts";
 import { SCHEMA } from "../migrations/schema.ts";
 
-/** One step from a schema version to the next. */
 export interface Migration {
   name: string;
   statements: string[];
 }
 
-/** Every migration in order. A released one is never edited: a new one is added at the end. */
+/** Every migration in order. A released one never changes. New ones go at the end. */
 export const MIGRATIONS: readonly Migration[] = [{ name: "0001_schema", statements: SCHEMA }];
 
-/** The schema version that this program needs. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
-/** The reason to refuse a database of a development state, and the way out: `export` has what a fleet file can hold. */
+/** The reason to refuse a database from before the first release, and the way out. */
 export const UNRELEASED_SCHEMA =
   "its schema is from before the first release. Start the program that wrote it and run " +
   "`svc ctl export > fleet.yaml`. Then start this program with an empty data directory or database and run " +
   "`svc ctl apply -f fleet.yaml`. An export does not include users, tokens, pairings, conversations and history";
 
-/** The schema version of a database, 0 when it is empty, and whether a release made it. */
+/** Reads the schema version of a database, 0 when it is empty, and whether a release created it. */
 export async function readSchema(
   db: Database,
   steps: readonly Migration[] = MIGRATIONS,
@@ -40,8 +38,8 @@ export async function readSchema(
 }
 
 /**
- * Brings the schema up to date. Each step and its version row are one transaction: after a kill the next start continues with
- * the next step. Throws ServiceError `unavailable`, and changes nothing, when this program cannot use the schema.
+ * Updates the schema. Each step and its version row are one transaction, so after a kill the next start continues with the next
+ * step. Throws ServiceError `unavailable` and changes nothing when this program cannot use the schema.
  */
 export async function migrate(
   db: Database,
@@ -58,8 +56,8 @@ export async function migrate(
   if (from > steps.length) {
     throw new ServiceError(
       "unavailable",
-      `Cannot open the database: its schema is version ${from}, this program knows ${steps.length}; ` +
-        "start the newer program again, or restore a backup made by this one. Nothing was changed",
+      `Cannot open the database: its schema is version ${from}, this program knows ${steps.length}. ` +
+        "Start the newer program again, or restore a backup of this one. Nothing was changed",
     );
   }
   faultPoint("migrate.step");

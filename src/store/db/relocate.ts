@@ -1,20 +1,19 @@
 import type { Database, Statement } from "./database.ts";
 
-/** Columns that hold absolute paths. */
 const PATHS = [
   ["upload", "path"],
   ["worker", "work_dir"],
   ["session_context", "work_dir"],
   ["question", "work_dir"],
 ] as const;
-/** JSON texts with a path in them: a message's file, and the parts of a reply that are to be sent. */
+/** JSON columns with a path inside. */
 const MEDIA = [
   ["inbound_message", "media", "$.path"],
   ["outbound_message", "media", "$.path"],
   ["outbound_part", "body", "$.media.path"],
 ] as const;
 
-/** Paths below `from` become paths below `to`: the data directory has moved. */
+/** Replaces the path prefix `from` with `to` after the data directory has moved. */
 export async function relocate(db: Database, from: string, to: string): Promise<void> {
   if (from === to) return;
   const below = `${from}/`;

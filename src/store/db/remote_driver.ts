@@ -1,10 +1,10 @@
 import { type Client, createClient } from "@libsql/client";
 import { bound, type Driver, type Row, type Statement } from "./driver.ts";
 
-/** How long a libSQL server may take for an answer. Its client has no limit: without one, a request waits for ever (facts, libSQL server 7). */
+/** Time limit of a libSQL server's response. Its client has none, and a request would wait permanently (facts, libSQL server 7). */
 export const ANSWER_MAX_MS = 5_000;
 
-/** A libSQL server (`libsql:`, `http:`, `https:`, `ws:`). Every call is one round trip, with a time limit. */
+/** Drives a libSQL server (`libsql:`, `http:`, `https:`, `ws:`). Every call is one round trip with a time limit. */
 export class RemoteDriver implements Driver {
   readonly remote = true;
   readonly #client: Client;
@@ -15,12 +15,12 @@ export class RemoteDriver implements Driver {
     this.#answerMaxMs = answerMaxMs;
   }
 
-  /** Opens a client and sends one query, so that a wrong address is noticed at the start. */
+  /** Opens a client and sends one query, so that a wrong address fails at the start. */
   static async open(url: string, authToken: string, answerMaxMs = ANSWER_MAX_MS): Promise<RemoteDriver> {
     const client = createClient({
       url,
       ...(authToken === "" ? {} : { authToken }),
-      // The connection is given up, too, or those of a server that hangs would add up.
+      // Also drops the connection. Those of a hanging server would add up.
       fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(answerMaxMs) }),
     });
     const driver = new RemoteDriver(client, answerMaxMs);
@@ -29,7 +29,7 @@ export class RemoteDriver implements Driver {
   }
 
   async query({ sql, args }: Statement): Promise<Row[]> {
-    const result = await this.#inTime(this.#client.execute({ sql, args: bound(args) }));
+    const result = await this.#limitTime(this.#client.execute({ sql, args: bound(args) }));
     return result.rows as unknown as Row[];
   }
 
@@ -37,15 +37,17 @@ export class RemoteDriver implements Driver {
     return (await this.query(statement))[0] ?? null;
   }
 
-  /** After a time-out it is not known whether it was committed. */
+  /** Commits all statements or none. After a timeout, the commit may have succeeded. */
   async batch(statements: Statement[]): Promise<Row[][]> {
     const batch = statements.map(({ sql, args }) => ({ sql, args: bound(args) }));
-    const results = await this.#inTime(this.#client.batch(batch, "write"));
+    const results = await this.#limitTime(this.#client.batch(batch, "write"));
     return results.map((result) => result.rows as unknown as Row[]);
   }
 
   copyTo(): Promise<void> {
-    return Promise.reject(new Error("a libSQL server has its own backup"));
+    return Promise.reject(
+      new Error("Cannot copy a database on a libSQL server. Use the server's own backup"),
+    );
   }
 
   reconnect(): Promise<void> {
@@ -56,15 +58,15 @@ export class RemoteDriver implements Driver {
     this.#client.close();
   }
 
-  // Also for web sockets, and for a server that begins its answer and never ends it.
-  async #inTime<T>(work: Promise<T>): Promise<T> {
+  // Also covers web sockets, and a server whose response never ends.
+  async #limitTime<T>(work: Promise<T>): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<never>((_, reject) => {
+    const timeout = new Promise<never>((_, reject) => {
       const error = new Error(`the database server timed out: no answer in ${this.#answerMaxMs} ms`);
       timer = setTimeout(() => reject(error), this.#answerMaxMs);
     });
     try {
-      return await Promise.race([work, late]);
+      return await Promise.race([work, timeout]);
     } finally {
       clearTimeout(timer);
     }

@@ -4,32 +4,32 @@ import { BUSY_WAIT_MAX_MS, type Connection } from "./connection.ts";
 import { damaged, isLockedOut, isLostGuard, isOutOfReach } from "./database_error.ts";
 import type { Row, Statement } from "./driver.ts";
 
-/** Result of a write: `won` is false when a guard was lost, and then nothing was written. */
+/** Result of a write. `won` is false when a guard was lost and nothing was written. */
 export interface Written {
   won: boolean;
-  /** Rows that each statement returned, in order of the statements; [] when lost. */
+  /** Returned rows by statement, [] when lost. */
   rows: Row[][];
 }
 
-// Writes that queued up during a commit share one transaction, and so one disk sync.
+// Writes that queued up during a commit share one transaction and one disk sync.
 const GROUP_MAX_STATEMENTS = 400;
 const GROUP_MAX_CHARACTERS = 512 * 1024;
-// A commit so soon after the one before is a sign of load.
+// A commit this soon after the previous one indicates load.
 const BUSY_WITHIN_MS = 2;
 
 interface Job {
   statements: Statement[];
-  /** When it was asked for, monotonic ms. */
+  /** Time of the call, monotonic ms. */
   at: number;
   resolve: (written: Written) => void;
   reject: (error: unknown) => void;
 }
 
-/** The one queue of all writes of this process, first in, first out: no write ever waits for a lock of our own. */
+/** Queues all writes of this process, first in, first out, so that they never wait for each other's lock. */
 export class Writer {
-  /** Called after each commit with the bells of its statements. */
+  /** Called after each commit with the wakeups of its statements. */
   onCommit: (wakeups: string[]) => void = () => {};
-  /** Goes before every batch on a server: when the database has another owner, nothing is written. */
+  /** Precedes every batch on a server and fails it when the database has another owner. */
   fence: Statement | null = null;
   readonly #connection: Connection;
   readonly #queue: Job[] = [];
@@ -40,7 +40,7 @@ export class Writer {
     this.#connection = connection;
   }
 
-  /** Commits the statements together or not at all. Order of calls is order of commits, but for what goes `first`. */
+  /** Commits all statements or none, in the order of the calls. A `first` write goes before all queued ones. */
   write(statements: Statement[], { first = false } = {}): Promise<Written> {
     const { broken } = this.#connection;
     if (broken !== null) return Promise.reject(damaged(broken));
@@ -50,26 +50,25 @@ export class Writer {
       else this.#queue.push(job);
       if (this.#writing) return;
       this.#writing = true;
-      // Writes of the same turn of the event loop are committed together. Under load, when one commit follows another, it
-      // pays to wait for one whole turn: a disk sync costs as much as twenty statements.
+      // Writes of one turn of the event loop share a commit. Under load it pays to wait for a whole turn: a disk sync costs
+      // as much as twenty statements.
       const busy = performance.now() - this.#committedAt < BUSY_WITHIN_MS;
       if (busy) setImmediate(() => void this.#drain());
       else queueMicrotask(() => void this.#drain());
     });
   }
 
-  /** How many writes wait, and for how long the first of them has, in ms. */
   get waiting(): { writes: number; oldestMs: number } {
     const [first] = this.#queue;
     return { writes: this.#queue.length, oldestMs: first === undefined ? 0 : performance.now() - first.at };
   }
 
-  /** Refuses everything that waits. */
+  /** Rejects all queued writes. */
   refuse(error: unknown): void {
     for (const job of this.#queue.splice(0)) job.reject(error);
   }
 
-  /** Resolves when nothing waits and nothing is being written. */
+  /** Resolves when the queue is empty and no commit is running. */
   async settled(): Promise<void> {
     while (this.#writing) await new Promise((resolve) => setTimeout(resolve, 1));
   }
@@ -86,10 +85,10 @@ export class Writer {
           job.resolve({ won: true, rows: results.slice(at, at += job.statements.length) });
         }
       } catch (error) {
-        if (isLockedOut(error)) this.#giveUp(group, error);
+        if (isLockedOut(error)) this.#rejectOverdue(group, error);
         else if (group.length === 1 || isOutOfReach(error)) {
           for (const job of group) settleFailed(job, error);
-        } else await this.#oneByOne(group);
+        } else await this.#commitSeparately(group);
       }
     }
     this.#writing = false;
@@ -101,16 +100,15 @@ export class Writer {
     let characters = 0;
     while (this.#queue[0] !== undefined) {
       statements += this.#queue[0].statements.length;
-      characters += charactersOf(this.#queue[0].statements);
+      characters += countCharacters(this.#queue[0].statements);
       if (group.length > 0 && (statements > GROUP_MAX_STATEMENTS || characters > GROUP_MAX_CHARACTERS)) break;
       group.push(this.#queue.shift() as Job);
     }
     return group;
   }
 
-  // One job of the group lost a guard or broke a constraint, and the shared transaction was rolled back. So each
-  // job is committed by itself, in the same order.
-  async #oneByOne(group: Job[]): Promise<void> {
+  // A job lost a guard or broke a constraint, which rolled back the shared transaction. So each job gets its own.
+  async #commitSeparately(group: Job[]): Promise<void> {
     for (const job of group) {
       try {
         job.resolve({ won: true, rows: await this.#commit(job.statements, job.at) });
@@ -120,8 +118,8 @@ export class Writer {
     }
   }
 
-  // Another process keeps its lock: jobs that have waited for long enough fail, the others keep their places.
-  #giveUp(group: Job[], error: unknown): void {
+  // Another process keeps its lock. Old jobs fail, the others keep their positions.
+  #rejectOverdue(group: Job[], error: unknown): void {
     const oldest = performance.now() - BUSY_WAIT_MAX_MS;
     this.#queue.unshift(...group.filter((job) => job.at > oldest));
     for (const job of group) if (job.at <= oldest) job.reject(error);
@@ -138,7 +136,7 @@ export class Writer {
   }
 }
 
-function charactersOf(statements: readonly Statement[]): number {
+function countCharacters(statements: readonly Statement[]): number {
   let sum = 0;
   for (const { args } of statements) {
     for (const arg of args) if (typeof arg === "string") sum += arg.length;

@@ -2,25 +2,22 @@ import type { Database, Row } from "../db/database.ts";
 import { SCHEDULES_ARE_PAUSED } from "../db/setting.ts";
 import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
-/** What is known of the database itself. */
 interface DatabaseFacts {
   sqlite: string;
   bytes: number;
-  /** How much of it is unused. */
+  /** The unused part. */
   freeBytes: number;
 }
 
-/** Version of SQLite. It is logged at the start, because an update of a package can change it (reliability DUR-7). */
+/** Returns the version of SQLite, which a package update can change (reliability DUR-7). */
 export async function sqliteVersion(db: Database): Promise<string> {
-  return (await db.first<{ version: string }>("select sqlite_version() as version"))?.version ?? "";
+  return await db.readValue<string>("select sqlite_version()") ?? "";
 }
 
-/** Whether the database answers. */
 export async function isReachable(db: Database): Promise<boolean> {
   return await db.first("select 1 as one").then(() => true, () => false);
 }
 
-/** Version and size of the database. */
 export async function readDatabaseFacts(db: Database): Promise<DatabaseFacts> {
   const row = await db.first<{ sqlite: string; pages: number; free: number; size: number }>(
     `select sqlite_version() as sqlite,
@@ -32,21 +29,20 @@ export async function readDatabaseFacts(db: Database): Promise<DatabaseFacts> {
   return { sqlite, bytes: pages * size, freeBytes: free * size };
 }
 
-/** The first faults in the whole file; [] when it is sound. Blocks for about 1 ms per MB. */
+/** Returns the first faults of the database, [] when it is sound. Blocks for about 1 ms per MB. */
 export async function listFaults(db: Database): Promise<string[]> {
   const rows = await db.read<{ quick_check: string }>("pragma quick_check(5)");
   return rows.map((row) => row.quick_check).filter((text) => text !== "ok");
 }
 
-/** How many workers run on an engine; "" is the default. */
+/** Number of workers of an engine, "" for the default. */
 interface EngineUse extends Row {
   engine: string;
   workers: number;
-  /** One of them. */
+  /** The name of one of them. */
   name: string;
 }
 
-/** The engines that workers name. */
 export function listEngineUses(db: Database): Promise<EngineUse[]> {
   return db.read<EngineUse>(
     `select engine, count(*) as workers, min(name) as name
@@ -57,14 +53,13 @@ export function listEngineUses(db: Database): Promise<EngineUse[]> {
   );
 }
 
-/** A schedule whose latest runs failed. */
 interface FailingSchedule extends Row {
   id: string;
   failures_in_row: number;
   last_error: string;
 }
 
-/** Schedules whose latest run failed, the worst first, and at most `limit` of them. */
+/** Lists schedules whose latest run failed, most failures first. */
 export function listFailingSchedules(db: Database, limit: number): Promise<FailingSchedule[]> {
   return db.read<FailingSchedule>(
     `select id, failures_in_row, last_error
@@ -76,30 +71,30 @@ export function listFailingSchedules(db: Database, limit: number): Promise<Faili
   );
 }
 
-// More are not counted one by one.
-const HELD_SHOWN = 1_000;
+// A higher number is not exact.
+const BLOCKED_COUNT_MAX = 1_000;
 
-/** How much work waits, and since when (Unix ms; null when nothing waits). */
+/** The amount of waiting work, and the start of the wait (Unix ms, null without waiting work). */
 interface Backlog {
-  /** Due tasks of workers that are not paused, without a run yet, and held by nothing but the queue. */
+  /** Due tasks of active workers that have no run and are not blocked. */
   pending: number;
   pendingSince: number | null;
-  /** Tasks that a budget, a provider or a missing runner holds; HELD_SHOWN at most. */
+  /** Tasks that a budget, a provider or a missing runner blocks, BLOCKED_COUNT_MAX at most. */
   held: number;
-  /** Messages that are not routed yet. */
+  /** Messages without a route. */
   unrouted: number;
   unroutedSince: number | null;
-  /** Tasks whose time has come and that the scheduler has not fired; none that are paused. */
+  /** Due tasks that the scheduler has not fired, without paused ones. */
   overdue: number;
   overdueSince: number | null;
   /** Outbound messages that wait for delivery. */
   undelivered: number;
-  /** Questions that nobody has answered. */
+  /** Open questions. */
   questions: number;
   questionsSince: number | null;
 }
 
-/** How much work waits. Every number comes from an index over open work. */
+/** Measures the waiting work. Every number comes from an index over open work. */
 export async function readBacklog(db: Database, now: number): Promise<Backlog> {
   const row = await db.first<Record<string, number | null>>(
     `select
@@ -107,7 +102,7 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
         where status = 'pending' and held = '' and due_at <= ?) as pending,
       (select min(due_at) from task join worker on worker.id = worker_id and worker.paused = 0
         where status = 'pending' and held = '' and due_at <= ?) as pending_since,
-      (select count(*) from (select 1 from task where status = 'pending' and held <> '' limit ${HELD_SHOWN})) as held,
+      (select count(*) from (select 1 from task where status = 'pending' and held <> '' limit ${BLOCKED_COUNT_MAX})) as held,
       (select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted,
       (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted_since,
       (select count(*) from task where next_run_at is not null and paused = 0 and next_run_at <= ?

@@ -2,13 +2,13 @@ import { INBOX_KIND_MAX, INBOX_TITLE_MAX, type InboxItem } from "../../domain/sy
 import type { Database } from "../db/database.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
-// Columns that a kind of item has no use for.
+// Empty columns of kinds of items that do not have them.
 const NO_BUDGET = "'' as budget_id";
 const NO_QUESTION = "'' as question_id";
 const NO_RUN =
   `'' as worker_id, '' as worker_name, '' as execution_id, '' as engine, '' as task_id, ${NO_QUESTION}, ${NO_BUDGET}`;
 
-/** Runs that failed since a time, and were not run again, by their task or by a retry. Who cancelled one knows it. */
+/** Lists failed runs since a time that were not run again, without cancelled ones. */
 export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]> {
   return db.read(
     `select 'run_failed' as kind, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
@@ -28,7 +28,7 @@ export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]
   );
 }
 
-/** Messages that nobody could be found for since a time. */
+/** Lists messages since a time that could not be routed. */
 export function findFailedMessages(db: Database, since: number): Promise<InboxItem[]> {
   return db.read(
     `select 'message_failed' as kind, received_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
@@ -41,7 +41,7 @@ export function findFailedMessages(db: Database, since: number): Promise<InboxIt
   );
 }
 
-/** Replies since a time whose delivery was given up. */
+/** Lists replies since a time whose delivery has ended without success. */
 export function findUndelivered(db: Database, since: number): Promise<InboxItem[]> {
   return db.read(
     `select 'undelivered' as kind, created_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
@@ -54,7 +54,6 @@ export function findUndelivered(db: Database, since: number): Promise<InboxItem[
   );
 }
 
-/** Questions that nobody has answered (contract 12). */
 export function findOpenQuestions(db: Database): Promise<InboxItem[]> {
   return db.read(
     `select 'question' as kind, question.created_at as at, substr(text, 1, ${INBOX_TITLE_MAX}) as title,
@@ -69,7 +68,6 @@ export function findOpenQuestions(db: Database): Promise<InboxItem[]> {
   );
 }
 
-/** Workers that are paused, and since when nothing about them was changed. */
 export function findPausedWorkers(db: Database): Promise<InboxItem[]> {
   return db.read(
     `select 'worker_paused' as kind, updated_at as at, name as title, '' as detail, id as worker_id,
@@ -82,7 +80,6 @@ export function findPausedWorkers(db: Database): Promise<InboxItem[]> {
   );
 }
 
-/** Schedules that are paused, by somebody or by their failures, and since when nothing about them was changed. */
 export function findPausedSchedules(db: Database): Promise<InboxItem[]> {
   return db.read(
     `select 'schedule_paused' as kind, task.updated_at as at,
@@ -98,7 +95,6 @@ export function findPausedSchedules(db: Database): Promise<InboxItem[]> {
   );
 }
 
-/** Budgets that hold a task now. */
 export function findHoldingBudgets(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'budget_holds' as kind, coalesce(hard_notified_at, updated_at) as at, name as title, target as detail, '' as worker_id,

@@ -8,10 +8,10 @@ import { COUNT_MAX } from "../../domain/call/page.ts";
 import type { EventKind } from "../../domain/call/vocabulary.ts";
 
 const EVENT_DATA_MAX_CHARACTERS = 8_192;
-// Of each text in data that is longer than that.
+// The length of each text in larger data.
 const CUT_TO_CHARACTERS = 500;
 
-// A start writes some events before anybody compares its clock with what was before.
+// A start writes some events before it compares the clock with earlier events.
 const LATEST_EVENTS = 1_000;
 
 const INTO_JOURNAL = `insert into journal
@@ -19,30 +19,27 @@ const INTO_JOURNAL = `insert into journal
 const INSERT = `${INTO_JOURNAL} values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const INSERT_IF_CHANGED = `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where changes() = 1`;
 
-/** The statement that records an event. Put it into the batch that makes the event true (architecture, sentence 2). */
+/** Builds an event. Belongs into the batch that makes the event true (architecture, sentence 2). */
 export function record(at: number, entry: JournalEntry): Statement {
-  return { sql: INSERT, args: valuesOf(at, entry), wakeup: chooseWakeup(entry.session_key) };
+  return { sql: INSERT, args: listValues(at, entry), wakeup: chooseWakeup(entry.session_key) };
 }
 
-/** An event, and when it was. */
 export type Happened = readonly [at: number, entry: JournalEntry];
 
-/** Many events in one statement, in their order. */
+/** Builds many events as one statement, in their order. */
 export function recordAll(events: readonly Happened[]): Statement {
-  const wakeups = events.map(([, { session_key }]) => chooseWakeup(session_key)).filter((wakeup) =>
-    wakeup !== undefined
-  );
+  const wakeups = events.flatMap(([, { session_key }]) => chooseWakeup(session_key) ?? []);
   return {
     sql: `${INTO_JOURNAL}
       select ${Array.from({ length: 11 }, (_, at) => `value ->> ${at}`).join(", ")}
       from json_each(?)
       order by key`,
-    args: [JSON.stringify(events.map(([at, entry]) => valuesOf(at, entry)))],
+    args: [JSON.stringify(events.map(([at, entry]) => listValues(at, entry)))],
     wakeup: [...new Set(wakeups)],
   };
 }
 
-/** The event, if this condition holds when its statement runs. */
+/** Builds an event that is stored only if the condition holds when its statement runs. */
 export function recordWhen(at: number, entry: JournalEntry, when: { sql: string; args: Value[] }): Statement {
   const { args, ...rest } = record(at, entry);
   return {
@@ -52,16 +49,13 @@ export function recordWhen(at: number, entry: JournalEntry, when: { sql: string;
   };
 }
 
-/**
- * A move and its event as one value, so that nothing can stand between them. A guarded move that changes no row rolls its
- * batch back; any other move that changes no row leaves no event.
- */
-export function moved(move: Statement | Statement[], at: number, entry: JournalEntry): Statement[] {
-  if (Array.isArray(move)) return [...move, record(at, entry)];
-  return [move, { ...record(at, entry), sql: INSERT_IF_CHANGED }];
+/** Builds a transition with its event. Without a changed row, a guarded transition rolls back, and any other stores no event. */
+export function moved(transition: Statement | Statement[], at: number, entry: JournalEntry): Statement[] {
+  if (Array.isArray(transition)) return [...transition, record(at, entry)];
+  return [transition, { ...record(at, entry), sql: INSERT_IF_CHANGED }];
 }
 
-function valuesOf(at: number, entry: JournalEntry): Value[] {
+function listValues(at: number, entry: JournalEntry): Value[] {
   const { actor = "system" } = entry;
   const { address, userAgent } = originOf(actor);
   return [
@@ -73,14 +67,14 @@ function valuesOf(at: number, entry: JournalEntry): Value[] {
     entry.execution_id ?? "",
     entry.message_id ?? "",
     actor,
-    dataOf(entry),
+    formatData(entry),
     address,
     userAgent,
   ];
 }
 
-// What a list or a step of a stream reads of events is bounded by their number, so each has to be small (contract 8.18).
-function dataOf({ data = {} }: JournalEntry): string {
+// Lists and streams limit the number of events they read, so each event has to be small (contract 8.18).
+function formatData({ data = {} }: JournalEntry): string {
   const text = JSON.stringify(data);
   if (text.length <= EVENT_DATA_MAX_CHARACTERS) return text;
   return JSON.stringify(
@@ -93,12 +87,9 @@ function chooseWakeup(sessionKey: string | undefined): string | undefined {
   return sessionKey ? conversationWakeup(sessionKey) : undefined;
 }
 
-/**
- * Records `session.idle` when the conversation has no open work after this batch. It has to be the last statement of the
- * batch, so that it sees the changes of the others.
- */
+/** Records `session.idle` if the conversation has no open work. Has to be the last statement of the batch to see the others' changes. */
 export function recordIdle(at: number, sessionKey: string): Statement {
-  // The condition repeats that of the partial index, or the planner would read every task of the conversation.
+  // Repeats the condition of the partial index. Otherwise the planner would read every task of the conversation.
   return {
     sql: `insert into journal (at, kind, session_key, actor)
       select ?, 'session.idle', ?, 'system'
@@ -113,7 +104,6 @@ export function recordIdle(at: number, sessionKey: string): Statement {
   };
 }
 
-/** A journal row. */
 export interface JournalRow extends Row {
   seq: number;
   at: number;
@@ -130,7 +120,6 @@ export interface JournalRow extends Row {
 
 const COLUMNS = "seq, at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data";
 
-/** Which events: all given conditions together. */
 export interface JournalFilter {
   session_key?: string | readonly string[] | undefined;
   worker_id?: string | readonly string[] | undefined;
@@ -139,7 +128,7 @@ export interface JournalFilter {
   actors?: string[] | undefined;
 }
 
-/** Up to `limit` events with a number above `after`, oldest first. */
+/** Lists events after the number `after`, oldest first. */
 export function listEvents(
   db: Database,
   after: number,
@@ -149,7 +138,7 @@ export function listEvents(
   return selectEvents(db, ["seq > ?"], [after], "seq", limit, filter);
 }
 
-/** The latest `limit` events, oldest first. */
+/** Lists the latest events, oldest first. */
 export async function listLatestEvents(
   db: Database,
   limit: number,
@@ -182,7 +171,7 @@ function addFilter(where: Where, filter: JournalFilter): void {
   for (const name of ["session_key", "worker_id", "task_id"] as const) {
     const value = filter[name];
     if (value === undefined) continue;
-    // The partial indexes leave '' out, and the planner uses them only when the query does so, too.
+    // The partial indexes exclude '', and the planner uses them only for queries that do so, too.
     oneOf(name)(where, value);
     where.conditions.push(`${name} <> ''`);
   }
@@ -190,7 +179,7 @@ function addFilter(where: Where, filter: JournalFilter): void {
   if (filter.actors !== undefined && filter.actors.length > 0) oneOf("actor")(where, filter.actors);
 }
 
-/** How many events there are, counted up to COUNT_MAX + 1 (contract 8.2). */
+/** Counts events up to COUNT_MAX + 1 (contract 8.2). */
 export function countEvents(db: Database, after: number, filter: JournalFilter): Promise<number> {
   const where: Where = { conditions: ["seq > ?"], args: [after] };
   addFilter(where, filter);
@@ -198,14 +187,13 @@ export function countEvents(db: Database, after: number, filter: JournalFilter):
 }
 
 async function countRows(db: Database, { conditions, args }: Where): Promise<number> {
-  const row = await db.first<{ total: number }>(
+  return await db.readValue<number>(
     `select count(*) as total from (select 1 from journal where ${conditions.join(" and ")} limit ?)`,
     [...args, COUNT_MAX + 1],
-  );
-  return row?.total ?? 0;
+  ) ?? 0;
 }
 
-/** A change with where it came from (contract 9). */
+/** A change with the address of its caller (contract 9). */
 export interface AuditRow extends JournalRow {
   address: string;
   user_agent: string;
@@ -213,7 +201,7 @@ export interface AuditRow extends JournalRow {
 
 type AuditFilter = Pick<JournalFilter, "kinds" | "actors"> & Bounds;
 
-function auditOf(after: number, filter: AuditFilter): Where {
+function buildAuditWhere(after: number, filter: AuditFilter): Where {
   const where: Where = { conditions: ["address <> ''", "seq > ?"], args: [after] };
   if (filter.kinds !== undefined) oneOf("kind")(where, filter.kinds);
   if (filter.actors !== undefined) oneOf("actor")(where, filter.actors);
@@ -221,19 +209,19 @@ function auditOf(after: number, filter: AuditFilter): Where {
   return where;
 }
 
-/** How many such changes there are, counted up to COUNT_MAX + 1 (contract 8.2). */
+/** Counts audited changes up to COUNT_MAX + 1 (contract 8.2). */
 export function countAudit(db: Database, after: number, filter: AuditFilter): Promise<number> {
-  return countRows(db, auditOf(after, filter));
+  return countRows(db, buildAuditWhere(after, filter));
 }
 
-/** Up to `limit` changes that somebody asked for, behind number `after`, oldest first. */
+/** Lists changes with a caller after the number `after`, oldest first. */
 export function listAudit(
   db: Database,
   after: number,
   limit: number,
   filter: AuditFilter,
 ): Promise<AuditRow[]> {
-  const where = auditOf(after, filter);
+  const where = buildAuditWhere(after, filter);
   return db.read<AuditRow>(
     `select ${COLUMNS}, address, user_agent
     from journal
@@ -244,9 +232,9 @@ export function listAudit(
   );
 }
 
-/** Number of the newest event, and of the oldest that is kept; 0 and 0 when there was never any. */
+/** Returns the numbers of the newest and the oldest stored event, 0 and 0 before the first event. */
 export async function journalRange(db: Database): Promise<{ first: number; last: number }> {
-  // The sequence table remembers the last number even when retention has emptied the journal.
+  // The sequence table keeps the last number after retention has emptied the journal.
   const row = await db.first<{ first: number | null; last: number | null }>(
     `select (select min(seq) from journal) as first,
       (select seq from sqlite_sequence where name = 'journal') as last`,
@@ -254,15 +242,14 @@ export async function journalRange(db: Database): Promise<{ first: number; last:
   return { first: row?.first ?? 0, last: row?.last ?? 0 };
 }
 
-/** The latest time that any of the newest events had, Unix ms; 0 when there is none. */
+/** Returns the latest time of the newest events in Unix ms, 0 without any. */
 export async function latestEventAt(db: Database): Promise<number> {
-  const row = await db.first<{ at: number | null }>(
+  return await db.readValue<number>(
     `select max(at) as at from (select at from journal order by seq desc limit ${LATEST_EVENTS})`,
-  );
-  return row?.at ?? 0;
+  ) ?? 0;
 }
 
-/** When the oldest event that is kept was, Unix ms, or null when there is none. */
-export async function oldestEventAt(db: Database): Promise<number | null> {
-  return (await db.first<{ at: number | null }>("select min(at) as at from journal"))?.at ?? null;
+/** Returns the time of the oldest stored event in Unix ms, or null. */
+export function oldestEventAt(db: Database): Promise<number | null> {
+  return db.readValue<number>("select min(at) from journal");
 }

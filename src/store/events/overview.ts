@@ -9,14 +9,14 @@ import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { shown } from "../db/json_projection.ts";
 import { type Json, jsonOf } from "../../domain/call/json.ts";
 
-/** Usage is kept by quarters of an hour. */
+/** The length of a usage bucket, a quarter of an hour. */
 export const QUARTER_MS = 900_000;
 
 const RECENT_JSON = shown("execution", recentExecutionSchema, {
   instruction: `substr(execution.instruction, 1, ${INSTRUCTION_SHOWN_MAX})`,
 });
 
-/** Number of workers by status; as fast with a million executions as with none. */
+/** Counts workers by status. Does not depend on the number of executions. */
 export async function countWorkers(db: Database): Promise<Overview["workers"]> {
   const row = await db.first<
     { total: number; paused: number; working: number; both: number; waiting: number }
@@ -35,7 +35,7 @@ export async function countWorkers(db: Database): Promise<Overview["workers"]> {
     where execution.status ${EXECUTION_IS_OPEN}`,
   );
   const { total = 0, paused = 0, working = 0, both = 0, waiting = 0 } = row ?? {};
-  // A paused worker that still works counts as working, like in its status.
+  // A paused worker with a run counts as working, as in its status.
   return {
     total,
     idle: total - working - (paused - both),
@@ -45,14 +45,14 @@ export async function countWorkers(db: Database): Promise<Overview["workers"]> {
   };
 }
 
-/** The newest executions as a JSON array; of one conversation only when the caller is bound to it. */
+/** Returns the newest executions as a JSON array, limited to `boundTo`. */
 export async function findRecentExecutions(
   db: Database,
   boundTo: string | null,
   limit: number,
 ): Promise<Json<RecentExecution[]>> {
   const args: Value[] = boundTo === null ? [limit] : [boundTo, limit];
-  const row = await db.first<{ json: Json<RecentExecution[]> }>(
+  return await db.readValue<Json<RecentExecution[]>>(
     `select json_group_array(json(json)) as json
     from (
       select ${RECENT_JSON} as json
@@ -61,12 +61,10 @@ export async function findRecentExecutions(
       order by id desc
       limit ?)`,
     args,
-  );
-  return row?.json ?? jsonOf([]);
+  ) ?? jsonOf([]);
 }
 
-/** What a worker's runs used. */
-interface UsedByWorker extends Row {
+interface WorkerUsage extends Row {
   worker_id: string;
   executions: number;
   failed: number;
@@ -75,9 +73,9 @@ interface UsedByWorker extends Row {
   cost_usd: number | null;
 }
 
-/** Usage since a time, by worker, most executions first. */
-export function listUsage(db: Database, since: number): Promise<UsedByWorker[]> {
-  return db.read<UsedByWorker>(
+/** Sums the usage since a time by worker, most executions first. */
+export function listUsage(db: Database, since: number): Promise<WorkerUsage[]> {
+  return db.read<WorkerUsage>(
     `select worker_id, sum(executions) as executions, sum(failed) as failed, sum(input_tokens) as input_tokens,
       sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd
     from usage
@@ -88,7 +86,7 @@ export function listUsage(db: Database, since: number): Promise<UsedByWorker[]> 
   );
 }
 
-/** Names of workers by id; the name of a deleted one comes from its executions. */
+/** Maps ids of workers to their names. The name of a deleted worker comes from its executions. */
 export async function findWorkerNames(db: Database, ids: string[]): Promise<Map<string, string>> {
   const rows = await db.read<{ id: string; name: string }>(
     `select value as id, coalesce(

@@ -1,5 +1,4 @@
 import { nameKey } from "../../domain/call/name.ts";
-import type { Json } from "../../domain/call/json.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import {
   deliverySchema,
@@ -8,7 +7,7 @@ import {
   webhookSchema,
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
 import { oneOf, type Where } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -18,26 +17,18 @@ const WEBHOOK_JSON = shown("webhook", webhookSchema, {
 });
 const DELIVERY_JSON = shown("webhook_delivery", deliverySchema);
 
-/** Tries of one webhook that are kept. */
+/** Most stored deliveries of one webhook. */
 const DELIVERIES_MAX = 500;
 
-/** A page of webhooks, newest first. */
 export function listWebhooks(db: Database, page: Page): Promise<Listing<Webhook>> {
   return list(db, { table: "webhook", json: WEBHOOK_JSON, where: { conditions: [], args: [] } }, page);
 }
 
-/** The webhook with this id or name, or null. */
 export async function findWebhook(db: Database, ref: string): Promise<Webhook | null> {
-  const json: Json<Webhook> | null = await firstShown(
-    db,
-    WEBHOOK_JSON,
-    "from webhook where id = ? or name_key = ?",
-    [ref.toLowerCase(), nameKey(ref)],
-  );
-  return parsed(json ?? undefined);
+  const rest = "from webhook where id = ? or name_key = ?";
+  return parsed(await firstShown(db, WEBHOOK_JSON, rest, [ref.toLowerCase(), nameKey(ref)]));
 }
 
-/** A webhook before it is stored. */
 interface NewWebhook {
   id: string;
   name: string;
@@ -49,15 +40,15 @@ interface NewWebhook {
   allow_private: boolean;
 }
 
-// A new one gets what happens from now on.
-const LAST = "(select coalesce(max(seq), 0) from journal)";
+// A new webhook receives the events from now on.
+const LAST_EVENT = "(select coalesce(max(seq), 0) from journal)";
 
-/** Stores a webhook, guarded by fewer than `max`. A name that is taken breaks the batch. */
+/** Stores a webhook, guarded by fewer than `max`. A duplicate name fails the batch. */
 export function insertWebhook(webhook: NewWebhook, max: number, now: number): Statement[] {
   return guarded(
     `insert into webhook (id, name, name_key, url, secret, events, enabled, origin, allow_private,
         cursor, due_at, created_at, updated_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ${LAST}, ?, ?, ?
+      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ${LAST_EVENT}, ?, ?, ?
       where (select count(*) from webhook) < ?`,
     [
       webhook.id,
@@ -77,7 +68,7 @@ export function insertWebhook(webhook: NewWebhook, max: number, now: number): St
   );
 }
 
-/** Those of the configuration are as it says; one that it does not name any more is deleted. Others keep their place in the journal. */
+/** Creates, updates and deletes webhooks as configured. Existing ones keep their position in the journal. */
 export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], now: number): Statement[] {
   return [
     {
@@ -89,7 +80,7 @@ export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], no
     ...webhooks.map((one) => ({
       sql: `insert into webhook (id, name, name_key, url, secret, events, enabled, origin, allow_private,
           cursor, due_at, created_at, updated_at)
-        values (?, ?, ?, ?, ?, ?, ?, 'config', ?, ${LAST}, ?, ?, ?)
+        values (?, ?, ?, ?, ?, ?, ?, 'config', ?, ${LAST_EVENT}, ?, ?, ?)
         on conflict (name_key) do update set
           secret = excluded.secret,
           events = excluded.events,
@@ -114,49 +105,35 @@ export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], no
   ];
 }
 
-/** What can be changed of a webhook. */
 interface WebhookChange extends WebhookUpdate {
-  /** Differs from the present one by its capitals at most. */
+  /** Differs from the current name only in case. */
   name?: string;
 }
 
-/**
- * Changes what is named only, guarded by the webhook's existence: two changes at the same time both count. What is owed is tried
- * anew. What the service switched off stays off, with its reason, until somebody switches it on.
- */
+/** Changes the given fields, guarded by the webhook's existence, and retries pending events. Only `enabled` enables a disabled one. */
 export function updateWebhook(id: string, change: WebhookChange, now: number): Statement[] {
-  const set = ["attempt = 0", "due_at = ?", "updated_at = ?"];
-  const args: Value[] = [now, now];
-  for (const name of ["name", "url", "secret", "enabled"] as const) {
-    const value = change[name];
-    if (value === undefined) continue;
-    set.push(`${name} = ?`);
-    args.push(value);
-  }
-  if (change.events !== undefined) {
-    set.push("events = ?");
-    args.push(JSON.stringify(change.events));
-  }
-  if (change.enabled === true) set.push("disabled_reason = ''");
-  return guarded(`update webhook set ${set.join(", ")} where id = ?`, [...args, id]);
+  const { name, url, secret, enabled } = change;
+  const events = change.events === undefined ? undefined : JSON.stringify(change.events);
+  const disabled_reason = enabled === true ? "" : undefined;
+  const columns = { name, url, secret, enabled, events, disabled_reason };
+  const { sql, args } = buildSet({ ...columns, attempt: 0, due_at: now, updated_at: now });
+  return guarded(`update webhook set ${sql} where id = ?`, [...args, id]);
 }
 
-/** Deletes a webhook with its tries, guarded by its existence. */
 export function deleteWebhook(id: string): Statement[] {
   return guarded("delete from webhook where id = ?", [id]);
 }
 
-/** Everything behind `after` is owed again. */
+/** Makes all events after the number `after` pending again. */
 export function replayWebhook(id: string, after: number, now: number): Statement[] {
   return guarded(
     `update webhook
-    set cursor = min(?, ${LAST}), attempt = 0, due_at = ?
+    set cursor = min(?, ${LAST_EVENT}), attempt = 0, due_at = ?
     where id = ?`,
     [after, now, id],
   );
 }
 
-/** A webhook with what its delivery needs. */
 export interface DueWebhook extends Row {
   id: string;
   name: string;
@@ -170,71 +147,73 @@ export interface DueWebhook extends Row {
   updated_at: number;
 }
 
-const DUE = "id, name, url, secret, events, allow_private, cursor, attempt, updated_at";
+const DELIVERY_COLUMNS = "id, name, url, secret, events, allow_private, cursor, attempt, updated_at";
 
-/** Webhooks that may be tried now. */
 export function listDueWebhooks(db: Database, now: number): Promise<DueWebhook[]> {
-  return db.read<DueWebhook>(`select ${DUE} from webhook where enabled = 1 and due_at <= ? order by due_at`, [
-    now,
-  ]);
+  return db.read<DueWebhook>(
+    `select ${DELIVERY_COLUMNS} from webhook where enabled = 1 and due_at <= ? order by due_at`,
+    [now],
+  );
 }
 
-/** The same of one, whether it is switched on or not. */
+/** Finds a webhook for a delivery, also a disabled one. */
 export function findDueWebhook(db: Database, id: string): Promise<DueWebhook | null> {
-  return db.first<DueWebhook>(`select ${DUE} from webhook where id = ?`, [id]);
+  return db.first<DueWebhook>(`select ${DELIVERY_COLUMNS} from webhook where id = ?`, [id]);
 }
 
-/** A webhook as a try has found it: what somebody changed or had replayed meanwhile counts more than how the try went. */
-type Tried = Pick<DueWebhook, "id" | "cursor" | "updated_at">;
+/** The state of a webhook at the start of a delivery. A later change or replay overrides the result of the delivery. */
+type WebhookVersion = Pick<DueWebhook, "id" | "cursor" | "updated_at">;
 
-const AS_TRIED = "where id = ? and enabled = 1 and cursor = ? and updated_at = ?";
+const IF_UNCHANGED = "where id = ? and enabled = 1 and cursor = ? and updated_at = ?";
 
-/** The event was taken, or none up to here concerned it; guarded by the webhook being as it was. */
-export function advanceWebhook({ id, cursor, updated_at }: Tried, to: number, now: number): Statement[] {
-  return guarded(`update webhook set cursor = ?, attempt = 0, due_at = ? ${AS_TRIED}`, [
+/** Moves the cursor past delivered and unmatched events. Guarded by the webhook being unchanged. */
+export function advanceWebhook(
+  { id, cursor, updated_at }: WebhookVersion,
+  to: number,
+  now: number,
+): Statement[] {
+  return guarded(`update webhook set cursor = ?, attempt = 0, due_at = ? ${IF_UNCHANGED}`, [
     to,
     now,
     ...[id, cursor, updated_at],
   ]);
 }
 
-/** The event was not taken: the next try; guarded as advanceWebhook(). */
+/** Schedules a retry. Guarded by the webhook being unchanged. */
 export function postponeWebhook(
-  { id, cursor, updated_at }: Tried,
+  { id, cursor, updated_at }: WebhookVersion,
   attempt: number,
   dueAt: number,
 ): Statement[] {
-  return guarded(`update webhook set attempt = ?, due_at = ? ${AS_TRIED}`, [
+  return guarded(`update webhook set attempt = ?, due_at = ? ${IF_UNCHANGED}`, [
     attempt,
     dueAt,
     ...[id, cursor, updated_at],
   ]);
 }
 
-/** The service switches it off; guarded as advanceWebhook(). */
+/** Disables a webhook after failures. Guarded by the webhook being unchanged. */
 export function disableWebhook(
-  { id, cursor, updated_at }: Tried,
+  { id, cursor, updated_at }: WebhookVersion,
   reason: string,
   now: number,
 ): Statement[] {
-  return guarded(`update webhook set enabled = 0, disabled_reason = ?, updated_at = ? ${AS_TRIED}`, [
+  return guarded(`update webhook set enabled = 0, disabled_reason = ?, updated_at = ? ${IF_UNCHANGED}`, [
     reason,
     now,
     ...[id, cursor, updated_at],
   ]);
 }
 
-/** Notes a try; the oldest of DELIVERIES_MAX gives way. */
+/** Stores a delivery and deletes the oldest beyond DELIVERIES_MAX. */
 export function insertDelivery(webhookId: string, delivery: WebhookDelivery): Statement[] {
   const { id, seq, kind, attempt, status, error, duration_ms, created_at } = delivery;
   return [
-    {
-      sql:
-        `insert into webhook_delivery (id, webhook_id, seq, kind, attempt, status, error, duration_ms, created_at)
-        select ?, ?, ?, ?, ?, ?, ?, ?, ?
-        where exists (select 1 from webhook where id = ?)`,
-      args: [id, webhookId, seq, kind, attempt, status, error, duration_ms, created_at, webhookId],
-    },
+    insertRow(
+      "webhook_delivery",
+      { id, webhook_id: webhookId, seq, kind, attempt, status, error, duration_ms, created_at },
+      { sql: "exists (select 1 from webhook where id = ?)", args: [webhookId] },
+    ),
     {
       sql: `delete from webhook_delivery
         where webhook_id = ? and id <= (
@@ -244,7 +223,6 @@ export function insertDelivery(webhookId: string, delivery: WebhookDelivery): St
   ];
 }
 
-/** The tries of a webhook, newest first. */
 export function listDeliveries(
   db: Database,
   webhookId: string,

@@ -10,7 +10,7 @@ export const CHAT_SCHEMA: string[] = [
   `create index chat_session_worker on chat_session (worker_id)`,
   `create index chat_session_ending on chat_session (substr(id, -6))`,
 
-  // One row for each conversation, so that conversations are listed by their latest message without reading messages.
+  // A row for each conversation, so that conversations are listed by their latest message without reading messages.
   `create table conversation (
     session_key text primary key,
     platform text not null,
@@ -142,7 +142,7 @@ export const CHAT_SCHEMA: string[] = [
   `create index outbound_ready on outbound_message (platform, due_at, id)
     where status = 'failed' and due_at is not null`,
   `create index outbound_given_up on outbound_message (created_at) where status = 'failed' and due_at is null`,
-  // Counts sent messages without their rows: the status stands after the text, so that counting would read every page.
+  // Counts sent messages without their rows: a row has the status after the text, so counting would read every page.
   `create index outbound_history on outbound_message (session_key, id) where status = 'sent'`,
   `create index outbound_media on outbound_message (media ->> '$.path') where media <> 'null'`,
   `create index outbound_ending on outbound_message (substr(id, -6))`,

@@ -1,4 +1,4 @@
-/** The service itself: guards, settings, the journal, statistics, webhooks, notices. */
+/** Guards, settings, the journal, statistics, webhooks and notices. */
 export const SYSTEM_SCHEMA: string[] = [
   // A lost guard violates this check, which rolls its batch back.
   `create table guard (

@@ -1,10 +1,7 @@
-// A figure out of all bounds must not keep an outcome from being stored, now or later: sums stay below 2^53.
+// Caps sums below 2^53, so that an absurd number cannot prevent the storing of an outcome.
 const SUM_MAX = 9_000_000_000_000_000;
 
-/**
- * Triggers: numbers that would otherwise be counted over large tables, and rows that go with another one. changes() ignores
- * what a trigger does, so guards are not disturbed.
- */
+/** Maintain counts over large tables, and delete dependent rows. changes() ignores their writes, so guards still work. */
 export const TRIGGERS: string[] = [
   ...countRows("task"),
   ...countRows("execution"),
@@ -46,7 +43,7 @@ export const TRIGGERS: string[] = [
           coalesce(output_tokens, 0) + excluded.output_tokens),
         cost_usd = iif(excluded.cost_usd is null, cost_usd, coalesce(cost_usd, 0) + excluded.cost_usd);
   end`,
-  // In the batch of the claim. A task that is due again after a lost run waits anew.
+  // Runs in the batch of the claim. A task that is due again after a lost run counts as a new wait.
   `create trigger execution_queue_wait after insert on execution when new.status = 'pending' begin
     insert into queue_wait_stats (bucket_start, runs, ms, longest_ms)
       select new.created_at / 900000, 1, max(0, new.created_at - due_at), max(0, new.created_at - due_at)
@@ -119,7 +116,7 @@ function updateConversation(table: string, role: string, time: string): string[]
         id = excluded.id, role = excluded.role, updated_at = excluded.updated_at
         where excluded.id > conversation.id;
     end`,
-    // Retention removes the oldest messages first: without its latest message a conversation has none.
+    // Retention deletes the oldest messages first, so a conversation without its latest message has none.
     `create trigger ${table}_conversation_delete after delete on ${table} begin
       delete from conversation
       where session_key = old.session_key and id = old.id
@@ -133,7 +130,7 @@ function addFigure(sum: string, column: string, scale: number, max: number): str
   return `min(${sum} + ${figure}, ${SUM_MAX})`;
 }
 
-// In the batch of the outcome: adds the use of the run to the ledger of all its targets.
+// Runs in the batch of the outcome: adds the use of the run to the ledger of all its targets.
 function settleReservation(table: string, startedAt: string, ended: string): string {
   return `create trigger ${table}_settle after update of status on ${table}
   when ${ended} begin

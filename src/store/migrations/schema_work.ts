@@ -60,7 +60,7 @@ export const WORK_SCHEMA: string[] = [
   // A paused schedule is never due.
   `create index task_next on task (next_run_at) where next_run_at is not null and paused = 0`,
   `create index task_queued on task (queued_at) where queued_at is not null`,
-  // The queue has the tasks that nothing holds. Of the held ones the dispatcher reads only the first for each reason.
+  // The queue has the unblocked tasks. Of the blocked ones the dispatcher reads only the first for each reason.
   `create index task_lane on task (worker_id, due_at, id) where status = 'pending' and held = ''`,
   `create index task_held on task (held, worker_id, due_at, id) where status = 'pending' and held <> ''`,
   `create index task_due on task (due_at) where status = 'pending'`,
@@ -144,7 +144,7 @@ export const WORK_SCHEMA: string[] = [
   `create index execution_task on execution (task_id, id)`,
   `create index execution_message on execution (message_id, id)`,
   `create index execution_started on execution (started_at)`,
-  // Sums the use of ended runs from the index alone: the columns stand after the texts of a row, which SQLite would read.
+  // Sums the use of ended runs from the index alone. In a row these columns come after the texts, which SQLite would read.
   `create index execution_completed on execution (
     completed_at, engine, session_key, status, started_at, input_tokens, output_tokens, cost_usd)
     where completed_at is not null`,

@@ -1,11 +1,8 @@
-// What was stored while the wall clock was ahead, when it has been set back (reliability CRN-4).
+// Corrects stored times of the future after the wall clock was set back (reliability CRN-4).
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Statement } from "../db/database.ts";
 
-/**
- * What waits until a time that the clock had already shown is due now, or it would wait as long as the step was. Back-offs that
- * cannot be told from that are cut short, once.
- */
+/** Makes rows due now that were due at a time the clock had already reached. Back-offs look the same and are cut short once. */
 export function dueAfterStepBack(now: number): Statement[] {
   return [
     {
@@ -31,7 +28,7 @@ export function dueAfterStepBack(now: number): Statement[] {
   ];
 }
 
-/** What runs used counts from now on at the latest: a use in the future would never leave a rolling period (contract 14). */
+/** Moves future ledger times to now: use in the future would never leave a rolling period (contract 14). */
 export function settleByNow(now: number): Statement {
   return { sql: "update ledger set at = ? where at > ?", args: [now, now], wakeup: WAKEUP.budget };
 }

@@ -3,23 +3,20 @@ import type { Verified } from "../../domain/work/command.ts";
 import { type Execution, executionSchema, type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
 import { parsed } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
 import type { Json } from "../../domain/call/json.ts";
 
-/** The JSON of an execution. */
 export const EXECUTION_JSON = shown("execution", executionSchema, {
   usage: shown("execution", usageSchema),
   verify: "json_object('status', execution.verify_status, 'attempts', execution.verify_attempts)",
 });
 
-/** Which texts of an execution may be large. */
 export const EXECUTION_TEXTS = ["instruction", "result", "error", "session_id"];
 
-/** What is known of an execution when it is claimed. */
 export interface NewExecution extends RunIdentity {
   worker_name: string;
   session_id: string;
@@ -28,7 +25,7 @@ export interface NewExecution extends RunIdentity {
   created_at: number;
 }
 
-/** Stores a new execution as pending, with the number of the run that its task is at. */
+/** Stores a new execution as pending, with its task's current run number. */
 export function insertExecution({ execution_id, ...rest }: NewExecution): Statement {
   const row = { id: execution_id, ...rest };
   return {
@@ -39,33 +36,18 @@ export function insertExecution({ execution_id, ...rest }: NewExecution): Statem
   };
 }
 
-/** The last execution of one run of a task, or null (contract 8.9). */
+/** Finds the last execution of one run of a task, or null (contract 8.9). */
 export async function findRunOf(db: Database, taskId: string, runNo: number): Promise<Execution | null> {
-  return parsed(
-    await firstShown(
-      db,
-      EXECUTION_JSON,
-      "from execution where task_id = ? and run_no = ? order by id desc limit 1",
-      [
-        taskId,
-        runNo,
-      ],
-    ),
-  );
+  const rest = "from execution where task_id = ? and run_no = ? order by id desc limit 1";
+  return parsed(await firstShown(db, EXECUTION_JSON, rest, [taskId, runNo]));
 }
 
 /** pending -> running: the engine has started. */
 export function startExecution(id: string, now: number): Statement[] {
-  return guarded(
-    "update execution set status = 'running', started_at = ? where id = ? and status = 'pending'",
-    [
-      now,
-      id,
-    ],
-  );
+  const sql = "update execution set status = 'running', started_at = ? where id = ? and status = 'pending'";
+  return guarded(sql, [now, id]);
 }
 
-/** Stores the engine's session of an open execution. */
 export function setSession(id: string, sessionId: string): Statement {
   return {
     sql: `update execution set session_id = ? where id = ? and status ${EXECUTION_IS_OPEN}`,
@@ -73,9 +55,8 @@ export function setSession(id: string, sessionId: string): Statement {
   };
 }
 
-/** How a run ended. */
 export interface ExecutionEnd {
-  /** When it started, where that is not stored yet. */
+  /** The start, if it is not stored yet. */
   started_at?: number | null;
   status: "completed" | "failed";
   session_id: string;
@@ -84,54 +65,51 @@ export interface ExecutionEnd {
   failure: Failure | "";
   exit_code: number | null;
   usage: Usage;
-  /** Absent where the work was not checked. */
+  /** Absent if the work was not checked. */
   verify?: Verified | undefined;
 }
 
-/**
- * pending or running -> completed or failed. The guard: only the first outcome is written. Where its engine said nothing at
- * the end, what it had counted before holds.
- */
+/** pending or running -> completed or failed, once. */
 export function finishExecution(id: string, end: ExecutionEnd, now: number): Statement[] {
-  const { input_tokens, output_tokens, cost_usd } = end.usage;
+  const { status, session_id, result, error, failure, exit_code, verify } = end;
+  const verified = { verify_status: verify?.status ?? null, verify_attempts: verify?.attempts ?? 0 };
+  const set = buildSet({
+    status,
+    session_id,
+    result,
+    error,
+    failure,
+    exit_code,
+    ...verified,
+    completed_at: now,
+  });
+  const usage = buildUsageSet("execution", end.usage);
   return guarded(
     `update execution
-    set status = ?, session_id = ?, result = ?, error = ?, failure = ?, exit_code = ?,
-      input_tokens = coalesce(?, (select input_tokens from reservation where execution_id = execution.id)),
-      output_tokens = coalesce(?, (select output_tokens from reservation where execution_id = execution.id)),
-      cost_usd = coalesce(?, (select cost_usd from reservation where execution_id = execution.id)),
-      completed_at = ?, started_at = coalesce(started_at, ?),
-      verify_status = ?, verify_attempts = ?
+    set ${set.sql}, ${usage.sql}, started_at = coalesce(started_at, ?)
     where id = ? and status ${EXECUTION_IS_OPEN}`,
-    [
-      end.status,
-      end.session_id,
-      end.result,
-      end.error,
-      end.failure,
-      end.exit_code,
-      input_tokens,
-      output_tokens,
-      cost_usd,
-      now,
-      end.started_at ?? null,
-      end.verify?.status ?? null,
-      end.verify?.attempts ?? 0,
-      id,
-    ],
+    [...set.args, ...usage.args, end.started_at ?? null, id],
     WAKEUP.budget,
   );
 }
 
-/** Stores who asked to cancel an execution, guarded by its being open. */
-export function markCancelled(id: string, by: string): Statement[] {
-  return guarded(`update execution set cancelled_by = ? where id = ? and status ${EXECUTION_IS_OPEN}`, [
-    by,
-    id,
-  ]);
+/** Builds the usage of an ended run. Missing numbers come from the last report of the engine. */
+export function buildUsageSet(table: "execution" | "bee_run", usage: Usage): { sql: string; args: Value[] } {
+  const names = ["input_tokens", "output_tokens", "cost_usd"] as const;
+  const reported = (name: string) => `(select ${name} from reservation where execution_id = ${table}.id)`;
+  return {
+    sql: names.map((name) => `${name} = coalesce(?, ${reported(name)})`).join(", "),
+    args: names.map((name) => usage[name]),
+  };
 }
 
-/** Stores that another time of its schedule takes the place of an execution; no change once it has ended. */
+/** Stores the user who asked to cancel an execution, guarded by its being open. */
+export function markCancelled(id: string, by: string): Statement[] {
+  const sql = `update execution set cancelled_by = ? where id = ? and status ${EXECUTION_IS_OPEN}`;
+  return guarded(sql, [by, id]);
+}
+
+/** Marks an open execution as replaced by a later time of its schedule. */
 export function markReplaced(id: string): Statement {
   return {
     sql:
@@ -140,12 +118,11 @@ export function markReplaced(id: string): Statement {
   };
 }
 
-/** The execution, or null. */
 export async function findExecution(db: Database, id: string): Promise<Execution | null> {
   return parsed(await findExecutionJson(db, id));
 }
 
-/** The execution as JSON text, or null; null as well when it is outside the conversation that the caller is bound to. */
+/** Finds the execution as JSON text. Null also outside the conversation that the caller is bound to. */
 export function findExecutionJson(
   db: Database,
   id: string,
@@ -155,19 +132,18 @@ export function findExecutionJson(
   return firstShown(db, EXECUTION_JSON, rest, [id, boundTo, boundTo]);
 }
 
-/** A run that has not ended, as the rescuer finds it after a start. */
+/** An open run that the rescuer finds after a start. */
 export interface OpenExecution extends Row, RunIdentity {
   session_id: string;
   cancelled_by: string;
   worker_name: string;
   since: number;
-  /** Of its task. */
   task_status: string;
-  /** 1 when a runner had it. */
+  /** 1 for a run of a runner. */
   remote: number;
 }
 
-/** Every execution that is pending or running, but for those that belong to a runner. */
+/** Lists pending and running executions, without those that a runner holds a lease for. */
 export function listOpenExecutions(db: Database, now: number): Promise<OpenExecution[]> {
   return db.read<OpenExecution>(
     `select execution.id as execution_id, execution.task_id, execution.worker_id, execution.session_key,
@@ -183,9 +159,9 @@ export function listOpenExecutions(db: Database, now: number): Promise<OpenExecu
   );
 }
 
-// What a gate may yet become an execution of: it has its id already. There are no more of them than slots.
+// A run that waits for its gate has its execution id already. The limit exceeds the number of slots.
 const GATE_ROWS = 10_000;
-const GATES = `select gate.execution_id as id
+const GATED_EXECUTIONS = `select gate.execution_id as id
     from (
       select task_id, execution_id
       from occurrence indexed by occurrence_gating
@@ -194,47 +170,41 @@ const GATES = `select gate.execution_id as id
     join task on task.id = gate.task_id
     where`;
 
-/** Ids of the open executions of a worker, and of those that a gate is about to decide about. */
-export async function listOpenExecutionIds(db: Database, workerId: string): Promise<string[]> {
-  const rows = await db.read<{ id: string }>(
+/** Lists the open executions of a worker, and those that wait for a gate. */
+export function listOpenExecutionIds(db: Database, workerId: string): Promise<string[]> {
+  return db.readColumn<string>(
     `select id from execution where worker_id = ? and status ${EXECUTION_IS_OPEN}
-    union all ${GATES} task.worker_id = ?`,
+    union all ${GATED_EXECUTIONS} task.worker_id = ?`,
     [workerId, workerId],
   );
-  return rows.map((row) => row.id);
 }
 
-/** Ids of the open executions of a conversation, of one worker or all, and of those that a gate is about to decide about. */
-export async function listOpenExecutionsOf(
+/** Lists the open executions of a conversation, of one worker or all, and those that wait for a gate. */
+export function listOpenExecutionsOf(
   db: Database,
   sessionKey: string,
   workerId = "",
 ): Promise<string[]> {
-  const rows = await db.read<{ id: string }>(
+  return db.readColumn<string>(
     `select id
     from execution
     where status ${EXECUTION_IS_OPEN} and session_key = ? and (? = '' or worker_id = ?)
-    union all ${GATES} task.session_key = ? and (? = '' or task.worker_id = ?)`,
+    union all ${GATED_EXECUTIONS} task.session_key = ? and (? = '' or task.worker_id = ?)`,
     [sessionKey, workerId, workerId, sessionKey, workerId, workerId],
   );
-  return rows.map((row) => row.id);
 }
 
-/** How many runs a task has had, the present one included. */
 export async function countExecutionsOf(db: Database, taskId: string): Promise<number> {
-  const row = await db.first<{ runs: number }>("select count(*) as runs from execution where task_id = ?", [
-    taskId,
-  ]);
-  return row?.runs ?? 0;
+  const sql = "select count(*) as runs from execution where task_id = ?";
+  return await db.readValue<number>(sql, [taskId]) ?? 0;
 }
 
-/** How many runs of a task have met a rate limit. */
+/** Counts the runs of a task that hit a rate limit. */
 export async function countLimitedRuns(db: Database, taskId: string): Promise<number> {
-  const row = await db.first<{ runs: number }>(
+  return await db.readValue<number>(
     "select count(*) as runs from execution where task_id = ? and failure = 'rate_limited'",
     [taskId],
-  );
-  return row?.runs ?? 0;
+  ) ?? 0;
 }
 
 /** Whether each of the last `count` runs of a task ended with this error. */
@@ -253,15 +223,14 @@ export async function hasEndedWith(
   return row?.runs === count;
 }
 
-/** The rights of a run token, read at every request: the open run that it was made for, and its worker's scopes. */
+/** The rights of a run token: its open run and the scopes of its worker. */
 interface RunGrant extends Row, RunBinding {
-  /** JSON text. */
   scopes: string;
 }
 
 /**
- * The grant of a run that is still going on with this attempt, else null (reliability SCP-5, SCP-6); also null when its runner was removed,
- * or when its worker was given *:* while it runs where no such worker may (contract 18).
+ * Finds the grant of a run that is still running with this attempt, else null (reliability SCP-5, SCP-6). Also null when its
+ * runner was removed, or when its worker has *:* on a runner that does not allow it (contract 18).
  */
 export function findRunGrant(db: Database, executionId: string, attempt: number): Promise<RunGrant | null> {
   return db.first<RunGrant>(

@@ -29,7 +29,7 @@ const FILTERS: Filters<ExecutionFilter> = {
 const STARTED = { table: "execution", column: "started_at", index: "execution_started" };
 const COMPLETED = { table: "execution", column: "completed_at", index: "execution_completed" };
 
-/** Executions newest first. A session id also matches the session key, and `local:` + the id (contract 3, Execution). */
+/** Lists executions, newest first. A session id also matches the session key, and `local:` + the id (contract 3, Execution). */
 export async function listExecutions(
   db: Database,
   filter: ExecutionFilter,
@@ -37,9 +37,9 @@ export async function listExecutions(
   page: Page,
 ): Promise<Listing<Execution>> {
   const where = whereOf(filter, FILTERS);
-  const from = await withinTimes(db, where, filter);
+  const from = await addTimeRanges(db, where, filter);
   inConversation(where, "execution.session_key", boundTo);
-  if (filter.session_id !== undefined) await ofSessions(db, where, filter.session_id);
+  if (filter.session_id !== undefined) await addSessionFilter(db, where, filter.session_id);
   const counter = { name: "execution" };
   return list(
     db,
@@ -48,8 +48,8 @@ export async function listExecutions(
   );
 }
 
-// One of the two times selects the rows by its index, the other only filters them.
-async function withinTimes(db: Database, where: Where, filter: ExecutionFilter): Promise<string> {
+// The completion time selects the rows by its index, the start time only filters them.
+async function addTimeRanges(db: Database, where: Where, filter: ExecutionFilter): Promise<string> {
   const started = { from: filter.started_from, to: filter.started_to };
   const completed = { from: filter.completed_from, to: filter.completed_to };
   if (completed.from === undefined && completed.to === undefined) {
@@ -59,12 +59,12 @@ async function withinTimes(db: Database, where: Where, filter: ExecutionFilter):
   return await within(db, where, COMPLETED, completed);
 }
 
-// A session is named by its key, by its local id, or by the engine's own id. One name mostly means one conversation,
-// and then one index answers in the right order.
-async function ofSessions(db: Database, where: Where, ids: string[]): Promise<void> {
+// A session is a session key, a local id, or the engine's own id. One id usually means one conversation, and then one
+// index finds the rows in the right order.
+async function addSessionFilter(db: Database, where: Where, ids: string[]): Promise<void> {
   const [id = ""] = ids;
   const keys = ids.flatMap((one) => [one, `local:${one}`]);
-  const found = ids.length > 1
+  const match = ids.length > 1
     ? null
     : await db.first<{ low: string | null; high: string | null; keys: string }>(
       `select
@@ -74,12 +74,12 @@ async function ofSessions(db: Database, where: Where, ids: string[]): Promise<vo
         where exists (select 1 from execution where session_key = value)) as keys`,
       [id, id, JSON.stringify(keys)],
     );
-  const named = JSON.parse(found?.keys ?? "[]") as string[];
-  const { low = null, high = null } = found ?? {};
-  if (found !== null && low === high && (low === null || named.includes(low))) {
+  const named = JSON.parse(match?.keys ?? "[]") as string[];
+  const { low = null, high = null } = match ?? {};
+  if (match !== null && low === high && (low === null || named.includes(low))) {
     return oneOf("execution.session_key")(where, named.length > 0 ? named : [id]);
   }
-  if (found !== null && low !== null && low === high && named.length === 0) {
+  if (match !== null && low !== null && low === high && named.length === 0) {
     where.conditions.push("execution.session_id = ?", "execution.session_key = ?");
     where.args.push(id, low);
     return;

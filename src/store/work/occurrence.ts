@@ -1,4 +1,4 @@
-// One firing of a schedule or a countdown: which run it became, and what its gate said (contract 15).
+// An occurrence is one firing of a schedule or a countdown, with its run and the result of its gate (contract 15).
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { OccurrenceStatus } from "../../domain/call/vocabulary.ts";
@@ -8,10 +8,7 @@ import { ownedBy, type TaskOwner } from "./task_transitions.ts";
 
 const MINUTE_MS = 60_000;
 
-/**
- * Stores that a task fired, behind the move that counted its run. For a time of a schedule a second row for the same minute
- * makes its batch fail (reliability CRN-1); by hand it may run as often as somebody asks.
- */
+/** Stores that a task fired, after its run was counted. A schedule's second row in a minute fails the batch (reliability CRN-1). */
 export function insertOccurrence(taskId: string, dueAt: number, by: "time" | "hand", now: number): Statement {
   return {
     sql: `insert into occurrence (task_id, run_no, minute, due_at, status, created_at)
@@ -22,48 +19,42 @@ export function insertOccurrence(taskId: string, dueAt: number, by: "time" | "ha
   };
 }
 
-/** The ids of what an occurrence became. */
 interface OccurrenceRun {
   task_id: string;
   execution_id: string;
   run_id: string;
 }
 
-// The present firing of a task.
-const OF_TASK = "task_id = ? and run_no = (select run_no from task where id = ?)";
+const IS_CURRENT = "task_id = ? and run_no = (select run_no from task where id = ?)";
 
-/** pending -> running: a run is on its way. One whose gate has passed runs already. */
+/** pending -> running: the run starts. No change after a gate, which sets the status itself. */
 export function startOccurrence(run: OccurrenceRun): Statement {
   return {
     sql: `update occurrence
       set status = 'running', execution_id = ?, run_id = ?, error = ''
-      where ${OF_TASK} and status = 'pending'`,
+      where ${IS_CURRENT} and status = 'pending'`,
     args: [run.execution_id, run.run_id, run.task_id, run.task_id],
   };
 }
 
-/** pending -> gating: its gate is about to run; guarded. The ids are those of the run that it may become (contract 15). */
+/** pending -> gating, guarded. The ids are those of the run that may follow (contract 15). */
 export function startGate(run: OccurrenceRun): Statement[] {
   return guarded(
     `update occurrence
     set status = 'gating', execution_id = ?, run_id = ?, gate_exit = null, error = ''
-    where ${OF_TASK} and status = 'pending'`,
+    where ${IS_CURRENT} and status = 'pending'`,
     [run.execution_id, run.run_id, run.task_id, run.task_id],
   );
 }
 
-/** How a gate ended. */
 interface GateEnd {
   to: Extract<OccurrenceStatus, "pending" | "running" | "gated" | "failed" | "cancelled">;
-  /** null: it did not come to an exit code. */
+  /** null: the gate ended without an exit code. */
   exit: number | null;
   error: string;
 }
 
-/**
- * gating -> running, gated, failed, cancelled, or pending once more; guarded by its task's waiting for it, and by the worker that it was
- * started for.
- */
+/** gating -> running, gated, failed, cancelled, or pending for a retry. Guarded by the task still waiting, and by its worker. */
 export function endGate(
   { task_id, execution_id, worker_id }: { task_id: string; execution_id: string; worker_id: string },
   { to, exit, error }: GateEnd,
@@ -81,46 +72,46 @@ export function endGate(
   );
 }
 
-/** gating -> cancelled with its task; pending again when that waits still: it has another worker now. */
+/** gating -> cancelled with its task, or -> pending when the task still waits because its worker changed. */
 export function dropGate(taskId: string, executionId: string, now: number): Statement {
-  const waits =
+  const taskWaits =
     "exists (select 1 from task where id = task_id and status = 'pending' and run_no = occurrence.run_no)";
   return {
     sql: `update occurrence
-      set status = iif(${waits}, 'pending', 'cancelled'), ended_at = iif(${waits}, null, ?)
+      set status = iif(${taskWaits}, 'pending', 'cancelled'), ended_at = iif(${taskWaits}, null, ?)
       where task_id = ? and execution_id = ? and status = 'gating'`,
     args: [now, taskId, executionId],
     wakeup: WAKEUP.dispatcher,
   };
 }
 
-/** running -> completed, failed or cancelled, with its execution; or back to pending, if its task waits for that. */
+/** running -> completed, failed or cancelled with its execution, or -> pending when its task waits for a retry. */
 export function endOccurrence(
   executionId: string,
   to: Extract<OccurrenceStatus, "pending" | "completed" | "failed" | "cancelled">,
   now: number,
 ): Statement {
-  const again = "exists (select 1 from task where id = task_id and status = 'pending')";
+  const taskWaits = "exists (select 1 from task where id = task_id and status = 'pending')";
   return {
     sql: `update occurrence
-      set status = iif(? = 'pending' and not ${again}, 'cancelled', ?), ended_at = iif(? = 'pending' and ${again}, null, ?)
+      set status = iif(? = 'pending' and not ${taskWaits}, 'cancelled', ?), ended_at = iif(? = 'pending' and ${taskWaits}, null, ?)
       where execution_id = ? and execution_id <> ''`,
     args: [to, to, to, now, executionId],
   };
 }
 
-/** pending -> cancelled: its task was cancelled. One whose gate or run goes on ends with that. */
+/** pending -> cancelled with its task. A running gate or run ends its own occurrence. */
 export function cancelOccurrence(taskId: string, now: number): Statement {
   return {
     sql: `update occurrence
       set status = 'cancelled', ended_at = ?
-      where ${OF_TASK} and status = 'pending'`,
+      where ${IS_CURRENT} and status = 'pending'`,
     args: [now, taskId, taskId],
     wakeup: WAKEUP.gate,
   };
 }
 
-/** As cancelOccurrence(), for every active task of an owner. Put it before the statement that cancels them. */
+/** Cancels like cancelOccurrence(), for every active task of an owner. Has to precede the statement that cancels the tasks. */
 export function cancelOccurrencesOf(owner: TaskOwner, now: number): Statement {
   const { where, args } = ownedBy(owner);
   return {
@@ -133,31 +124,30 @@ export function cancelOccurrencesOf(owner: TaskOwner, now: number): Statement {
   };
 }
 
-/** Whether a gate still decides about something: its task waits for it, and no other time takes its place. */
+/** Whether the task still waits for its gate and no other time of the schedule replaces it. */
 export async function isGateWanted(db: Database, taskId: string, executionId: string): Promise<boolean> {
-  const row = await db.first(
+  return await db.first(
     `select 1 as one
     from occurrence
     join task on task.id = occurrence.task_id and task.run_no = occurrence.run_no
     where occurrence.task_id = ? and occurrence.execution_id = ? and occurrence.status = 'gating'
       and task.status = 'pending' and (task.overlap <> 'replace' or task.queued_at is null)`,
     [taskId, executionId],
-  );
-  return row !== null;
+  ) !== null;
 }
 
-/** A gate that has not ended, as the rescuer finds it after a start. */
+/** An open gate that the rescuer finds after a start. */
 interface OpenGate extends Row, RunIdentity {
-  /** Of its task; null when that is gone. */
+  /** null when the task is gone. */
   task_status: string | null;
-  /** When its task was changed last, which is not before the gate began. */
+  /** The last change of the task, not before the start of the gate. */
   since: number;
 }
 
-// More than there are slots.
+// Exceeds the number of slots.
 const GATE_ROWS = 10_000;
 
-/** Every gate that has not ended, with its task as it is now. */
+/** Lists every open gate with the current state of its task. */
 export function listOpenGates(db: Database): Promise<OpenGate[]> {
   return db.read<OpenGate>(
     `select occurrence.task_id, occurrence.execution_id, occurrence.run_id,
@@ -171,7 +161,7 @@ export function listOpenGates(db: Database): Promise<OpenGate[]> {
   );
 }
 
-/** How the firing of a task with this number went, or null. */
+/** Finds the occurrence of a task with this run number, or null. */
 export function findOccurrence(
   db: Database,
   taskId: string,

@@ -1,7 +1,7 @@
 import { type Database, type Row, type Statement } from "../db/database.ts";
 import { EXECUTION_IS_OPEN, MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 
-/** A message or run of a conversation that somebody waits for. */
+/** A message or run of a conversation that a person waits for. */
 export interface Working extends Row {
   session_key: string;
   platform: string;
@@ -10,13 +10,13 @@ export interface Working extends Row {
   worker: string;
   since: number;
   is_direct: number;
-  /** What the platform calls the message. */
+  /** The platform's id of the message. */
   answers: string;
-  /** A reply of this conversation waits, and goes first. */
+  /** 1 when a reply of this conversation waits for delivery and has to be sent first. */
   replying: number;
 }
 
-/** What people of these platforms wait for at the moment, and no run that waits for them. Schedules are not waited for. */
+/** Lists the messages and runs that people of these platforms wait for, without schedules and runs that wait for a person. */
 export function listWorking(
   db: Database,
   platforms: readonly string[],
@@ -50,18 +50,16 @@ export function listWorking(
   );
 }
 
-/** What is shown of a conversation at the moment. */
 export interface ShownProgress extends Row {
   session_key: string;
   platform: string;
-  /** What the platform calls the message; "" when that is not known. */
+  /** The platform's id of the message, "" when unknown. */
   sent_as: string;
   text: string;
   edits: number;
   edited_at: number;
 }
 
-/** Every progress message that is there, of these platforms. */
 export function listProgress(
   db: Database,
   platforms: readonly string[],
@@ -76,9 +74,8 @@ export function listProgress(
   );
 }
 
-/** Notes what is shown of a conversation. */
-export function keepProgress(shown: ShownProgress): Statement {
-  const { session_key, platform, sent_as, text, edits, edited_at } = shown;
+export function keepProgress(progress: ShownProgress): Statement {
+  const { session_key, platform, sent_as, text, edits, edited_at } = progress;
   return {
     sql: `insert into platform_progress (session_key, platform, sent_as, text, edits, edited_at)
       values (?, ?, ?, ?, ?, ?)
@@ -88,7 +85,6 @@ export function keepProgress(shown: ShownProgress): Statement {
   };
 }
 
-/** Nothing is shown of a conversation any more. */
 export function deleteProgress(sessionKey: string): Statement {
   return { sql: "delete from platform_progress where session_key = ?", args: [sessionKey] };
 }

@@ -8,7 +8,7 @@ import {
   type QuestionFilter,
   questionSchema,
 } from "../../domain/work/question.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { type Filters, inConversation, named, oneOf, whereOf } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -17,69 +17,61 @@ const QUESTION_JSON = shown("question", questionSchema, {
   default: "question.default_answer",
 });
 
-/** Which texts of a question may be large. */
 const QUESTION_TEXTS = ["text", "answer"];
 
-/** A question with the fields that the API does not show. */
 export interface NewQuestion extends Question {
   asked_by: string;
   own_session: boolean;
   work_dir: string;
 }
 
-/** Whether two questions are equal, for one task (contract 12). The arguments are those of equalTo(). */
+/** Whether two questions of one task are equal (contract 12). The arguments come from listEqualArgs(). */
 const EQUAL =
   "task_id = ? and task_id <> '' and status = 'open' and text = ? and options = ? and default_answer = ?";
 
-function equalTo({ task_id, text, options, default: fallback }: Question) {
+function listEqualArgs({ task_id, text, options, default: fallback }: Question) {
   return [task_id, text, JSON.stringify(options), fallback];
 }
 
-/** Stores an open question, guarded: none of its task is equal, and its conversation has few enough open ones. */
+/** Stores an open question, guarded by no equal one of its task, and by the limit of open questions of its conversation. */
 export function insertQuestion(question: NewQuestion): Statement[] {
-  return guarded(
-    `insert into question (id, session_key, message_id, task_id, execution_id, worker_id, asked_by, text, options,
-        default_answer, status, own_session, work_dir, created_at, expires_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?
-      where not exists (select 1 from question where ${EQUAL})
+  const row = {
+    id: question.id,
+    session_key: question.session_key,
+    message_id: question.message_id,
+    task_id: question.task_id,
+    execution_id: question.execution_id,
+    worker_id: question.worker_id,
+    asked_by: question.asked_by,
+    text: question.text,
+    options: JSON.stringify(question.options),
+    default_answer: question.default,
+    status: "open",
+    own_session: question.own_session,
+    work_dir: question.work_dir,
+    created_at: question.created_at,
+    expires_at: question.expires_at,
+  };
+  const isAllowed = {
+    sql: `not exists (select 1 from question where ${EQUAL})
         and (select count(*) from question where session_key = ? and status = 'open') < ?`,
-    [
-      question.id,
-      question.session_key,
-      question.message_id,
-      question.task_id,
-      question.execution_id,
-      question.worker_id,
-      question.asked_by,
-      question.text,
-      JSON.stringify(question.options),
-      question.default,
-      question.own_session,
-      question.work_dir,
-      question.created_at,
-      question.expires_at,
-      ...equalTo(question),
-      question.session_key,
-      OPEN_QUESTIONS_MAX,
-    ],
-    WAKEUP.question,
-  );
+    args: [...listEqualArgs(question), question.session_key, OPEN_QUESTIONS_MAX],
+  };
+  return insertGuarded("question", row, isAllowed, WAKEUP.question);
 }
 
-/** The open question of the same task that is equal to this one, or null. */
+/** Finds the equal open question of the same task, or null. */
 export async function findEqual(db: Database, question: NewQuestion): Promise<Question | null> {
-  return parsed(await firstShown(db, QUESTION_JSON, `from question where ${EQUAL}`, equalTo(question)));
+  return parsed(await firstShown(db, QUESTION_JSON, `from question where ${EQUAL}`, listEqualArgs(question)));
 }
 
-/** The run that asks an equal question takes it over: the answer comes to it. Guarded by the question's being open. */
+/** Assigns an open question to another run that asks the same, guarded by the question being open. */
 export function adoptQuestion(id: string, executionId: string): Statement[] {
-  return guarded("update question set execution_id = ?, waiting = 0 where id = ? and status = 'open'", [
-    executionId,
-    id,
-  ]);
+  const sql = "update question set execution_id = ?, waiting = 0 where id = ? and status = 'open'";
+  return guarded(sql, [executionId, id]);
 }
 
-/** The question as JSON text, or null; null as well when it is outside the conversation that the caller is bound to. */
+/** Finds the question as JSON text. Null also outside the conversation that the caller is bound to. */
 export function findQuestionJson(
   db: Database,
   id: string,
@@ -96,7 +88,6 @@ const FILTERS: Filters<QuestionFilter> = {
   worker_id: oneOf("question.worker_id"),
 };
 
-/** Questions newest first. */
 export function listQuestions(
   db: Database,
   filter: QuestionFilter,
@@ -108,7 +99,6 @@ export function listQuestions(
   return list(db, { table: "question", json: QUESTION_JSON, texts: QUESTION_TEXTS, where }, page);
 }
 
-/** An open question of a conversation, with its keys. */
 export interface AskedHere extends OpenQuestion {
   session_key: string;
   worker_id: string;
@@ -117,11 +107,7 @@ export interface AskedHere extends OpenQuestion {
   message_id: string;
 }
 
-/** The open questions of these conversations, oldest first. */
-export async function listOpenQuestions(
-  db: Database,
-  sessionKeys: readonly string[],
-): Promise<AskedHere[]> {
+export async function listOpenQuestions(db: Database, sessionKeys: readonly string[]): Promise<AskedHere[]> {
   const rows = await db.read<Omit<AskedHere, "options"> & { options: string } & Row>(
     `select id, session_key, worker_id, task_id, execution_id, message_id, options, created_at, expires_at
     from question
@@ -132,7 +118,7 @@ export async function listOpenQuestions(
   return rows.map((row) => ({ ...row, options: JSON.parse(row.options) }));
 }
 
-/** A question whose time is over. */
+/** An expired question that is still open. */
 export interface DueQuestion extends Row {
   id: string;
   session_key: string;
@@ -143,7 +129,7 @@ export interface DueQuestion extends Row {
   default: string;
 }
 
-/** Open questions whose time is over, the longest first. */
+/** Lists expired questions that are still open, the earliest expiry first. */
 export function listDueQuestions(db: Database, now: number, limit: number): Promise<DueQuestion[]> {
   return db.read<DueQuestion>(
     `select id, session_key, worker_id, task_id, execution_id, message_id, default_answer as "default"
@@ -155,40 +141,34 @@ export function listDueQuestions(db: Database, now: number, limit: number): Prom
   );
 }
 
-/** When the next open question's time is over, or null. */
-export async function nextExpiry(db: Database): Promise<number | null> {
-  const row = await db.first<{ at: number | null }>(
+/** Returns the earliest expiry of all open questions, or null. */
+export function nextExpiry(db: Database): Promise<number | null> {
+  return db.readValue<number>(
     "select min(expires_at) as at from question where status = 'open'",
   );
-  return row?.at ?? null;
 }
 
-/** The question that a message of ours asked, or "". */
+/** Returns the question of an outbound message, or "". */
 export async function findQuestionOfMessage(db: Database, outboundId: string): Promise<string> {
-  const row = await db.first<{ question_id: string }>(
+  return await db.readValue<string>(
     "select question_id from outbound_message where id = ?",
     [outboundId],
-  );
-  return row?.question_id ?? "";
+  ) ?? "";
 }
 
-/** The instruction of the task that asked, for the task that brings the answer; "" for any other task. */
+/** For an answer task, returns the instruction of the task that asked. "" for any other task. */
 export async function findAskedInstruction(db: Database, taskId: string): Promise<string> {
-  const row = await db.first<{ instruction: string }>(
+  return await db.readValue<string>(
     `select task.instruction
     from question
     join task on task.id = question.task_id
     where question.answer_task_id = ?`,
     [taskId],
-  );
-  return row?.instruction ?? "";
+  ) ?? "";
 }
 
-/** Whether the task brings the answer of a run with a session of its own. */
+/** Whether the answered question came from a run with its own engine session. */
 export async function hasOwnSession(db: Database, taskId: string): Promise<boolean> {
-  const row = await db.first(
-    "select 1 as one from question where answer_task_id = ? and own_session = 1",
-    [taskId],
-  );
-  return row !== null;
+  const sql = "select 1 as one from question where answer_task_id = ? and own_session = 1";
+  return await db.first(sql, [taskId]) !== null;
 }

@@ -1,4 +1,4 @@
-// Every move of a question, with its event and the task that its answer becomes (contract 12).
+// Every transition of a question, with its event and the task of its answer (contract 12):
 // open -> answered, expired or cancelled
 import { WAKEUP } from "../../base/wakeups.ts";
 import { ANSWER_WORDS } from "../../domain/work/question.ts";
@@ -10,7 +10,6 @@ import { moved } from "../events/journal.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { TASK_COLUMNS, valuesOf } from "./task.ts";
 
-/** The keys of a question, for its events. */
 interface QuestionKeys {
   id: string;
   session_key: string;
@@ -20,28 +19,27 @@ interface QuestionKeys {
   message_id: string;
 }
 
-/** An answer, and where it came from. */
-interface GivenAnswer {
+interface AnswerInput {
   answer: string;
-  /** `user:<name>` or `token:<name>`; `default` when nobody answered. */
+  /** `user:<name>` or `token:<name>`, `default` for an expired question. */
   by: string;
-  /** The message of the chat that it is, or "". */
+  /** The chat message with the answer, or "". */
   messageId: string;
-  /** For the task that brings it to the worker. */
+  /** The id for the task that takes the answer to the worker. */
   taskId: string;
 }
 
-function keysOf({ session_key, worker_id, task_id, execution_id, message_id }: QuestionKeys) {
+function pickKeys({ session_key, worker_id, task_id, execution_id, message_id }: QuestionKeys) {
   return { session_key, worker_id, task_id, execution_id, message_id };
 }
 
 /**
- * open -> answered, once, and before its time is over unless it is the default. When the run that asked has ended, the answer becomes a
- * task of the same worker in the same batch; else the run sees it, or its end makes that task.
+ * open -> answered, once, and before the expiry unless the answer is the default. When the run that asked has ended, the same batch
+ * creates a task of the same worker. Otherwise the run receives the answer, or its end creates that task.
  */
-export function answerQuestion(question: QuestionKeys, given: GivenAnswer, now: number): Statement[] {
+export function answerQuestion(question: QuestionKeys, input: AnswerInput, now: number): Statement[] {
   const { id } = question;
-  const { answer, by, messageId, taskId } = given;
+  const { answer, by, messageId, taskId } = input;
   const byDefault = by === BY_DEFAULT;
   return [
     ...moved(
@@ -54,16 +52,16 @@ export function answerQuestion(question: QuestionKeys, given: GivenAnswer, now: 
       now,
       {
         kind: "question.answered",
-        ...keysOf(question),
+        ...pickKeys(question),
         actor: byDefault ? "system" : by,
         data: { question_id: id, by },
       },
     ),
-    ...bringAnswers({ sql: "question.id = ?", args: [id] }, [taskId], now),
+    ...createAnswerTasks({ sql: "question.id = ?", args: [id] }, [taskId], now),
   ];
 }
 
-/** open -> expired: its time is over, and there is no default. */
+/** open -> expired, without a default. */
 export function expireQuestion(question: QuestionKeys, now: number): Statement[] {
   return moved(
     guarded(
@@ -71,33 +69,28 @@ export function expireQuestion(question: QuestionKeys, now: number): Statement[]
       [question.id, now],
     ),
     now,
-    { kind: "question.expired", ...keysOf(question), data: { question_id: question.id } },
+    { kind: "question.expired", ...pickKeys(question), data: { question_id: question.id } },
   );
 }
 
-/** open -> cancelled, by a person. */
 export function cancelQuestion(question: QuestionKeys, by: string, now: number): Statement[] {
   return moved(
     guarded("update question set status = 'cancelled', waiting = 0 where id = ? and status = 'open'", [
       question.id,
     ]),
     now,
-    { kind: "question.cancelled", ...keysOf(question), actor: by, data: { question_id: question.id } },
+    { kind: "question.cancelled", ...pickKeys(question), actor: by, data: { question_id: question.id } },
   );
 }
 
-/** Whose questions end with it. */
 type Asker = { session_key: string } | { worker_id: string } | { execution_id: string };
 
-/**
- * Every open question of a conversation, a worker or a run -> cancelled, and answers that no run has seen are not brought any more: a
- * clear, a deletion, a cancelled run (contract 12).
- */
+/** Cancels the asker's open questions, and drops answers that no run has received, for a clear, a deletion or a cancelled run (contract 12). */
 export function withdrawQuestions(asker: Asker, by: string, now: number): Statement[] {
   const [[column, value] = ["", ""]] = Object.entries(asker);
   const own = `${column} = ? and ${column} <> ''`;
   return [
-    // Before the move: it says which ones are open.
+    // The event comes first because it selects the open questions.
     {
       sql:
         `insert into journal (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data)
@@ -118,17 +111,16 @@ export function withdrawQuestions(asker: Asker, by: string, now: number): Statem
   ];
 }
 
-/** How the run of an execution ended, as its questions see it. */
 interface QuestionsEnd {
   executionId: string;
   by: "end" | "cancelled" | "lost";
-  /** Ids for the tasks of its answers: as many as one run may ask. */
+  /** Ids for the tasks of the answers, as many as one run may ask. */
   taskIds: readonly string[];
 }
 
 /**
- * What the end of a run means for its questions: nobody waits any more, and each answer that it has not seen becomes a task. What a run
- * saw that was lost with the service may be lost with it, so it is brought, too. A run that a person ended withdraws its questions.
+ * Ends the waits of a run and turns each answer that the run has not received into a task. Answers that a lost run received may be lost
+ * with it, so they become tasks, too. A run that a person ended withdraws its questions.
  */
 export function endQuestions({ executionId, by, taskIds }: QuestionsEnd, now: number): Statement[] {
   if (by === "cancelled") return withdrawQuestions({ execution_id: executionId }, "system", now);
@@ -145,7 +137,7 @@ export function endQuestions({ executionId, by, taskIds }: QuestionsEnd, now: nu
         args: [executionId],
       }]
       : []),
-    ...bringAnswers(
+    ...createAnswerTasks(
       { sql: "question.execution_id = ? and question.execution_id <> ''", args: [executionId] },
       taskIds,
       now,
@@ -153,7 +145,7 @@ export function endQuestions({ executionId, by, taskIds }: QuestionsEnd, now: nu
   ];
 }
 
-/** The run that asked has the answer. Changes nothing when it has ended, or when a task brings it. */
+/** Marks the answer as received by the run that asked. No change when the run has ended or a task has the answer. */
 export function seeAnswer(id: string, executionId: string, now: number): Statement {
   return {
     sql: `update question
@@ -164,7 +156,7 @@ export function seeAnswer(id: string, executionId: string, now: number): Stateme
   };
 }
 
-/** The run that asked waits for the answer, or does so no longer. Either way a slot is taken or free. */
+/** Stores whether the run waits for the answer, condition frees or takes a slot. */
 export function setWaiting(id: string, executionId: string, waiting: boolean): Statement {
   return {
     sql:
@@ -174,9 +166,9 @@ export function setWaiting(id: string, executionId: string, waiting: boolean): S
   };
 }
 
-// Answers that nobody has seen and whose run has ended become tasks: first each gets its task's id, then the tasks are made of them.
-function bringAnswers(
-  which: { sql: string; args: Value[] },
+// Turns unreceived answers of ended runs into tasks: first stores the id of each task, then creates the tasks from the questions.
+function createAnswerTasks(
+  condition: { sql: string; args: Value[] },
   taskIds: readonly string[],
   now: number,
 ): Statement[] {
@@ -186,14 +178,14 @@ function bringAnswers(
       sql: `update question
         set answer_task_id = fresh.value, seen_at = ?
         from (
-          select id, row_number() over (order by id) - 1 as place
+          select id, row_number() over (order by id) - 1 as position
           from question
-          where ${which.sql} and status = 'answered' and seen_at is null and task_id <> '' and not exists (
+          where ${condition.sql} and status = 'answered' and seen_at is null and task_id <> '' and not exists (
             select 1 from execution where execution.id = question.execution_id and execution.status ${EXECUTION_IS_OPEN})
         ) as due
-        join json_each(?) as fresh on fresh.key = due.place
+        join json_each(?) as fresh on fresh.key = due.position
         where question.id = due.id`,
-      args: [now, ...which.args, ids],
+      args: [now, ...condition.args, ids],
     },
     insertAnswerTasks(ids, now),
     {
@@ -218,10 +210,10 @@ function insertAnswerTasks(ids: string, now: number): Statement {
     type: "immediate" as const,
     created_by: "",
   };
-  const made = { ...newTask(seed, plan, now), due_at, parent_task_id: null, depth: 0 };
-  const values = valuesOf(made);
+  const task = { ...newTask(seed, plan, now), due_at, parent_task_id: null, depth: 0 };
+  const values = valuesOf(task);
   const columns = TASK_COLUMNS.map((name, index) =>
-    OF_QUESTION[name] ?? { sql: "?", args: values.slice(index, index + 1) }
+    QUESTION_VALUES[name] ?? { sql: "?", args: values.slice(index, index + 1) }
   );
   return {
     sql: `insert into task (${TASK_COLUMNS.join(", ")})
@@ -237,8 +229,8 @@ function insertAnswerTasks(ids: string, now: number): Statement {
 
 const { asked, answered, byDefault } = ANSWER_WORDS;
 
-/** What the task has from the question. A default counts as a further step of a chain of agents, since no person took part (contract 2.9). */
-const OF_QUESTION: Partial<Record<string, { sql: string; args: Value[] }>> = {
+/** Task columns from the question. A default answer adds a step to a chain of agents because no person took part (contract 2.9). */
+const QUESTION_VALUES: Partial<Record<string, { sql: string; args: Value[] }>> = {
   id: { sql: "question.answer_task_id", args: [] },
   message_id: { sql: "iif(question.answered_in = '', question.message_id, question.answered_in)", args: [] },
   worker_id: { sql: "question.worker_id", args: [] },
@@ -251,7 +243,7 @@ const OF_QUESTION: Partial<Record<string, { sql: string; args: Value[] }>> = {
     sql: "iif(question.answered_by = ?, 'worker:' || question.worker_id, question.answered_by)",
     args: [BY_DEFAULT],
   },
-  // The work is checked as it would have been without the question, and its result goes where it would have gone.
+  // The checks and the destination are those of the task that asked.
   verify: { sql: "coalesce(asked.verify, 'null')", args: [] },
   deliver_to: { sql: "coalesce(asked.deliver_to, '')", args: [] },
   parent_task_id: { sql: "question.task_id", args: [] },

@@ -6,7 +6,7 @@ import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 import { TASK_JSON, TASK_TEXTS } from "./task.ts";
 
-// The index of active tasks: however many have ended, none of them is read.
+// The index has only active tasks, so ended ones cost nothing.
 const ACTIVE = "task indexed by task_active";
 
 const FILTERS: Filters<QueueFilter> = {
@@ -23,7 +23,7 @@ const CANCEL_FILTERS: Filters<QueueCancel["filter"]> = {
   type: oneOf("type"),
 };
 
-/** Active tasks of all workers and conversations, newest first. */
+/** Lists the active tasks of all workers and conversations, newest first. */
 export function listQueue(
   db: Database,
   filter: QueueFilter,
@@ -36,10 +36,9 @@ export function listQueue(
   return list(db, { table: "task", from: ACTIVE, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
-/** What an event says of a task. */
 type TaskKeys = Pick<Task, "id" | "session_key" | "worker_id" | "message_id">;
 
-/** Tasks that wait or are scheduled and match a filter, `max` of them at most. */
+/** Lists pending and scheduled tasks that match a filter. */
 export function findQueued(db: Database, filter: QueueCancel["filter"], max: number): Promise<TaskKeys[]> {
   const { conditions, args } = whereOf(filter, CANCEL_FILTERS);
   const all = [`status ${TASK_IS_ACTIVE}`, "+status <> 'running'", ...conditions];

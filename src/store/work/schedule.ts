@@ -8,12 +8,12 @@ import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE, TASK_IS_TIMED } from "../db/status_sql.ts";
 import { TASK_JSON, TASK_TEXTS } from "./task.ts";
 
-// As in the index task_soonest.
+// The expression of the index task_soonest.
 const SOONEST = "iif(task.paused = 1 or task.next_run_at is null, 9007199254740991, task.next_run_at)";
 
 const FILTERS: Filters<ScheduleFilter> = {
   ref: named("task"),
-  // With + no index is used for it: the order has one.
+  // The + keeps SQLite from using an index, because the order has one.
   status: oneOf("+task.status"),
   worker_id: oneOf("task.worker_id"),
   paused: ({ conditions, args }, paused) => {
@@ -25,7 +25,7 @@ const FILTERS: Filters<ScheduleFilter> = {
   },
 };
 
-/** Schedules and countdowns, soonest first; then those that have no next time (contract 15). */
+/** Lists schedules and countdowns, the soonest first, and those without a next time last (contract 15). */
 export function listSchedules(
   db: Database,
   filter: ScheduleFilter,
@@ -35,12 +35,11 @@ export function listSchedules(
   const where = whereOf(filter, FILTERS);
   where.conditions.push(`task.type ${TASK_IS_TIMED}`);
   inConversation(where, "task.session_key", boundTo);
-  const narrow = filter.worker_id ?? filter.ref ?? boundTo;
-  const from = narrow === undefined || narrow === null ? "task indexed by task_soonest" : "task";
+  const selective = filter.worker_id ?? filter.ref ?? boundTo;
+  const from = selective === undefined || selective === null ? "task indexed by task_soonest" : "task";
   return list(db, { table: "task", from, order: SOONEST, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
-/** What an update of a schedule changes, in the columns of its row. */
 export type ScheduleChange =
   & Partial<
     Pick<
@@ -66,21 +65,17 @@ export type ScheduleChange =
   >
   & { queued_at?: null; depth?: number };
 
-/** What a next time is worked out from. */
 export const TIMED_BY = ["cron", "time_zone", "scheduled_at", "until"] as const;
 
-/** Some of it, as it was read. */
 export type TimedBy = Partial<Pick<Task, (typeof TIMED_BY)[number]>>;
 
-/** What has to be so still when a schedule is changed. */
 interface ScheduleGuard {
-  /** It waits for its time. */
   waiting?: boolean;
-  /** Columns that are as they were read. */
+  /** Columns that still have the values that the caller read. */
   asRead?: TimedBy;
 }
 
-/** Changes the named columns only, guarded by the task's being active, and by what else is asked for. */
+/** Changes the given columns, guarded by the task being active and by `guard`. */
 export function updateSchedule(
   id: string,
   change: ScheduleChange,
@@ -88,17 +83,17 @@ export function updateSchedule(
   now: number,
 ): Statement[] {
   const entries = Object.entries(change) as [string, Value | object][];
-  // A chain of tasks never gets shorter.
+  // The depth of a chain of tasks never decreases.
   const set = entries.map(([name]) => name === "depth" ? "depth = max(depth, ?)" : `${name} = ?`);
   const args = entries.map(([name, value]) =>
     name === "gate" || name === "verify" ? JSON.stringify(value) : value as Value
   );
-  const still = Object.entries(asRead) as [string, Value][];
-  const where = ["id = ?", `status ${TASK_IS_ACTIVE}`, ...still.map(([name]) => `${name} is ?`)];
+  const unchanged = Object.entries(asRead) as [string, Value][];
+  const where = ["id = ?", `status ${TASK_IS_ACTIVE}`, ...unchanged.map(([name]) => `${name} is ?`)];
   if (waiting) where.push("+status = 'scheduled'");
   return guarded(
     `update task set ${[...set, "updated_at = ?"].join(", ")} where ${where.join(" and ")}`,
-    [...args, now, id, ...still.map(([, value]) => value)],
+    [...args, now, id, ...unchanged.map(([, value]) => value)],
     WAKEUP.scheduler,
   );
 }

@@ -1,23 +1,27 @@
-// Moves of schedules and countdowns: to their next time, and away from it (contract 3, Task; contract 15).
+// Transitions of schedules and countdowns to and from their times (contract 3, Task; contract 15).
 import { WAKEUP } from "../../base/wakeups.ts";
 import { guarded, type Statement, type Value } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
 import type { TaskRun } from "./task_transitions.ts";
 import { TASK_IS_RECURRING, TASK_IS_TIMED } from "../db/status_sql.ts";
 
-/** How the run of a schedule ended, as its task remembers it (contract 8.9). */
+/** The last run of a schedule, as stored in its task (contract 8.9). */
 interface LastRun {
   status: "completed" | "failed" | "cancelled";
   error: string;
-  /** Whether it adds to the failures in a row: what was cancelled, lost or limited does not (contract 15). */
+  /** Whether it adds to the failures in a row. Cancelled, lost and limited runs do not (contract 15). */
   counts: boolean;
 }
 
-/** What ends: the run of a schedule, or the gate before it, which nothing has been started for yet. */
+/** The run of a schedule that ends, or its gate. */
 export type Turn = TaskRun & { of: "run" | "gate" };
 
-/** The columns that remember a run, and their values; what a gate skipped was none. */
-function lastRun(last: LastRun | null, { execution_id }: Turn, now: number): { set: string; args: Value[] } {
+/** Builds the assignments for a run that ended. Empty after a gate skipped the run. */
+function buildLastRunSet(
+  last: LastRun | null,
+  { execution_id }: Turn,
+  now: number,
+): { set: string; args: Value[] } {
   if (last === null) return { set: "", args: [] };
   const { status, error, counts } = last;
   return {
@@ -28,54 +32,50 @@ function lastRun(last: LastRun | null, { execution_id }: Turn, now: number): { s
   };
 }
 
-function whereOf({ of, task_id, execution_id }: Turn): { where: string; args: Value[] } {
+function buildTurnCondition({ of, task_id, execution_id }: Turn): { where: string; args: Value[] } {
   return of === "run"
     ? { where: "id = ? and status = 'running' and execution_id = ?", args: [task_id, execution_id] }
     : { where: "id = ? and status = 'pending'", args: [task_id] };
 }
 
-/** How a schedule goes on after a turn. */
 interface NextTurn {
-  /** null: there is no time any more; it goes on only when one waits for the end of this turn. */
+  /** null: no time is left, but a queued time may still run. */
   next: number | null;
   reason: string;
 }
 
-/**
- * running or pending -> scheduled: it waits for `next`, or the stored next time when that is in the future. Where there is none any
- * more, the time that waits for the end of this turn is its next.
- */
+/** running or pending -> scheduled, for `next`, the stored next time if in the future, or else the queued time. */
 export function rescheduleTask(
   turn: Turn,
   last: LastRun | null,
   { next, reason }: NextTurn,
   now: number,
 ): Statement {
-  const { where, args } = whereOf(turn);
-  const remembered = lastRun(last, turn, now);
+  const { where, args } = buildTurnCondition(turn);
+  const lastRun = buildLastRunSet(last, turn, now);
   return {
     sql: `update task
       set status = 'scheduled', reason = ?, due_at = null, attempt = 0, updated_at = ?,
-        next_run_at = coalesce(iif(next_run_at > ?, next_run_at, ?), queued_at)${remembered.set}
+        next_run_at = coalesce(iif(next_run_at > ?, next_run_at, ?), queued_at)${lastRun.set}
       where ${where} and (? is not null or queued_at is not null)`,
-    args: [reason, now, now, next, ...remembered.args, ...args, next],
+    args: [reason, now, now, next, ...lastRun.args, ...args, next],
     wakeup: WAKEUP.scheduler,
   };
 }
 
-/** running or pending -> completed: this was the last turn of a schedule (contract 15). */
+/** running or pending -> completed, after the last turn of a schedule (contract 15). */
 export function completeSchedule(turn: Turn, last: LastRun | null, reason: string, now: number): Statement {
-  const { where, args } = whereOf(turn);
-  const remembered = lastRun(last, turn, now);
+  const { where, args } = buildTurnCondition(turn);
+  const lastRun = buildLastRunSet(last, turn, now);
   return {
     sql: `update task
-      set status = 'completed', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?${remembered.set}
+      set status = 'completed', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?${lastRun.set}
       where ${where}`,
-    args: [reason, now, ...remembered.args, ...args],
+    args: [reason, now, ...lastRun.args, ...args],
   };
 }
 
-/** pending -> completed, failed or cancelled: a countdown whose gate did not let it run (contract 15). */
+/** pending -> completed, failed or cancelled: the gate of a countdown prevented the run (contract 15). */
 export function closeCountdown(
   id: string,
   to: "completed" | "failed" | "cancelled",
@@ -91,7 +91,7 @@ export function closeCountdown(
   };
 }
 
-/** A schedule that has failed too often in a row pauses; no change otherwise (contract 15). */
+/** Pauses a schedule after too many failures in a row (contract 15). */
 export function pauseFailing(id: string, reason: string, now: number): Statement {
   return {
     sql: `update task
@@ -102,16 +102,16 @@ export function pauseFailing(id: string, reason: string, now: number): Statement
   };
 }
 
-/** True when pauseFailing() has paused it in this batch. */
+/** Builds a condition that is true when pauseFailing() paused the schedule in this batch. */
 export function isPausedSince(id: string, reason: string, now: number): SqlCondition {
   return {
-    // Somebody may have paused it before; then it has another reason.
+    // A schedule that was paused earlier has another reason.
     sql: "exists (select 1 from task where id = ? and paused = 1 and reason = ? and updated_at = ?)",
     args: [id, reason, now],
   };
 }
 
-/** scheduled -> pending: the time of a countdown has come. */
+/** scheduled -> pending: a countdown is due. */
 export function fireCountdown(id: string, expected: number, now: number): Statement[] {
   return guarded(
     `update task
@@ -122,37 +122,38 @@ export function fireCountdown(id: string, expected: number, now: number): Statem
   );
 }
 
-/** How a schedule moves on: from the expected time to the next one; null: there is none any more. */
-interface ScheduleMove {
+/** A step of a schedule from the expected time to the next one. */
+interface ScheduleStep {
   id: string;
   expected: number;
+  /** null: no time is left. */
   next: number | null;
   now: number;
 }
 
-/** scheduled -> pending: the time of a schedule has come; its next time is set. */
-export function fireSchedule(move: ScheduleMove & { dueAt: number }): Statement[] {
+/** scheduled -> pending: a schedule is due. Sets its next time. */
+export function fireSchedule(step: ScheduleStep & { dueAt: number }): Statement[] {
   return guarded(
     `update task
     set status = 'pending', due_at = ?, attempt = 0, next_run_at = ?, run_no = run_no + 1, updated_at = ?
     where id = ? and status = 'scheduled' and paused = 0 and next_run_at = ?`,
-    [move.dueAt, move.next, move.now, move.id, move.expected],
+    [step.dueAt, step.next, step.now, step.id, step.expected],
     WAKEUP.dispatcher,
   );
 }
 
-/** A time waits for the end of the present turn: of a schedule with the overlap `queue` or `replace` (contract 15). */
-export function queueOccurrence(move: ScheduleMove & { dueAt: number }): Statement[] {
+/** Queues a time until the current turn ends, for the overlaps `queue` and `replace` (contract 15). */
+export function queueOccurrence(step: ScheduleStep & { dueAt: number }): Statement[] {
   return guarded(
     `update task
     set next_run_at = ?, queued_at = ?, updated_at = ?
     where id = ? and type ${TASK_IS_RECURRING} and next_run_at = ?`,
-    [move.next, move.dueAt, move.now, move.id, move.expected],
+    [step.next, step.dueAt, step.now, step.id, step.expected],
     WAKEUP.gate,
   );
 }
 
-/** scheduled -> pending: the turn before has ended, and this time waited for that. */
+/** scheduled -> pending, for the queued time after the turn before it has ended. */
 export function fireQueued(id: string, queuedAt: number, now: number): Statement[] {
   return guarded(
     `update task
@@ -164,23 +165,22 @@ export function fireQueued(id: string, queuedAt: number, now: number): Statement
   );
 }
 
-/** No time waits any more. */
 export function dropQueued(id: string, queuedAt: number): Statement {
   return { sql: "update task set queued_at = null where id = ? and queued_at = ?", args: [id, queuedAt] };
 }
 
-/** A schedule moves on without a run: the time was missed, or the run before is still open. */
-export function skipOccurrence(move: ScheduleMove): Statement[] {
+/** Skips a time that was missed, or that fell due during a run. */
+export function skipOccurrence(step: ScheduleStep): Statement[] {
   return guarded(
     `update task
     set next_run_at = ?, updated_at = ?
     where id = ? and type ${TASK_IS_RECURRING} and next_run_at = ?`,
-    [move.next, move.now, move.id, move.expected],
+    [step.next, step.now, step.id, step.expected],
   );
 }
 
-/** scheduled -> completed: its last time was missed. */
-export function closeSchedule({ id, expected, now }: ScheduleMove): Statement[] {
+/** scheduled -> completed: the last time was missed. */
+export function closeSchedule({ id, expected, now }: ScheduleStep): Statement[] {
   return guarded(
     `update task
     set status = 'completed', reason = 'no time is left until its end', next_run_at = null, updated_at = ?

@@ -3,40 +3,36 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Json } from "../../domain/call/json.ts";
 import { type Task, type TaskFilter, taskSchema } from "../../domain/work/task.ts";
-import { type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
+import { type Database, guarded, guardedRows, type Row, type Statement, type Value } from "../db/database.ts";
 import { type Filters, inConversation, named, oneOf, whereOf } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
 import { columnValue, fieldsOf, firstShown, shown } from "../db/json_projection.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
-/** The JSON of a task. */
 export const TASK_JSON = shown("task", taskSchema, {
-  // The window of an engine is the engine's, too; only the part of it that is kept for people has a name of its own.
+  // A reserved share of an engine's window is the internal kind `reserve`. The API has only `engine`.
   held_by: `json(iif(task.status = 'pending' and task.held <> '', json_object(
     'kind', replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine'),
     'id', substr(task.held, instr(task.held, ':') + 1),
     'until', task.held_until), 'null'))`,
-  // What is paused has no next time, and a new one when it goes on.
+  // A paused schedule has no next time. Resuming it sets a new one.
   next_run_at: "iif(task.paused, null, task.next_run_at)",
 });
 
-/** Which texts of a task may be large. */
 export const TASK_TEXTS = ["instruction", "reason"];
 
-// What a row holds: of the fields that the API shows those that are stored, and what only the service needs.
+// The stored fields: those of the API that have a column, and internal ones.
 const storedSchema = taskSchema.omit({ held_by: true, truncated: true }).extend({
   due_at: z.int().nullable(),
   parent_task_id: z.string().nullable(),
   depth: z.int(),
 });
 
-/** A task with the fields that the API does not show. */
 export type NewTask = z.output<typeof storedSchema>;
 
-/** The columns of a new task. */
 export const TASK_COLUMNS = fieldsOf(storedSchema);
 
-/** Stores a new task in the state that planTask() gave it, guarded by its worker's existence. */
+/** Stores a new task in the state that planTask() chose, guarded by the existence of its worker. */
 export function insertTask(task: NewTask): Statement[] {
   return guarded(
     `insert into task (${TASK_COLUMNS.join(", ")})
@@ -48,23 +44,21 @@ export function insertTask(task: NewTask): Statement[] {
   );
 }
 
-/** The values of the columns of a new task. */
 export function valuesOf(task: NewTask): Value[] {
   return TASK_COLUMNS.map((name) => columnValue(storedSchema, name, task[name]));
 }
 
-/** The bell of the stage that a new task is work for. */
+/** Returns the stage to wake for a new task. */
 export function chooseWakeup({ due_at, next_run_at }: NewTask): string | undefined {
   if (due_at !== null) return WAKEUP.dispatcher;
   return next_run_at === null ? undefined : WAKEUP.scheduler;
 }
 
-/** The task, or null. */
 export async function findTask(db: Database, id: string): Promise<Task | null> {
   return parsed(await findTaskJson(db, id));
 }
 
-/** The task as JSON text, or null; null as well when it is outside the conversation that the caller is bound to. */
+/** Finds the task as JSON text. Null also outside the conversation that the caller is bound to. */
 export function findTaskJson(
   db: Database,
   id: string,
@@ -79,12 +73,11 @@ const FILTERS: Filters<TaskFilter> = {
   session_key: oneOf("task.session_key"),
   message_id: oneOf("task.message_id"),
   worker_id: oneOf("task.worker_id"),
-  // With + no index is used for it: those of the other filters narrow the list more.
+  // The + keeps SQLite from using an index. Those of the other filters are more selective.
   status: oneOf("+task.status"),
   type: oneOf("task.type"),
 };
 
-/** Tasks newest first. */
 export function listTasks(
   db: Database,
   filter: TaskFilter,
@@ -96,7 +89,6 @@ export function listTasks(
   return list(db, { table: "task", json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
-/** Number of a worker's active tasks by status. */
 export async function countTasksByStatus(db: Database, workerId: string): Promise<Record<string, number>> {
   const rows = await db.read<{ status: string; total: number }>(
     `select status, count(*) as total
@@ -108,48 +100,45 @@ export async function countTasksByStatus(db: Database, workerId: string): Promis
   return Object.fromEntries(rows.map((row) => [row.status, row.total]));
 }
 
-/** A task that has not started, and for whose reply a conversation waits. */
+/** A task that has not started and whose reply a conversation waits for. */
 interface WaitingReply extends Row {
   id: string;
   session_key: string;
   message_id: string;
-  /** Its first characters. */
   beginning: string;
-  /** How many more of the same conversation wait that are not listed. */
+  /** Number of further tasks of the same conversation. */
   more: number;
 }
 
 const WAITING_LISTED_MAX = 10;
 const BEGINNING_CHARACTERS = 200;
 
-/** Tasks of a worker that have not started, and for whose reply a conversation waits: of each conversation the oldest ten. */
+/** Lists tasks of a worker that have not started and whose reply a conversation waits for, the oldest ten of each conversation. */
 export function listWaitingReplies(db: Database, workerId: string): Promise<WaitingReply[]> {
   return db.read<WaitingReply>(
     `select id, session_key, message_id, substr(instruction, 1, ${BEGINNING_CHARACTERS}) as beginning,
-      iif(place = ${WAITING_LISTED_MAX}, total - place, 0) as more
+      iif(position = ${WAITING_LISTED_MAX}, total - position, 0) as more
     from (
-      select id, row_number() over (partition by session_key order by id) as place,
+      select id, row_number() over (partition by session_key order by id) as position,
         count(*) over (partition by session_key) as total
       from task
       where worker_id = ? and status ${TASK_IS_ACTIVE} and +status <> 'running' and session_key not like 'cli:%')
     join task using (id)
-    where place <= ${WAITING_LISTED_MAX}`,
+    where position <= ${WAITING_LISTED_MAX}`,
     [workerId],
   );
 }
 
-/** What a task asks for. */
-interface Work extends Row {
+interface TaskWork extends Row {
   instruction: string;
-  /** JSON text of what decides whether it runs; 'null' where nothing does. */
+  /** JSON text of the gate, 'null' without one. */
   gate: string;
-  /** What its gate let through before, with the gate's output, when the run is tried again; else null. */
+  /** For a retry after a passed gate: the instruction with the gate's output. Else null. */
   passed: string | null;
 }
 
-/** What a task asks for, or null when it is gone. */
-export function findWork(db: Database, id: string): Promise<Work | null> {
-  return db.first<Work>(
+export function findWork(db: Database, id: string): Promise<TaskWork | null> {
+  return db.first<TaskWork>(
     `select instruction, iif(type = 'immediate', 'null', gate) as gate, (
       select execution.instruction
       from occurrence
@@ -159,4 +148,51 @@ export function findWork(db: Database, id: string): Promise<Work | null> {
     where id = ?`,
     [id],
   );
+}
+
+const WORKER_AT = TASK_COLUMNS.indexOf("worker_id");
+
+/** Stores new tasks in one statement and in their order, guarded by the existence of all their workers. */
+export function insertTasks(tasks: readonly NewTask[]): Statement[] {
+  const wakeups = tasks.flatMap((task) => chooseWakeup(task) ?? []);
+  return guardedRows(tasks.length, {
+    sql: `insert into task (${TASK_COLUMNS.join(", ")})
+      select ${TASK_COLUMNS.map((_, at) => `one.value ->> ${at}`).join(", ")}
+      from json_each(?) as one
+      cross join worker on worker.id = one.value ->> ${WORKER_AT}
+      order by one.key`,
+    args: [JSON.stringify(tasks.map(valuesOf))],
+    wakeup: [...new Set(wakeups)],
+  });
+}
+
+export interface Origin {
+  message_id: string;
+  session_key: string;
+}
+
+/** Finds stored messages by their id or their id on a platform, with their conversations (see findInbound()). */
+export async function listOrigins(
+  db: Database,
+  names: readonly string[],
+  boundTo: string | null,
+): Promise<Map<string, Origin>> {
+  const rows = await db.read<{ name: string; id: string; session_key: string }>(
+    `select named.value as name, inbound_message.id, session_key
+    from json_each(?) as named
+    cross join inbound_message on inbound_message.id = coalesce(
+      (select id from inbound_message where id = named.value and (? is null or session_key = ?)),
+      (select id from inbound_message where platform_message_id = named.value order by id desc limit 1))
+    where ? is null or session_key = ?`,
+    [JSON.stringify(names), boundTo, boundTo, boundTo, boundTo],
+  );
+  return new Map(rows.map(({ name, id, session_key }) => [name, { message_id: id, session_key }]));
+}
+
+export async function listEnginesOf(db: Database, ids: readonly string[]): Promise<Map<string, string>> {
+  const rows = await db.read<{ id: string; engine: string }>(
+    "select id, engine from worker where id in (select value from json_each(?))",
+    [JSON.stringify(ids)],
+  );
+  return new Map(rows.map(({ id, engine }) => [id, engine]));
 }

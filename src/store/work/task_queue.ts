@@ -4,7 +4,7 @@ import type { Database, Row } from "../db/database.ts";
 import { SCHEDULES_ARE_PAUSED } from "../db/setting.ts";
 import { TASK_IS_RECURRING } from "../db/status_sql.ts";
 
-/** The head of a lane: the next task of a worker, with what a claim needs. */
+/** The next task of a worker with the fields that a claim needs. */
 export interface WaitingTask extends Row {
   id: string;
   worker_id: string;
@@ -19,27 +19,26 @@ export interface WaitingTask extends Row {
   cron: string;
   time_zone: string;
   deliver_to: string;
-  /** JSON text of what checks its work: its own, or its worker's. */
+  /** JSON text of the checks of its work: its own, or its worker's. */
   verify: string;
-  /** What held it when it was looked at last, and until when; '' when nothing did. */
+  /** The block at the last check, '' without one. */
   held: string;
   held_until: number | null;
   reason: string;
-  /** JSON list of labels: where its worker runs; and the runner that has its directory. */
+  /** JSON list of the labels of its worker, and the runner that has its directory. */
   runs_on: string;
   home: string;
-  /** 1 when a gate decides about it first. */
+  /** 1 when it has a gate. */
   gated: number;
-  /** 1 when its worker holds *:*. */
+  /** 1 when its worker has *:*. */
   admin: number;
-  /** 1 when no person waits for it: a schedule, or a task that an agent made (contract 14). */
+  /** 1 when no person waits for it: a schedule, or a task of an agent (contract 14). */
   patient: number;
 }
 
-/** How many lanes are looked at in one round. */
 export const LANES_AT_ONCE = 250;
 
-/** What no person waits for. */
+/** Condition on tasks that no person waits for. */
 export const IS_PATIENT = "(task.type <> 'immediate' or task.created_by like 'worker:%')";
 
 const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
@@ -49,68 +48,68 @@ const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, wo
   iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,
   ${IS_PATIENT} as patient`;
 
-/** Where a look begins, and how many rows it has at most; the lanes that are behind them come with the next one. */
+/** Start and size of a page. The tasks after it belong to the next page. */
 interface Window<From> {
   after: From;
   limit: number;
 }
 
-/** What a look has found, and where the next one begins; null when there is nothing behind it. */
-interface Found<From> {
+/** A page of next tasks, and the start of the next page or null. */
+interface NextTasks<From> {
   heads: WaitingTask[];
   next: From | null;
 }
 
-// The lane is there, and perhaps none of its tasks may start: then there is no task, or no worker.
-function headsOf<T extends WaitingTask>(rows: readonly T[]): WaitingTask[] {
+// The left joins leave null where a worker is paused or none of its tasks may start.
+function listPresent<T extends WaitingTask>(rows: readonly T[]): WaitingTask[] {
   return rows.filter(({ id, worker_id }: { id: string | null; worker_id: string | null }) =>
     id !== null && worker_id !== null
   );
 }
 
-const LANE_HEAD = `task.id = (
+const FIRST_DUE = `task.id = (
       select id
       from task
-      where status = 'pending' and held = '' and worker_id = lane.worker_id and due_at <= ?
+        where status = 'pending' and held = '' and worker_id = next_worker.worker_id and due_at <= ?
       order by due_at, id
       limit 1)`;
 
 /**
- * The first due task of each worker that is not paused and that nothing holds, oldest first, of so many workers. The query steps from
- * worker to worker through the index, so its cost grows with the workers that have work and not with the number of tasks.
+ * Lists the first due and unblocked task of each active worker, oldest first. The query steps from worker to worker through the
+ * index, so its cost depends on the number of workers with tasks, not on the number of tasks.
  */
 export async function listLaneHeads(
   db: Database,
   now: number,
   { after, limit }: Window<string> = { after: "", limit: LANES_AT_ONCE },
-): Promise<Found<string>> {
-  const rows = await db.read<WaitingTask & { lane: string | null }>(
-    `with recursive lane (worker_id) as (
+): Promise<NextTasks<string>> {
+  const rows = await db.read<WaitingTask & { next_worker_id: string | null }>(
+    `with recursive next_worker (worker_id) as (
       select min(worker_id) from task where status = 'pending' and held = '' and worker_id > ?
       union all
       select (
-        select min(worker_id) from task where status = 'pending' and held = '' and worker_id > lane.worker_id)
-      from lane
-      where lane.worker_id is not null
+        select min(worker_id) from task where status = 'pending' and held = '' and worker_id > next_worker.worker_id)
+      from next_worker
+      where next_worker.worker_id is not null
       limit ?
     )
-    select lane.worker_id as lane, ${COLUMNS}
-    from lane
-    left join worker on worker.id = lane.worker_id and worker.paused = 0
-    left join task on ${LANE_HEAD}
+    select next_worker.worker_id as next_worker_id, ${COLUMNS}
+    from next_worker
+    left join worker on worker.id = next_worker.worker_id and worker.paused = 0
+    left join task on ${FIRST_DUE}
     order by task.due_at, task.id`,
     [after, limit, now],
   );
-  const last = rows.reduce((most, { lane }) => lane !== null && lane > most ? lane : most, "");
-  // The step behind the last lane finds none.
-  const isWhole = rows.some(({ lane }) => lane === null);
-  return { heads: headsOf(rows), next: isWhole ? null : last };
+  const ids = rows.map((row) => row.next_worker_id);
+  const last = ids.reduce<string>((most, id) => id !== null && id > most ? id : most, "");
+  // After the last worker, the recursion adds one null.
+  return { heads: listPresent(rows), next: ids.includes(null) ? null : last };
 }
 
-/** Of the workers that have the oldest tasks that nothing holds, the first due task of each, oldest first: as far as so many tasks go. */
+/** Lists the first due task of each worker among the oldest `limit` due tasks, oldest first, without blocked tasks. */
 export function listOldestHeads(db: Database, now: number, limit: number): Promise<WaitingTask[]> {
   return db.read<WaitingTask>(
-    `with lane (worker_id) as (
+    `with next_worker (worker_id) as (
       select distinct worker_id
       from (
         select worker_id, held
@@ -121,36 +120,33 @@ export function listOldestHeads(db: Database, now: number, limit: number): Promi
       where held = ''
     )
     select ${COLUMNS}
-    from lane
-    join worker on worker.id = lane.worker_id and worker.paused = 0
-    join task on ${LANE_HEAD}
+    from next_worker
+    join worker on worker.id = next_worker.worker_id and worker.paused = 0
+    join task on ${FIRST_DUE}
     order by task.due_at, task.id`,
     [now, limit, now],
   );
 }
 
-/** A place in the order of the tasks that something holds. */
+/** A position in the order of blocked tasks. */
 export interface HeldPlace {
   held: string;
   worker_id: string;
 }
 
-/** Before all of them. */
+/** The position before all blocked tasks. */
 export const FIRST_HELD: HeldPlace = { held: "", worker_id: "" };
 
-/**
- * Of the tasks that something holds, the first of each worker for each thing that holds, so many of them: when that one may start, the
- * thing is over. However many wait behind them, they cost nothing.
- */
+/** Lists the first blocked task of each worker and block. When that task may start, the block has ended. */
 export async function listHeldHeads(
   db: Database,
   { after, limit }: Window<HeldPlace> = { after: FIRST_HELD, limit: LANES_AT_ONCE },
-): Promise<Found<HeldPlace>> {
+): Promise<NextTasks<HeldPlace>> {
+  // Usually no task is blocked, and this query runs before every claim.
   const any = await db.first("select 1 as one from task where status = 'pending' and held <> '' limit 1");
-  // Most of the time nothing is held, and this is asked before every claim.
   if (any === null) return { heads: [], next: null };
-  const rows = await db.read<WaitingTask & { place: number; lane: string }>(
-    `with recursive head (id, place) as (
+  const rows = await db.read<WaitingTask & { position: number; task_worker_id: string }>(
+    `with recursive first_blocked (id, position) as (
       select (
         select id
         from task
@@ -161,35 +157,34 @@ export async function listHeldHeads(
       select (
         select later.id
         from task as later
-        where later.status = 'pending' and later.held <> '' and (later.held, later.worker_id) > (now.held, now.worker_id)
+        where later.status = 'pending' and later.held <> ''
+          and (later.held, later.worker_id) > (now.held, now.worker_id)
         order by later.held, later.worker_id, later.due_at, later.id
-        limit 1), place + 1
-      from head
-      join task as now on now.id = head.id
+        limit 1), position + 1
+      from first_blocked
+      join task as now on now.id = first_blocked.id
       limit ?
     )
-    select head.place, task.worker_id as lane, ${COLUMNS}
-    from head
-    join task on task.id = head.id
+    select first_blocked.position, task.worker_id as task_worker_id, ${COLUMNS}
+    from first_blocked
+    join task on task.id = first_blocked.id
     left join worker on worker.id = task.worker_id and worker.paused = 0
     order by task.due_at, task.id`,
     [after.held, after.worker_id, limit],
   );
-  const last = rows.find(({ place }) => place === limit);
-  const next = last === undefined ? null : { held: last.held, worker_id: last.lane };
-  return { heads: headsOf(rows), next };
+  const last = rows.find(({ position }) => position === limit);
+  const next = last === undefined ? null : { held: last.held, worker_id: last.task_worker_id };
+  return { heads: listPresent(rows), next };
 }
 
-/** When the next pending task falls due after `now`, or null. */
-export async function nextDueAt(db: Database, now: number): Promise<number | null> {
-  const row = await db.first<{ at: number | null }>(
+/** Returns the time at which the next pending task falls due after `now`, or null. */
+export function nextDueAt(db: Database, now: number): Promise<number | null> {
+  return db.readValue<number>(
     "select min(due_at) as at from task where status = 'pending' and due_at > ?",
     [now],
   );
-  return row?.at ?? null;
 }
 
-/** A task whose time has come. */
 export interface DueTask extends Row {
   id: string;
   type: TimedTaskType;
@@ -203,7 +198,7 @@ export interface DueTask extends Row {
   until: number | null;
   overlap: Task["overlap"];
   execution_id: string | null;
-  /** The time that waits for the end of the present turn. */
+  /** The time that waits for the end of the current turn. */
   queued_at: number | null;
   /** 1 while its gate runs. */
   gating: number;
@@ -214,7 +209,7 @@ const DUE_COLUMNS =
   overlap, execution_id, queued_at,
   exists (select 1 from occurrence where task_id = task.id and run_no = task.run_no and status = 'gating') as gating`;
 
-/** Tasks whose next time is not after `now`, the longest waiting first; none while schedules are paused. */
+/** Lists tasks whose next time is not after `now`, the earliest first. Empty while schedules are paused. */
 export function listDueTasks(db: Database, now: number, limit: number): Promise<DueTask[]> {
   return db.read<DueTask>(
     `select ${DUE_COLUMNS}
@@ -226,7 +221,7 @@ export function listDueTasks(db: Database, now: number, limit: number): Promise<
   );
 }
 
-/** Schedules whose turn has ended and for which a time waits. */
+/** Lists schedules with a queued time whose turn has ended. */
 export function listQueuedTasks(db: Database, limit: number): Promise<(DueTask & { queued_at: number })[]> {
   return db.read<DueTask & { queued_at: number }>(
     `select ${DUE_COLUMNS}
@@ -238,17 +233,16 @@ export function listQueuedTasks(db: Database, limit: number): Promise<(DueTask &
   );
 }
 
-/** The earliest next time of all tasks; null without any, and while schedules are paused. */
-export async function earliestRunAt(db: Database): Promise<number | null> {
-  const row = await db.first<{ at: number | null }>(
+/** Returns the earliest next time of all tasks. Null without any, and while schedules are paused. */
+export function earliestRunAt(db: Database): Promise<number | null> {
+  return db.readValue<number>(
     `select min(next_run_at) as at
     from task
     where next_run_at is not null and paused = 0 and not ${SCHEDULES_ARE_PAUSED}`,
   );
-  return row?.at ?? null;
 }
 
-/** Schedules after (`nextRunAt`, `id`), ordered by both. */
+/** Lists schedules after (`nextRunAt`, `id`) in that order. */
 export function listSchedulesAfter(
   db: Database,
   nextRunAt: number,

@@ -1,4 +1,4 @@
-// Every move of a task from one status to another, each one guarded statement (contract 3, Task).
+// Every transition of a task, each as one guarded statement (contract 3, Task).
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunKeys } from "../../domain/call/run_identity.ts";
 import type { Hold } from "../../domain/work/block.ts";
@@ -6,7 +6,7 @@ import { guarded, type Statement, type Value } from "../db/database.ts";
 import { TASK_IS_ACTIVE, TASK_IS_RECURRING } from "../db/status_sql.ts";
 import { IS_PATIENT } from "./task_queue.ts";
 
-/** pending -> running: the dispatcher starts an execution. No change while a gate runs for it. */
+/** pending -> running: the dispatcher starts an execution. Fails while a gate of the task runs. */
 export function claimTask(id: string, executionId: string, now: number): Statement[] {
   return guarded(
     `update task
@@ -20,7 +20,7 @@ export function claimTask(id: string, executionId: string, now: number): Stateme
   );
 }
 
-/** A gate is about to decide about a pending task: it says so, and nothing holds it any more. Guarded. */
+/** Marks a pending task as waiting for its gate and unblocks it. Guarded. */
 export function noteGate(id: string, now: number): Statement[] {
   return guarded(
     `update task
@@ -30,7 +30,7 @@ export function noteGate(id: string, now: number): Statement[] {
   );
 }
 
-/** A pending task whose gate did not come to an answer: it is asked again at `dueAt`, or at once. Its attempt counts when the service died. */
+/** Makes a pending task due again after a gate without a result, at `dueAt` or now. `dueAt` also counts an attempt. */
 export function askGateAgain(
   id: string,
   { dueAt, reason }: { dueAt: number | null; reason: string },
@@ -45,10 +45,10 @@ export function askGateAgain(
   };
 }
 
-/** The run of a task that an outcome belongs to: the outcome of another run changes nothing. */
+/** The run of a task that an outcome belongs to. The outcome of another run changes nothing. */
 export type TaskRun = Pick<RunKeys, "task_id" | "execution_id">;
 
-/** running -> completed, failed or cancelled; no change when it was cancelled meanwhile. */
+/** running -> completed, failed or cancelled. No change when the task was cancelled meanwhile. */
 export function finishTask(
   run: TaskRun,
   to: "completed" | "failed" | "cancelled",
@@ -63,7 +63,7 @@ export function finishTask(
   };
 }
 
-/** running -> pending: the run was lost and is tried again at `dueAt`. */
+/** running -> pending, for a retry of a lost run at `dueAt`. */
 export function retryTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
   return {
     sql: `update task
@@ -74,7 +74,7 @@ export function retryTask(run: TaskRun, dueAt: number, reason: string, now: numb
   };
 }
 
-/** running -> pending, in its old place: its engine's provider holds it. This does not count as an attempt. */
+/** running -> pending, in its old position, blocked by its engine's provider. Does not count as an attempt. */
 export function postponeTask(run: TaskRun, hold: Hold, now: number): Statement {
   return {
     sql: `update task
@@ -85,7 +85,7 @@ export function postponeTask(run: TaskRun, hold: Hold, now: number): Statement {
   };
 }
 
-/** running -> pending: where it ran, its engine's provider refuses it until `dueAt`. This does not count as an attempt. */
+/** running -> pending: the provider of its engine on a runner refuses it until `dueAt`. Does not count as an attempt. */
 export function delayTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
   return {
     sql: `update task
@@ -96,22 +96,18 @@ export function delayTask(run: TaskRun, dueAt: number, reason: string, now: numb
   };
 }
 
-/** Tasks of one lane that one statement holds or lets go: some milliseconds of work. */
+/** Most tasks that one statement blocks or unblocks, some milliseconds of work. */
 const HELD_BATCH_ROWS = 500;
 
-/** The first task of its lane that something holds, and what held it before. */
-interface HeldFrom {
+interface BlockedTask {
   worker_id: string;
   held: string;
   due_at: number;
 }
 
-/**
- * Notes that something holds the due tasks of a worker, those that had `before` as what held them. They stay pending and in
- * their places, and the lane goes on with those behind them (contract 14, reliability BUD-2).
- */
+/** Blocks a worker's due tasks that had the block `before`. They keep their positions, and its other tasks may run (contract 14, BUD-2). */
 export function holdTasks(
-  { worker_id, held: before, due_at }: HeldFrom,
+  { worker_id, held: before, due_at }: BlockedTask,
   hold: Hold,
   now: number,
 ): Statement {
@@ -138,14 +134,14 @@ export function holdTasks(
       now,
       ...(before === "" ? [] : [before]),
       worker_id,
-      // A clock that was set back must not part the first task from what holds it.
+      // Includes the first task also after the clock was set back.
       Math.max(now, due_at),
       ...(whom.kind === "conversation" ? [whom.session_key] : []),
     ],
   };
 }
 
-/** What held a task is over: those behind it in its lane, which the same thing held, wait for nothing but their turn. */
+/** Unblocks the tasks of a worker that have this block. */
 export function releaseTasks(workerId: string, held: string, now: number): Statement {
   return {
     sql: `update task
@@ -160,7 +156,7 @@ export function releaseTasks(workerId: string, held: string, now: number): State
   };
 }
 
-/** running -> pending, in its old place in the queue: a graceful stop uses up no attempt. */
+/** running -> pending, in its old position in the queue. A graceful stop does not use up an attempt. */
 export function requeueTask(run: TaskRun, now: number): Statement {
   return {
     sql: `update task
@@ -171,7 +167,7 @@ export function requeueTask(run: TaskRun, now: number): Statement {
   };
 }
 
-/** pending or scheduled, or a running schedule -> cancelled: what `task cancel` may do (contract 3, Task). */
+/** pending, scheduled, or a running schedule -> cancelled, as `task cancel` allows (contract 3, Task). */
 export function cancelTask(id: string, reason: string, now: number): Statement[] {
   return guarded(
     `update task
@@ -181,7 +177,7 @@ export function cancelTask(id: string, reason: string, now: number): Statement[]
   );
 }
 
-/** scheduled -> pending at once, by hand. A schedule keeps its next time; a countdown has none any more. */
+/** scheduled -> pending by hand. A schedule keeps its next time, a countdown loses it. */
 export function runTaskNow(
   { id, run_no }: { id: string; run_no: number },
   depth: number,
@@ -197,19 +193,18 @@ export function runTaskNow(
   );
 }
 
-/** running -> cancelled for a run that is being cancelled; a schedule stays and goes on with its next time. */
+/** running -> cancelled after its run was cancelled. A schedule is not changed. */
 export function cancelRunOf(run: TaskRun, reason: string, now: number): Statement {
   const { sql, args } = finishTask(run, "cancelled", reason, now);
   return { sql: `${sql} and type <> 'scheduled'`, args };
 }
 
-/** Which tasks a clear or a deletion cancels. */
 export type TaskOwner = { session_key: string } | { worker_id: string } | {
   session_key: string;
   worker_id: string;
 } | { session_key: string; type: "immediate" };
 
-/** Every active task of the owner -> cancelled, running ones included; returns their ids and keys. */
+/** Cancels every active task of the owner, including running ones. Returns their ids and keys. */
 export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): Statement {
   const { where, args } = ownedBy(owner);
   return {
@@ -221,7 +216,6 @@ export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): St
   };
 }
 
-/** The condition on the tasks of an owner. */
 export function ownedBy(owner: TaskOwner): { where: string; args: Value[] } {
   const entries = Object.entries(owner);
   return {

@@ -3,7 +3,7 @@ import { storedBudgetSchema } from "../../domain/workers/budget.ts";
 import { nameKey } from "../../domain/call/name.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertGuarded, type Statement } from "../db/database.ts";
 import { type Filters, named, oneOf, whereOf } from "../db/filter.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, shown } from "../db/json_projection.ts";
@@ -15,85 +15,66 @@ const FILTERS: Filters<BudgetFilter> = {
   target: oneOf("budget.target"),
 };
 
-/** Budgets, newest first. */
 export function listBudgets(db: Database, filter: BudgetFilter): Promise<Listing<StoredBudget>> {
   return list(db, { table: "budget", json: BUDGET_JSON, where: whereOf(filter, FILTERS) }, filter);
 }
 
-/** The budget, or null. */
 export async function findBudget(db: Database, id: string): Promise<StoredBudget | null> {
   return parsed(await firstShown(db, BUDGET_JSON, "from budget where id = ?", [id]));
 }
 
-// What is used is looked at again, and what was held may go on.
-function withWakeups([change, ...guards]: Statement[]): Statement[] {
+// Wakes the stage that checks the use, and the dispatcher, because blocked tasks may run now.
+function addWakeups([change, ...guards]: Statement[]): Statement[] {
   if (change === undefined) return [];
   return [
     { ...change, wakeup: WAKEUP.budget },
-    ...guards.map((guard) => ({ ...guard, wakeup: WAKEUP.dispatcher })),
+    ...guards.map((statement) => ({ ...statement, wakeup: WAKEUP.dispatcher })),
   ];
 }
 
-/** Stores a new budget, guarded by there being fewer than `max`. A name that is taken breaks the batch. */
+/** Stores a new budget, guarded by fewer than `max`. A duplicate name fails the batch. */
 export function insertBudget(budget: StoredBudget, max: number): Statement[] {
-  return withWakeups(guarded(
-    `insert into budget (id, name, name_key, target, unit, "limit", period, soft, action, created_at, updated_at)
-    select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-    where (select count(*) from budget) < ?`,
-    [
-      budget.id,
-      budget.name,
-      nameKey(budget.name),
-      budget.target,
-      budget.unit,
-      budget.limit,
-      budget.period,
-      budget.soft,
-      budget.action,
-      budget.created_at,
-      budget.updated_at,
-      max,
-    ],
-  ));
+  const row = {
+    id: budget.id,
+    name: budget.name,
+    name_key: nameKey(budget.name),
+    target: budget.target,
+    unit: budget.unit,
+    '"limit"': budget.limit,
+    period: budget.period,
+    soft: budget.soft,
+    action: budget.action,
+    created_at: budget.created_at,
+    updated_at: budget.updated_at,
+  };
+  return addWakeups(insertGuarded("budget", row, { sql: "(select count(*) from budget) < ?", args: [max] }));
 }
 
-/** What an update of a budget may name. */
 type BudgetChange = Pick<BudgetUpdate, "name" | "target" | "unit" | "limit" | "period" | "soft" | "action">;
 
-/** Changes what is named, guarded by the existence of the budget. Another limit may be told of again. */
+/** Changes the given fields, guarded by the budget's existence. A new limit allows new notices. */
 export function updateBudget(id: string, change: BudgetChange, now: number): Statement[] {
-  const set = ["updated_at = ?"];
-  const args: Value[] = [now];
-  for (const name of ["name", "target", "unit", "limit", "period", "soft", "action"] as const) {
-    const value = change[name];
-    if (value === undefined) continue;
-    set.push(`"${name}" = ?`);
-    args.push(value);
-    if (name === "name") {
-      set.push("name_key = ?");
-      args.push(nameKey(change.name ?? ""));
-    } else if (name !== "action") set.push("soft_notified_at = null", "hard_notified_at = null");
-  }
-  return withWakeups(guarded(
-    `update budget set ${[...new Set(set)].join(", ")} where id = ?`,
-    [...args, id],
-  ));
+  const { name, target, unit, limit, period, soft, action } = change;
+  const name_key = name === undefined ? undefined : nameKey(name);
+  const isOther = [target, unit, limit, period, soft].some((value) => value !== undefined);
+  const notified = isOther ? { soft_notified_at: null, hard_notified_at: null } : {};
+  const columns = { name, name_key, target, unit, '"limit"': limit, period, soft, action, ...notified };
+  const { sql, args } = buildSet({ ...columns, updated_at: now });
+  return addWakeups(guarded(`update budget set ${sql} where id = ?`, [...args, id]));
 }
 
-/** Puts a budget out of force until a time, or into force again with null; guarded by its existence. */
+/** Suspends a budget until a time, or resumes it with null. Guarded by its existence. */
 export function liftBudget(id: string, until: number | null, now: number): Statement[] {
-  return withWakeups(guarded(
-    "update budget set lifted_until = ?, updated_at = ? where id = ?",
-    [until, now, id],
-  ));
+  const sql = "update budget set lifted_until = ?, updated_at = ? where id = ?";
+  return addWakeups(guarded(sql, [until, now, id]));
 }
 
-/** Deletes a budget, guarded by its existence. What was used stays in the ledger. */
+/** Deletes a budget, guarded by its existence. The ledger keeps its use. */
 export function deleteBudget(id: string): Statement[] {
-  return withWakeups(guarded("delete from budget where id = ?", [id]));
+  return addWakeups(guarded("delete from budget where id = ?", [id]));
 }
 
-/** Notes that it was said that a budget is soft or hard, guarded by its not being said since `before` (once in a period). */
+/** Marks a budget's soft or hard limit as reported, guarded by no report since `before` (once per period). */
 export function noteTold(id: string, state: "soft" | "hard", before: number, now: number): Statement[] {
   const column = `${state}_notified_at`;
   return guarded(

@@ -3,26 +3,26 @@ import type { Usage } from "../../domain/work/execution.ts";
 import { countsAfter, countsUntil } from "../../domain/workers/budget.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { BATCH_ROWS, type Prune } from "../db/retention.ts";
-import type { Database, Row, Statement, Value } from "../db/database.ts";
+import { type Database, insertRow, type Row, type Statement, type Value } from "../db/database.ts";
 
-/** The last sum of ended runs of a target; a span is the difference of two of them. */
-export const LATEST = "from ledger where target = one.value order by at desc, runs desc limit 1";
-/** The last sum at a time or before. */
-export const BEFORE = "from ledger where target = one.value and at <= ? order by at desc, runs desc limit 1";
+/** The last total of a target. The use in a span is the difference of two totals. */
+const LATEST = "from ledger where target = one.value order by at desc, runs desc limit 1";
+/** The last total at a time or before. */
+const BEFORE = "from ledger where target = one.value and at <= ? order by at desc, runs desc limit 1";
 
-/** A budget with what ended runs used of it in its period, as a counted number. */
+/** A budget and the use of ended runs in its period, in its integer unit. */
 export interface MeasuredBudget extends StoredBudget, Row {
   settled: number;
   soft_notified_at: number | null;
   hard_notified_at: number | null;
 }
 
-const FIELD = { runs: "runs", tokens: "tokens", minutes: "ms", usd: "nano_usd" } as const;
+const COLUMNS = { runs: "runs", tokens: "tokens", minutes: "ms", usd: "nano_usd" } as const;
 
 const UNIT =
   "case budget.unit when 'runs' then runs when 'tokens' then tokens when 'minutes' then ms else nano_usd end";
 
-/** Budgets with what ended runs used: those of these targets, those of these ids, or with null all. */
+/** Measures the budgets of these targets, those with these ids, or all with null. */
 export function measureBudgets(
   db: Database,
   which: { targets: readonly string[] } | { ids: readonly string[] } | null,
@@ -53,35 +53,30 @@ export function measureBudgets(
   );
 }
 
-/** What ended runs used of a target in a period, as a counted number. */
+/** Returns the use of ended runs of a target in a period, in its integer unit. */
 export async function findSettled(
   db: Database,
   { target, unit, period }: Pick<StoredBudget, "target" | "unit" | "period">,
   now: number,
   month: Month,
 ): Promise<number> {
-  const row = await db.first<{ settled: number }>(
-    `select coalesce((select ${FIELD[unit]} ${LATEST}), 0) - coalesce((select ${
-      FIELD[unit]
+  return await db.readValue<number>(
+    `select coalesce((select ${COLUMNS[unit]} ${LATEST}), 0) - coalesce((select ${
+      COLUMNS[unit]
     } ${BEFORE}), 0) as settled
     from (select ? as value) as one`,
     [countsAfter(period, now, month), target],
-  );
-  return row?.settled ?? 0;
+  ) ?? 0;
 }
 
-/** Whether there is any budget. */
 export async function hasBudgets(db: Database): Promise<boolean> {
   return await db.first("select 1 as one from budget limit 1") !== null;
 }
 
-/** How long back a target is looked at for `roomAt`: the newest use first, so many rows at most. */
+// Most ledger rows that one search reads.
 const ROOM_MAX_ROWS = 100_000;
 
-/**
- * When the run ended whose use has to stop counting, so that at most `most` of the period is left; null when nothing has to.
- * `most` is a counted number of the budget's unit.
- */
+/** Finds the end of the run whose use has to leave the period so that at most `most` (counted) remains, or null. */
 export async function findRoom(
   db: Database,
   budget: Pick<MeasuredBudget, "target" | "unit" | "settled">,
@@ -89,8 +84,8 @@ export async function findRoom(
   after: number,
 ): Promise<number | null> {
   if (budget.settled <= most) return null;
-  const field = FIELD[budget.unit];
-  const row = await db.first<{ at: number }>(
+  const field = COLUMNS[budget.unit];
+  return await db.readValue<number>(
     `select at
     from (select at, ${field} as counted from ledger where target = ? and at > ? order by at, runs limit ${ROOM_MAX_ROWS})
     where counted >= (
@@ -98,10 +93,9 @@ export async function findRoom(
     limit 1`,
     [budget.target, after, budget.target, most],
   );
-  return row?.at ?? null;
 }
 
-/** When at most `most` of the budget's period is left by the time alone; null: not by the time. */
+/** Returns the time at which the use of a budget falls to `most` without new runs. Null when it never does. */
 export async function roomAt(
   db: Database,
   budget: MeasuredBudget,
@@ -112,14 +106,14 @@ export async function roomAt(
   return at === null ? null : countsUntil(budget.period, at, month);
 }
 
-/** What each of the last runs of a worker used, the newest first. */
+/** Returns the use of each of the last runs of a worker, newest first. */
 export async function listLastAmounts(db: Database, workerId: string, count: number): Promise<Amounts[]> {
   const sums = await db.read<Amounts & Row>(
     `select runs, tokens, ms, nano_usd from ledger where target = ? order by at desc, runs desc limit ?`,
     [`worker:${workerId}`, count + 1],
   );
   const first = sums.at(-1);
-  // The very first run has nothing before it.
+  // The very first run has no total before it.
   if (first?.runs === 1 && sums.length <= count) sums.push({ runs: 0, tokens: 0, ms: 0, nano_usd: 0 });
   return sums.slice(0, -1).map((sum, index) => {
     const before = sums[index + 1] ?? sum;
@@ -132,15 +126,14 @@ export async function listLastAmounts(db: Database, workerId: string, count: num
   });
 }
 
-/** What a new run is expected to use, for the batch of its claim. */
+/** Stores the expected use of a new run. Belongs into the batch of its claim. */
 export function reserve(executionId: string, targets: readonly string[], expected: Amounts): Statement {
-  return {
-    sql: "insert into reservation (execution_id, targets, tokens, ms, nano_usd) values (?, ?, ?, ?, ?)",
-    args: [executionId, JSON.stringify(targets), expected.tokens, expected.ms, expected.nano_usd],
-  };
+  const { tokens, ms, nano_usd } = expected;
+  const row = { execution_id: executionId, targets: JSON.stringify(targets), tokens, ms, nano_usd };
+  return insertRow("reservation", row);
 }
 
-/** A run that was expected does not come: its gate did not let it through. */
+/** Removes the expected use of a run that its gate prevented. */
 export function unreserve(executionId: string): Statement {
   return {
     sql: "delete from reservation where execution_id = ?",
@@ -149,7 +142,7 @@ export function unreserve(executionId: string): Statement {
   };
 }
 
-/** What the engine of an open run has counted so far; a later report has more. */
+/** Stores the use that the engine of an open run reported. Later reports have higher values. */
 export function countUse(executionId: string, usage: Usage): Statement {
   return {
     sql: `update reservation
@@ -162,7 +155,7 @@ export function countUse(executionId: string, usage: Usage): Statement {
   };
 }
 
-/** The run begins to wait for a person, or does so no longer: meanwhile its minutes stand still (contract 14). */
+/** Stops or continues the minutes of a run that waits for a person (contract 14). */
 export function countWaiting(executionId: string, waiting: boolean, now: number): Statement {
   return {
     sql: waiting
@@ -175,11 +168,10 @@ export function countWaiting(executionId: string, waiting: boolean, now: number)
   };
 }
 
-/** An open run: what it is expected to use and what it has used so far. */
 export interface OpenRun extends OpenUse {
   execution_id: string;
   started_at: number | null;
-  /** It waits for a person: its minutes stand still. */
+  /** The run waits for a person, so its minutes stand still. */
   waiting: boolean;
 }
 
@@ -196,7 +188,7 @@ interface ReservationRow extends Row {
   started_at: number | null;
 }
 
-/** Every open run with a reservation, of workers and of the coordinator. Minutes are counted by our own clock. */
+/** Lists every open run with a reservation, of workers and of the coordinator. Minutes follow the service's own clock. */
 export async function listOpenRuns(db: Database, now: number): Promise<OpenRun[]> {
   const rows = await db.read<ReservationRow>(
     `select execution_id, targets, tokens, ms, nano_usd, waited_ms, waiting_since,
@@ -224,16 +216,15 @@ export async function listOpenRuns(db: Database, now: number): Promise<OpenRun[]
   }));
 }
 
-/** Targets of runs that ended, and of budgets that were changed, at or after a time, each once. */
-export async function listChangedTargets(db: Database, since: number): Promise<string[]> {
-  const rows = await db.read<{ target: string }>(
+/** Lists the targets of runs that ended, and of budgets that changed, at or after a time. */
+export function listChangedTargets(db: Database, since: number): Promise<string[]> {
+  return db.readColumn<string>(
     "select target from ledger where at >= ? union select target from budget where updated_at >= ?",
     [since, since],
   );
-  return rows.map((row) => row.target);
 }
 
-/** Rows of the ledger that no period needs any more; the newest before `before` is what later sums are compared with. */
+/** Deletes ledger rows that no period needs. The newest row before `before` stays as the base of later totals. */
 export const pruneLedger: Prune = (before) => ({
   sql: `delete from ledger
       where (target, at, runs) in (
@@ -248,3 +239,34 @@ export const pruneLedger: Prune = (before) => ({
       returning 1`,
   args: [before, before, BATCH_ROWS],
 });
+
+interface TargetedRun {
+  worker_id: string;
+  session_key: string;
+  engine: string;
+}
+
+/** A target of a run, and the number of runs of that target that ended in a span. */
+export interface CountedTarget extends Row {
+  target: string;
+  runs: number;
+}
+
+/** Lists the targets of a run: all, its worker, conversation and engine, and its worker's departments and their parents. */
+export function listTargets(db: Database, run: TargetedRun, since: number): Promise<CountedTarget[]> {
+  return db.read<CountedTarget>(
+    `with recursive above (id) as (
+      select department_id from worker_department where worker_id = ?
+      union
+      select parent_id from department join above on department.id = above.id where parent_id is not null
+    ),
+    one (value) as (values (?), (?), (?), (?) union all select 'department:' || id from above)
+    select value as target, coalesce((select runs ${LATEST}), 0) - coalesce((select runs ${BEFORE}), 0) as runs
+    from one`,
+    [run.worker_id, ...buildOwnTargets(run), since],
+  );
+}
+
+function buildOwnTargets({ worker_id, session_key, engine }: TargetedRun): string[] {
+  return ["global", `worker:${worker_id}`, `session:${session_key}`, `engine:${engine}`];
+}

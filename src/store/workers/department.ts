@@ -1,6 +1,6 @@
 import { type Department, departmentSchema } from "../../domain/workers/department.ts";
 import { nameKey } from "../../domain/call/name.ts";
-import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
+import { buildSet, type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { parsed } from "../db/list.ts";
 import { allShown, firstShown, shown } from "../db/json_projection.ts";
 import { valueOf } from "../../domain/call/json.ts";
@@ -9,35 +9,32 @@ const DEPARTMENT_JSON = shown("department", departmentSchema, {
   worker_count: "(select count(*) from worker_department where department_id = department.id)",
 });
 
-/** A department by id and name. */
 interface DepartmentRef {
   id: string;
   name: string;
 }
 
-/** The department that an id or a name means, ids first; null when there is none (contract 3, Department). */
-export async function findDepartmentRef(db: Database, idOrName: string): Promise<DepartmentRef | null> {
-  const row = await db.first<{ id: string; name: string }>(
+/** Finds a department by id, else by name (contract 3, Department). */
+export function findDepartmentRef(db: Database, idOrName: string): Promise<DepartmentRef | null> {
+  return db.first<DepartmentRef & Row>(
     "select id, name from department where id = ? or name_key = ? order by id = ? desc limit 1",
     [idOrName, nameKey(idOrName), idOrName],
   );
-  return row === null ? null : { id: row.id, name: row.name };
 }
 
-/** As findDepartmentRef(), with all fields. */
+/** Finds a department like findDepartmentRef(), with all fields. */
 export async function findDepartment(db: Database, idOrName: string): Promise<Department | null> {
   const rest = "from department where id = ? or name_key = ? order by id = ? desc limit 1";
   return parsed(await firstShown(db, DEPARTMENT_JSON, rest, [idOrName, nameKey(idOrName), idOrName]));
 }
 
-/** Every department by sort order and name (contract 1). */
+/** Lists all departments by sort order and name (contract 1). */
 export async function listDepartments(db: Database): Promise<Department[]> {
   return (await allShown(db, DEPARTMENT_JSON, "from department order by sort_order, name_key")).map(valueOf);
 }
 
-/** A department and everything below it. */
-export async function listDescendantIds(db: Database, id: string): Promise<string[]> {
-  const rows = await db.read<{ id: string }>(
+export function listDescendantIds(db: Database, id: string): Promise<string[]> {
+  return db.readColumn<string>(
     `with recursive below (id) as (
       select ?
       union
@@ -46,57 +43,34 @@ export async function listDescendantIds(db: Database, id: string): Promise<strin
     select id from below`,
     [id],
   );
-  return rows.map((row) => row.id);
 }
 
-/** Stores a new department, guarded by there being fewer than `max`. A name that is taken breaks the batch. */
+/** Stores a new department, guarded by fewer than `max`. A duplicate name fails the batch. */
 export function insertDepartment(department: Department, max: number): Statement[] {
-  return guarded(
-    `insert into department (id, name, name_key, parent_id, sort_order, created_at, updated_at)
-    select ?, ?, ?, ?, ?, ?, ?
-    where (select count(*) from department) < ?`,
-    [
-      department.id,
-      department.name,
-      nameKey(department.name),
-      department.parent_id,
-      department.sort_order,
-      department.created_at,
-      department.updated_at,
-      max,
-    ],
+  const { id, name, parent_id, sort_order, created_at, updated_at } = department;
+  return insertGuarded(
+    "department",
+    { id, name, name_key: nameKey(name), parent_id, sort_order, created_at, updated_at },
+    { sql: "(select count(*) from department) < ?", args: [max] },
   );
 }
 
-/**
- * Changes a department, guarded by its existence and by the new parent not being itself or below it: two moves at
- * once cannot close a circle.
- */
+/** Changes a department, guarded by its existence, and by the new parent not being below it, so that moves cannot create a cycle. */
 export function updateDepartment(
   id: string,
-  change: {
+  { name, parent_id, sort_order }: {
     name?: string | undefined;
     parent_id?: string | null | undefined;
     sort_order?: number | undefined;
   },
   now: number,
 ): Statement[] {
-  const set = ["updated_at = ?"];
-  const args: Value[] = [now];
-  if (change.name !== undefined) {
-    set.push("name = ?", "name_key = ?");
-    args.push(change.name, nameKey(change.name));
-  }
-  if (change.sort_order !== undefined) {
-    set.push("sort_order = ?");
-    args.push(change.sort_order);
-  }
-  if (change.parent_id === undefined) {
-    return guarded(`update department set ${set.join(", ")} where id = ?`, [...args, id]);
-  }
+  const name_key = name === undefined ? undefined : nameKey(name);
+  const { sql, args } = buildSet({ name, name_key, sort_order, parent_id, updated_at: now });
+  if (parent_id === undefined) return guarded(`update department set ${sql} where id = ?`, [...args, id]);
   return guarded(
     `update department
-    set ${set.join(", ")}, parent_id = ?
+    set ${sql}
     where id = ? and not exists (
       with recursive above (id) as (
         select ?
@@ -104,11 +78,11 @@ export function updateDepartment(
         select department.parent_id from department join above on department.id = above.id
       )
       select 1 from above where id = ?)`,
-    [...args, change.parent_id, id, change.parent_id, id],
+    [...args, id, parent_id, id],
   );
 }
 
-/** Deletes a department and its memberships, guarded by its existence and by its having no children. */
+/** Deletes a department and its memberships, guarded by its existence and by having no children. */
 export function deleteDepartment(id: string): Statement[] {
   return guarded(
     "delete from department where id = ? and not exists (select 1 from department where parent_id = ?)",

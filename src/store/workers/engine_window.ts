@@ -1,30 +1,29 @@
 import type { Database, Row, Statement } from "../db/database.ts";
 
-/** A provider's own quota period, as its engine said last (contract 14). */
+/** A provider's own quota period, as its engine last reported it (contract 14). */
 export interface EngineWindow extends Row {
   engine: string;
   name: string;
-  /** The part that is used, 0 to 1; more where a provider counts beyond its limit. */
+  /** The used part, 0 to 1, or more if a provider counts beyond its limit. */
   utilization: number;
-  /** Unix ms; null where the engine does not say. */
+  /** Unix ms, null if the engine does not report it. */
   resets_at: number | null;
   seen_at: number;
 }
 
-/** Every window of every engine: a handful of rows. */
 export function listWindows(db: Database): Promise<EngineWindow[]> {
   return db.read<EngineWindow>(
     "select engine, name, utilization, resets_at, seen_at from engine_window order by engine, name",
   );
 }
 
-// A provider has a handful; weekly ones are the longest.
+// A provider has a few windows. Weekly ones are the longest.
 const NAMES_MAX = 20;
 const NAME_MAX_CHARACTERS = 200;
 const UTILIZATION_MAX = 2;
 const RESETS_WITHIN_MS = 8 * 86_400_000;
 
-/** Stores what an engine said of a window; the latest word counts. An engine has NAMES_MAX at most, and each is over within days. */
+/** Stores the last report of a window. An engine has NAMES_MAX windows at most, and each ends within days. */
 export function saveWindow({ engine, name, utilization, resets_at, seen_at }: EngineWindow): Statement {
   return {
     sql: `insert into engine_window (engine, name, utilization, resets_at, seen_at)
@@ -43,7 +42,6 @@ export function saveWindow({ engine, name, utilization, resets_at, seen_at }: En
   };
 }
 
-/** Forgets what was said of an engine's windows. */
 export function forgetWindows(engine: string): Statement {
   return { sql: "delete from engine_window where engine = ?", args: [engine] };
 }

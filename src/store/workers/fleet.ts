@@ -6,7 +6,7 @@ import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 import { TASK_JSON, TASK_TEXTS } from "../work/task.ts";
 
-/** Which fleet manages what: `kind id` to the name of the fleet. */
+/** Maps `kind id` to the name of the fleet that manages the object. */
 export async function listManaged(db: Database): Promise<ReadonlyMap<string, string>> {
   const rows = await db.read<{ kind: string; id: string; fleet: string } & Row>(
     "select kind, id, fleet from fleet_object",
@@ -14,7 +14,6 @@ export async function listManaged(db: Database): Promise<ReadonlyMap<string, str
   return new Map(rows.map(({ kind, id, fleet }) => [`${kind} ${id}`, fleet]));
 }
 
-/** Puts one thing under a fleet. */
 export function manage(kind: FleetKind, id: string, fleet: string): Statement {
   return {
     sql: `insert into fleet_object (kind, id, fleet) values (?, ?, ?)
@@ -23,17 +22,16 @@ export function manage(kind: FleetKind, id: string, fleet: string): Statement {
   };
 }
 
-// Those that can be named in a file. The index has no others.
+// A fleet file can contain only schedules with a name. The index has no others.
 const NAMED_SCHEDULE = `task.status ${TASK_IS_ACTIVE} and task.type = 'scheduled' and task.name <> ''`;
 const SCHEDULES = "task indexed by task_named";
 
-/** Active schedules that have a name. */
 export function listNamedSchedules(db: Database, page: Page): Promise<Listing<Task>> {
   const where = { conditions: [NAMED_SCHEDULE], args: [] };
   return list(db, { table: "task", from: SCHEDULES, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
-// Every change of a row changes its time, so count and sum tell whether anything did.
+// Every change of a row changes its time, so count and sum detect any change.
 const STATE = `(
   select group_concat(rows || ' ' || times)
   from (
@@ -51,13 +49,12 @@ const STATE = `(
     union all
     select count(*), 0 from fleet_object))`;
 
-/** A text that is another one after every change of what a fleet can hold. */
+/** Returns a text that differs after every change of an object that a fleet can contain. */
 export async function fleetState(db: Database): Promise<string> {
-  const row = await db.first<{ state: string }>(`select ${STATE} as state`);
-  return row?.state ?? "";
+  return await db.readValue<string>(`select ${STATE} as state`) ?? "";
 }
 
-/** Guards a batch by nothing of what a fleet can hold having changed since `state` was read (contract 16). */
+/** Guards a batch by the fleet state `state` being unchanged (contract 16). */
 export function unlessFleetChanged(state: string): Statement[] {
   return guarded(
     `update counter set value = value where name = 'worker' and key = 'all' and ${STATE} = ?`,
@@ -65,12 +62,11 @@ export function unlessFleetChanged(state: string): Statement[] {
   );
 }
 
-/** How many bytes of text all that a fleet can hold has. */
+/** Returns the size of all texts that a fleet can contain. */
 export async function fleetBytes(db: Database): Promise<number> {
-  const row = await db.first<{ bytes: number }>(`select
+  return await db.readValue<number>(`select
     (select coalesce(sum(octet_length(description) + octet_length(memory) + octet_length(constraints)
       + octet_length(engine_args) + octet_length(scopes)), 0) from worker) +
     (select coalesce(sum(octet_length(instruction)), 0) from ${SCHEDULES} where ${NAMED_SCHEDULE}) +
-    (select coalesce(sum(octet_length(value)), 0) from memory where scope = 'global') as bytes`);
-  return row?.bytes ?? 0;
+    (select coalesce(sum(octet_length(value)), 0) from memory where scope = 'global') as bytes`) ?? 0;
 }

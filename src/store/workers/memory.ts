@@ -8,14 +8,13 @@ import { jsonList } from "../../domain/call/json.ts";
 
 const MEMORY_JSON = shown("memory", memorySchema);
 
-/** Entries of a scope as one object, the newest first. */
 interface MemoryMap {
   entries: Record<string, string>;
-  /** How many older entries are left out. */
+  /** Number of older entries that are left out. */
   left: number;
 }
 
-/** The entries of a scope; of more than `maxBytes` the newest, as far as they fit. */
+/** Returns the entries of a scope that fit into `maxBytes`, newest first. */
 export async function findMemoryMap(db: Database, scope: string, maxBytes: number): Promise<MemoryMap> {
   const rows = await db.read<{ key: string; value: string | null }>(
     `select memory.key, iif(fits, value, null) as value
@@ -32,7 +31,7 @@ export async function findMemoryMap(db: Database, scope: string, maxBytes: numbe
   return { entries: Object.fromEntries(kept), left: rows.length - kept.length };
 }
 
-/** One page of a scope's entries by key; with more text than a read may make as list() (contract 1, contract 8.18). */
+/** Lists a page of a scope's entries by key, with the size limit of list() (contract 1, contract 8.18). */
 export async function listMemory(db: Database, scope: string, page: Page): Promise<Listing<MemoryEntry>> {
   const { cursor = "", page_size: size } = page;
   const offset = page.cursor === undefined ? (page.page - 1) * size : 0;
@@ -42,14 +41,14 @@ export async function listMemory(db: Database, scope: string, page: Page): Promi
     where scope = ? and key > ?
     order by key
     limit ? offset ?`,
-    // One more than is shown tells whether it goes on.
+    // An extra row shows whether there is a next page.
     [scope, cursor, size + 1, offset],
   );
   const count = await db.first<{ total: number }>(
     "select count(*) as total from (select 1 from memory where scope = ? limit ?)",
     [scope, COUNT_MAX + 1],
   );
-  const { rows, ended } = await readMeasured(db, entriesOf(scope), measured.slice(0, size), {
+  const { rows, ended } = await readMeasured(db, buildEntrySource(scope), measured.slice(0, size), {
     over: page.cursor === undefined ? "cut" : "end",
   });
   return {
@@ -59,17 +58,16 @@ export async function listMemory(db: Database, scope: string, page: Page): Promi
   };
 }
 
-function entriesOf(scope: string): Objects<MemoryEntry> {
+function buildEntrySource(scope: string): Objects<MemoryEntry> {
   const find = (key: string) => ({ sql: "from memory where scope = ? and key = ?", args: [scope, key] });
   return { table: "memory", json: MEMORY_JSON, texts: ["value"], find };
 }
 
-/** The entry, or null. */
 export async function findMemory(db: Database, scope: string, key: string): Promise<MemoryEntry | null> {
   return parsed(await firstShown(db, MEMORY_JSON, "from memory where scope = ? and key = ?", [scope, key]));
 }
 
-/** Saves or replaces an entry, guarded by a new one finding fewer than `max` in its scope. */
+/** Stores an entry, guarded by fewer than `max` others in its scope. */
 export function saveMemory(entry: MemoryEntry, max: number): Statement[] {
   const { scope, key, value, updated_at } = entry;
   return guarded(
@@ -81,7 +79,6 @@ export function saveMemory(entry: MemoryEntry, max: number): Statement[] {
   );
 }
 
-/** Deletes an entry, guarded by its existence. */
 export function deleteMemory(scope: string, key: string): Statement[] {
   return guarded("delete from memory where scope = ? and key = ?", [scope, key]);
 }

@@ -8,17 +8,16 @@ interface LimitRow extends Row {
   strikes: number;
 }
 
-/** The last limit of an engine, over or not; null when its last run had none. */
-export async function findLimit(db: Database, engine: string): Promise<RateLimit | null> {
-  return await db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
+/** Finds the last rate limit of an engine, also an ended one. Null when its last run had none. */
+export function findLimit(db: Database, engine: string): Promise<RateLimit | null> {
+  return db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
 }
 
-/** Engines that have to wait at `now`, by name. */
 export function listLimits(db: Database, now: number): Promise<{ engine: string; until: number }[]> {
   return db.read("select engine, until from rate_limit where until > ? order by engine", [now]);
 }
 
-/** Stores until when an engine has to wait. Of two limits at once the later time counts. */
+/** Stores a rate limit. Of two concurrent limits the later end applies. */
 export function setLimit(limit: RateLimit): Statement {
   return {
     sql: `insert into rate_limit (engine, until, strikes) values (?, ?, ?)
@@ -27,12 +26,12 @@ export function setLimit(limit: RateLimit): Statement {
   };
 }
 
-/** Deletes a limit that is over, after a run without one. A new limit of another run stays. */
+/** Deletes an ended limit after a run without one. A new limit of another run stays. */
 export function forgetLimit(engine: string, now: number): Statement {
   return { sql: "delete from rate_limit where engine = ? and until <= ?", args: [engine, now] };
 }
 
-/** Ends the wait of an engine by hand (contract 14). */
+/** Ends a rate limit by hand (contract 14). */
 export function liftLimit(engine: string): Statement {
   return { sql: "delete from rate_limit where engine = ?", args: [engine], wakeup: WAKEUP.dispatcher };
 }

@@ -1,9 +1,9 @@
-// A lease begins with the claim, is renewed by beats, and is over with the outcome, or when the runner is not heard of for too long
+// A lease starts with the claim and is renewed by the runner's heartbeats. It ends with the outcome, or expires when the runner is silent.
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Task } from "../../domain/work/task.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 
-/** A run that a runner has, with everything that its claim has. */
+/** A run of a runner with the fields of its claim. */
 export interface RemoteRunRow extends Row {
   runner_id: string;
   epoch: number;
@@ -31,7 +31,7 @@ export interface RemoteRunRow extends Row {
   task_attempt: number;
   /** JSON text. */
   verify: string;
-  /** JSON list: its worker's own scopes. */
+  /** JSON list of its worker's scopes. */
   scopes: string;
 }
 
@@ -48,7 +48,7 @@ const COLUMNS = `remote_run.runner_id, remote_run.epoch, remote_run.work_dir, re
   join task on task.id = execution.task_id
   left join worker on worker.id = execution.worker_id`;
 
-/** The run that a claim request got, or null. */
+/** Finds the run that a claim request received, or null. */
 export function findClaimedRun(
   db: Database,
   runnerId: string,
@@ -60,7 +60,7 @@ export function findClaimedRun(
   );
 }
 
-/** A run that this runner has or had, or null. */
+/** Finds a current or former run of this runner, or null. */
 export function findRemoteRun(
   db: Database,
   runnerId: string,
@@ -72,7 +72,6 @@ export function findRemoteRun(
   );
 }
 
-/** A lease as it begins. */
 interface NewLease {
   execution_id: string;
   runner_id: string;
@@ -82,26 +81,23 @@ interface NewLease {
   lease_until: number;
 }
 
-/** Gives a run to a runner, guarded by its being the same process still and not draining. */
+/** Assigns a run to a runner, guarded by the runner being the same process and not draining. */
 export function insertLease(lease: NewLease): Statement[] {
-  const { runner_id, epoch } = lease;
-  return guarded(
-    `insert into remote_run (${Object.keys(lease).join(", ")})
-    select ${Object.keys(lease).map(() => "?").join(", ")}
-    where exists (select 1 from runner where id = ? and epoch = ? and draining = 0)`,
-    [...Object.values(lease), runner_id, epoch],
-  );
+  return insertGuarded("remote_run", { ...lease }, {
+    sql: "exists (select 1 from runner where id = ? and epoch = ? and draining = 0)",
+    args: [lease.runner_id, lease.epoch],
+  });
 }
 
-/** Where a worker's directory is, from its first run on. Guarded by its not being elsewhere. */
+/** Stores the runner that has a worker's directory, at its first run. Guarded by no other runner having it. */
 export function setHome(workerId: string, home: string): Statement[] {
   return guarded("update worker set home = ? where id = ? and home in ('', ?)", [home, workerId, home]);
 }
 
-/** A run that is to be ended keeps its lease so long: a runner that does not end it loses it. */
+// A run that should end keeps its lease this long. Then a runner that does not end it loses it.
 const STOPPED_MAX_MS = 300_000;
 
-/** Renews the leases that this process of a runner has on these runs, but for those that should have ended STOPPED_MAX_MS ago. */
+/** Renews the leases of this runner process for these runs, except those that should have ended STOPPED_MAX_MS ago. */
 export function renewLeases(
   { runner_id, epoch }: { runner_id: string; epoch: number },
   executionIds: readonly string[],
@@ -118,7 +114,7 @@ export function renewLeases(
   };
 }
 
-/** After a start of the service: while it was away, no runner could be heard. */
+/** Renews all leases after a start of the service, because runners could not report during the downtime. */
 export function renewAllLeases(until: number): Statement {
   return {
     sql: `update remote_run
@@ -128,15 +124,14 @@ export function renewAllLeases(until: number): Statement {
   };
 }
 
-/** A run that a runner has, as a beat answers it. */
-interface HeldRun extends Row {
+/** A current run of a runner, and the reason to stop it, or "". */
+interface LeasedRun extends Row {
   id: string;
   stop: string;
 }
 
-/** The runs that this process of a runner has, and why they are to be ended, if so. */
-export function listHeldRuns(db: Database, runnerId: string, epoch: number): Promise<HeldRun[]> {
-  return db.read<HeldRun>(
+export function listHeldRuns(db: Database, runnerId: string, epoch: number): Promise<LeasedRun[]> {
+  return db.read<LeasedRun>(
     `select execution.id,
       case when execution.cancelled_by <> '' or task.status = 'cancelled' then 'cancelled'
         else remote_run.stop end as stop
@@ -148,13 +143,12 @@ export function listHeldRuns(db: Database, runnerId: string, epoch: number): Pro
   );
 }
 
-/** A directory that has a run. */
 export interface BusyPlace extends Row {
   runner_id: string;
   work_dir: string;
 }
 
-/** The directories that have a run, of these runners. There are no more than they have slots. */
+/** Lists the busy work directories of these runners, at most one per slot. */
 export function listBusyPlaces(db: Database, runnerIds: readonly string[]): Promise<BusyPlace[]> {
   return db.read<BusyPlace>(
     `select runner_id, work_dir
@@ -164,7 +158,7 @@ export function listBusyPlaces(db: Database, runnerIds: readonly string[]): Prom
   );
 }
 
-/** Notes that reports up to `to` are stored. Guarded by those up to `from` being the last, and by the lease. */
+/** Stores the number of the last report, guarded by the number before, and by the lease. */
 export function noteReports(
   executionId: string,
   { epoch, from, to }: { epoch: number; from: number; to: number },
@@ -175,7 +169,7 @@ export function noteReports(
   );
 }
 
-/** The runner told how a run ended. Guarded by its lease. */
+/** Ends a lease with the runner's report of the outcome. Guarded by the lease. */
 export function endLease(executionId: string, epoch: number): Statement[] {
   return guarded(
     `update remote_run
@@ -186,7 +180,7 @@ export function endLease(executionId: string, epoch: number): Statement[] {
   );
 }
 
-/** The lease of a run is over without an outcome. Guarded by that. */
+/** Ends an expired lease without an outcome. Guarded by its expiry. */
 export function loseLease(executionId: string, now: number): Statement[] {
   return guarded(
     "update remote_run set lease_until = null where execution_id = ? and lease_until <= ?",
@@ -195,7 +189,6 @@ export function loseLease(executionId: string, now: number): Statement[] {
   );
 }
 
-/** Says to its runner that a run is to be ended, and why. */
 export function stopRemote(executionId: string, reason: string, now: number): Statement {
   return {
     sql: `update remote_run
@@ -205,16 +198,14 @@ export function stopRemote(executionId: string, reason: string, now: number): St
   };
 }
 
-/** Whether a runner has this run now. */
 export async function isRemote(db: Database, executionId: string): Promise<boolean> {
   const sql = "select 1 from remote_run where execution_id = ? and lease_until is not null";
   return await db.first(sql, [executionId]) !== null;
 }
 
-/** When the first lease is over, Unix ms; null without any. */
-export async function firstLeaseEnd(db: Database): Promise<number | null> {
-  const row = await db.first<{ at: number | null }>(
+/** Returns the earliest expiry of all leases in Unix ms, or null. */
+export function firstLeaseEnd(db: Database): Promise<number | null> {
+  return db.readValue<number>(
     "select min(lease_until) as at from remote_run where lease_until is not null",
   );
-  return row?.at ?? null;
 }

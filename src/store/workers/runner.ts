@@ -9,16 +9,16 @@ import {
   runnerSchema,
   type RunnerShown,
 } from "../../domain/workers/runner.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
 import { list, parsed } from "../db/list.ts";
 import { firstShown, type JsonSql, shown } from "../db/json_projection.ts";
 
-// The time stands in the text, which is made anew for each look: a state is not kept anywhere.
-function runnerJson(now: number): JsonSql<RunnerShown> {
-  const heard = Math.trunc(now - RUNNER_SILENT_MS);
+// The state depends on the time, so no column stores it.
+function buildRunnerJson(now: number): JsonSql<RunnerShown> {
+  const silentUntil = Math.trunc(now - RUNNER_SILENT_MS);
   return shown("runner", runnerSchema, {
     state: `case
-      when coalesce(runner.last_seen_at, 0) <= ${heard} then 'silent'
+      when coalesce(runner.last_seen_at, 0) <= ${silentUntil} then 'silent'
       when runner.draining then 'draining'
       else 'online' end`,
     engines: `(select json_group_array(value ->> '$.name') from json_each(runner.engines))`,
@@ -27,53 +27,45 @@ function runnerJson(now: number): JsonSql<RunnerShown> {
   });
 }
 
-/** Runners, newest first. */
 export function listRunners(db: Database, filter: RunnerFilter, now: number): Promise<Listing<RunnerShown>> {
   const where = { conditions: [], args: [] };
-  return list(db, { table: "runner", json: runnerJson(now), where }, filter);
+  return list(db, { table: "runner", json: buildRunnerJson(now), where }, filter);
 }
 
-/** The runner with this id or name, or null. */
 export async function findRunner(db: Database, idOrName: string, now: number): Promise<RunnerShown | null> {
   const rest = "from runner where id = ? or name_key = ? order by id = ? desc limit 1";
-  return parsed(await firstShown(db, runnerJson(now), rest, [idOrName, nameKey(idOrName), idOrName]));
+  return parsed(await firstShown(db, buildRunnerJson(now), rest, [idOrName, nameKey(idOrName), idOrName]));
 }
 
-/** Stores a new runner, guarded by there being fewer than RUNNERS_MAX. A name that is taken breaks the batch. */
+/** Stores a new runner, guarded by fewer than RUNNERS_MAX. A duplicate name fails the batch. */
 export function insertRunner({ id, name, labels, allow_admin, created_at }: RunnerShown): Statement[] {
-  return guarded(
-    `insert into runner (id, name, name_key, labels, allow_admin, created_at)
-    select ?, ?, ?, ?, ?, ?
-    where (select count(*) from runner) < ?`,
-    [id, name, nameKey(name), JSON.stringify(labels), allow_admin, created_at, RUNNERS_MAX],
+  return insertGuarded(
+    "runner",
+    { id, name, name_key: nameKey(name), labels: JSON.stringify(labels), allow_admin, created_at },
+    { sql: "(select count(*) from runner) < ?", args: [RUNNERS_MAX] },
   );
 }
 
-/** From here on it gets no run, or gets runs again. Guarded by its existence. */
+/** Stops or resumes new runs on a runner. Guarded by its existence. */
 export function setDraining(id: string, draining: boolean): Statement[] {
   return guarded("update runner set draining = ? where id = ?", [draining, id], WAKEUP.dispatcher);
 }
 
-/**
- * Forgets a runner; its token counts no longer. Its runs keep their leases, which nothing renews: until those are over, its machine
- * may still be running them. Guarded by its existence.
- */
+/** Deletes a runner, guarded by its existence. Leases stay until they expire, because its machine may still be running them. */
 export function deleteRunner(id: string): Statement[] {
   return guarded("delete from runner where id = ?", [id], WAKEUP.dispatcher);
 }
 
-/** What a token of a runner stands for. */
 export interface RunnerGrant extends Row {
   id: string;
   name: string;
 }
 
-/** The runner of a token, or null when it was removed. */
 export function findRunnerGrant(db: Database, id: string): Promise<RunnerGrant | null> {
   return db.first<RunnerGrant>("select id, name from runner where id = ?", [id]);
 }
 
-/** A runner as claims and placement see it. */
+/** A runner for claims and placement. */
 export interface RunnerRow extends Row {
   id: string;
   name: string;
@@ -95,12 +87,11 @@ export interface RunnerRow extends Row {
 const ROW = `id, name, labels, allow_admin, draining, version, engines, max_runs, work_root, place, process,
   epoch, last_seen_at`;
 
-/** The row of a runner, or null. */
 export function findRunnerRow(db: Database, id: string): Promise<RunnerRow | null> {
   return db.first<RunnerRow>(`select ${ROW} from runner where id = ?`, [id]);
 }
 
-/** Those runners of these names that there are, or with null all, the oldest first. There are RUNNERS_MAX at most. */
+/** Lists the runners with these names, or with null all, oldest first. */
 export function listRunnerRows(db: Database, names: readonly string[] | null = null): Promise<RunnerRow[]> {
   if (names === null) return db.read<RunnerRow>(`select ${ROW} from runner order by id`);
   return db.read<RunnerRow>(
@@ -109,7 +100,7 @@ export function listRunnerRows(db: Database, names: readonly string[] | null = n
   );
 }
 
-/** A runner was heard of, by the process that has this epoch; with a claim, it says what it can do. Guarded by the epoch. */
+/** Stores a sign of life of the process with this epoch, and its abilities from a claim. Guarded by the epoch. */
 export function seeRunner(id: string, epoch: number, now: number, claim?: RunnerClaim): Statement[] {
   return guarded(
     `update runner
@@ -127,7 +118,7 @@ export function seeRunner(id: string, epoch: number, now: number, claim?: Runner
   );
 }
 
-/** Another process runs as this runner from here on: what the one before it had is lost. Guarded by the epoch before. */
+/** Makes another process this runner. The runs of the process before are lost. Guarded by the previous epoch. */
 export function takeRunner(row: RunnerRow, claim: RunnerClaim, now: number): Statement[] {
   const { version, engines, max_runs, work_root, place, process } = claim;
   return [

@@ -3,12 +3,12 @@ import type { Database } from "../db/database.ts";
 import { inConversation, type Where } from "../db/filter.ts";
 import { QUARTER_MS } from "../events/overview.ts";
 
-// What no run has reported stays null: sum() of nothing but nulls is null.
+// sum() of nulls only is null, so unreported numbers stay null.
 const SUMS = `sum(executions) as executions, sum(failed) as failed,
   round(sum(ms) / 60000.0, 3) as minutes, sum(input_tokens) as input_tokens,
   sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd`;
 
-/** Use since a time by worker; the name of a deleted one comes from its executions. */
+/** Sums the use since a time by worker. The name of a deleted worker comes from its executions. */
 export function usageByWorker(db: Database, since: number): Promise<UsageRow[]> {
   return db.read(
     `select worker_id as key, coalesce(
@@ -19,11 +19,11 @@ export function usageByWorker(db: Database, since: number): Promise<UsageRow[]> 
     where bucket_start >= ?
     group by worker_id
     order by sum(executions) desc, key`,
-    [quarterOf(since)],
+    [toQuarter(since)],
   );
 }
 
-/** Use since a time by department: a worker of several counts in each of them. */
+/** Sums the use since a time by department. A worker counts in each of its departments. */
 export function usageByDepartment(db: Database, since: number): Promise<UsageRow[]> {
   return db.read(
     `select department.id as key, department.name as name, ${SUMS}
@@ -33,14 +33,11 @@ export function usageByDepartment(db: Database, since: number): Promise<UsageRow
     where bucket_start >= ?
     group by department.id
     order by sum(executions) desc, name`,
-    [quarterOf(since)],
+    [toQuarter(since)],
   );
 }
 
-/**
- * Use since a time by what executions say: their engine, or their conversation; the thousand with most of them. Of one
- * conversation only for who is bound to it (contract 2.8).
- */
+/** Sums the use since a time by engine or conversation, the thousand with the most executions, limited to `boundTo` (contract 2.8). */
 export function usageByExecution(
   db: Database,
   column: "engine" | "session_key",
@@ -49,7 +46,7 @@ export function usageByExecution(
 ): Promise<UsageRow[]> {
   const where: Where = { conditions: ["completed_at >= ?"], args: [since] };
   inConversation(where, "session_key", boundTo);
-  // A column that is not in this index would cost a look at each row (0004_usage.ts).
+  // Columns outside of this index would cost a read of each row.
   return db.read(
     `select ${column} as key, '' as name, count(*) as executions, sum(status = 'failed') as failed,
       round(sum(max(0, completed_at - coalesce(started_at, completed_at))) / 60000.0, 3) as minutes,
@@ -63,7 +60,7 @@ export function usageByExecution(
   );
 }
 
-/** Use since a time by quarter of an hour, oldest first; quarters without any are left out. */
+/** Sums the use since a time by quarter of an hour, oldest first, without empty quarters. */
 export async function usageByQuarter(db: Database, since: number): Promise<UsedInQuarter[]> {
   return await db.read(
     `select bucket_start * ${QUARTER_MS} as at, ${SUMS}
@@ -71,21 +68,21 @@ export async function usageByQuarter(db: Database, since: number): Promise<UsedI
     where bucket_start >= ?
     group by bucket_start
     order by bucket_start`,
-    [quarterOf(since)],
+    [toQuarter(since)],
   );
 }
 
-/** How long runs waited since a time by the quarter of an hour in which they began, oldest first. */
+/** Returns the waits of runs since a time by the quarter of an hour of their start, oldest first. */
 export async function waitedByQuarter(db: Database, since: number): Promise<WaitedInQuarter[]> {
   return await db.read(
     `select bucket_start * ${QUARTER_MS} as at, runs, ms, longest_ms
     from queue_wait_stats
     where bucket_start >= ?
     order by bucket_start`,
-    [quarterOf(since)],
+    [toQuarter(since)],
   );
 }
 
-function quarterOf(at: number): number {
+function toQuarter(at: number): number {
   return Math.floor(at / QUARTER_MS);
 }

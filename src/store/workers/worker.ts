@@ -35,10 +35,8 @@ const WORKER_TEXTS = ["description", "memory", "constraints"];
 
 const storedSchema = workerSchema.omit({ status: true, departments: true, home: true });
 
-/** A worker as its row holds it. */
 type WorkerRow = Omit<Worker, "status" | "departments" | "home">;
 
-/** Statements that store a new worker and its departments (by id). */
 export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
   const names = fieldsOf(storedSchema);
   return [
@@ -56,13 +54,9 @@ const CHANGEABLE = fieldsOf(
   storedSchema.omit({ id: true, work_dir: true, created_at: true, updated_at: true }),
 );
 
-/** The fields of a worker that an update may name. */
 export type WorkerChange = Partial<Pick<WorkerRow, (typeof CHANGEABLE)[number]>>;
 
-/**
- * Statements that change the named fields only, guarded by the worker's existence: two updates of different fields at the same
- * time both count. `departmentIds` null leaves the departments alone.
- */
+/** Changes the given fields, guarded by the worker's existence. Null for `departmentIds` leaves the departments unchanged. */
 export function updateWorker(
   id: string,
   change: WorkerChange,
@@ -78,7 +72,7 @@ export function updateWorker(
     args.push(columnValue(storedSchema, name, value));
   }
   if (change.engine_args !== undefined) {
-    // Merged per engine; "" clears one, for which a merge patch has null.
+    // Merges per engine. "" deletes an engine's arguments, as null does in a merge patch.
     const patch = Object.entries(change.engine_args).map((
       [engine, value],
     ) => [engine, value === "" ? null : value]);
@@ -89,9 +83,9 @@ export function updateWorker(
     set.push("name_key = ?");
     args.push(nameKey(change.name));
   }
-  // The runner of before has the directory, which the next one does not.
+  // The directory is on the previous runner.
   if (change.runs_on !== undefined) set.push("home = ''");
-  // Tasks may have waited for this: the worker was paused, or its engine has to wait for its provider.
+  // Tasks may have waited for this: the worker was paused, or its engine had a rate limit.
   const isAwaited = change.paused === false || change.engine !== undefined || change.runs_on !== undefined;
   const wakeup = isAwaited ? WAKEUP.dispatcher : undefined;
   return [
@@ -103,7 +97,7 @@ export function updateWorker(
   ];
 }
 
-/** The directory of a worker is on another runner from here on; "" means on the first that runs it next. Guarded by its not running. */
+/** Moves a worker's directory to another runner, or with "" to the next one that runs it. Guarded by the worker not running. */
 export function setWorkerHome(id: string, home: string, now: number): Statement[] {
   return guarded(
     `update worker set home = ?, updated_at = ?
@@ -114,7 +108,7 @@ export function setWorkerHome(id: string, home: string, now: number): Statement[
   );
 }
 
-/** Statements that delete a worker with its memberships and contexts, guarded by its existence. */
+/** Deletes a worker with its memberships and contexts, guarded by its existence. */
 export function deleteWorker(id: string): Statement[] {
   return guarded("delete from worker where id = ?", [id]);
 }
@@ -126,12 +120,10 @@ function joinDepartments(workerId: string, departmentIds: string[]): Statement[]
   }));
 }
 
-/** The worker, or null. */
 export async function findWorker(db: Database, id: string): Promise<Worker | null> {
   return parsed(await findWorkerJson(db, id));
 }
 
-/** The worker as JSON text, or null. */
 export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> | null> {
   return firstShown(db, WORKER_JSON, "from worker where id = ?", [id]);
 }
@@ -143,13 +135,13 @@ const FILTERS: Filters<WorkerFilter> = {
     conditions.push(`(${names.map(() => "instr(worker.name_key, ?) > 0").join(" or ")})`);
     args.push(...names.map(nameKey));
   },
-  // Which departments are meant is known only after a look at the tree.
+  // The list needs the tree of departments.
   department: BY_LIST,
   recursive: BY_LIST,
   no_recursive: BY_LIST,
 };
 
-/** Workers newest first. `departmentIds` null means any department. */
+/** Lists workers, newest first. Null for `departmentIds` means any department. */
 export function listWorkers(
   db: Database,
   filter: WorkerFilter,
@@ -165,10 +157,9 @@ export function listWorkers(
   return list(db, { table: "worker", json: WORKER_JSON, texts: WORKER_TEXTS, where }, page);
 }
 
-// Behind so much of them, workers are known by their names alone.
+// Routing gets no descriptions beyond this size.
 const DESCRIPTIONS_MAX_BYTES = 2 * 1024 * 1024;
 
-/** Every worker as routing sees it, oldest first. */
 export async function listCandidates(db: Database): Promise<Candidate[]> {
   const rows = await db.read<{ json: string }>(
     `select json_object('id', id, 'name', name,
@@ -186,20 +177,16 @@ export async function listCandidates(db: Database): Promise<Candidate[]> {
   return rows.map((row) => JSON.parse(row.json));
 }
 
-/** Ids and work directories of all workers of this machine but one. */
+/** Lists the work directories of all local workers except one. */
 export async function listWorkDirs(
   db: Database,
   exceptId: string,
 ): Promise<{ id: string; work_dir: string }[]> {
-  return await db.read<{ id: string; work_dir: string }>(
-    "select id, work_dir from worker where id <> ? and runs_on = '[]'",
-    [
-      exceptId,
-    ],
-  );
+  const sql = "select id, work_dir from worker where id <> ? and runs_on = '[]'";
+  return await db.read<{ id: string; work_dir: string }>(sql, [exceptId]);
 }
 
-/** Ids of the worker with this id, else of those with this name, in whatever case; two at most. */
+/** Finds the worker with this id, else those with this name in any case, two at most. */
 export async function listWorkerIds(db: Database, idOrName: string): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
     "select id from worker where id = ? or name_key = ? order by id = ? desc, id limit 2",

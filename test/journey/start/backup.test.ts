@@ -278,7 +278,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
           await db.close();
           for (const end of ["-wal", "-shm"]) await Deno.remove(join(root, `svc.db${end}`)).catch(() => {});
         }),
-        /damaged: a row of \w+ refers to one that is not there/,
+        /damaged: a row of \w+ refers to a missing row/,
       ],
     ];
     // A local file that cannot be read is wrong usage (contract 8.7).
