@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { turn } from "../../base/yield_to_loop.ts";
 
 /** Closes a connection in the middle of an answer on purpose: this is not an error of the server. */
 export class DeliberateClose extends Error {
@@ -10,6 +11,8 @@ export class DeliberateClose extends Error {
 
 // A rest of this size has mostly arrived already: Node reads it, and the connection stays open.
 const SHORT_REST_MAX_BYTES = 64 * 1024;
+// During a download the disk and the network work at the same time. Events are read when the client has taken the last ones.
+const READ_AHEAD_MIN_BYTES = 32 * 1024;
 const NOT_YET = Promise.resolve(null);
 
 /**
@@ -91,14 +94,21 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
   const reader = response.body?.getReader();
   // An answer that waits for work or events has to learn that its client is gone.
   outgoing.once("close", () => void reader?.cancel().catch(() => {}));
-  const first = await reader?.read();
+  const reading = reader?.read();
+  // A client of a stream or a long poll gets the headers before the first piece exists.
+  if (reading !== undefined && await Promise.race([reading, turn()]) === undefined) {
+    outgoing.writeHead(response.status, headers).flushHeaders();
+  }
+  const first = await reading;
   // The body of an answer that is made of one text ends together with its first piece.
   const next = reader?.read();
   const ended = first?.done !== false || (await Promise.race([next, NOT_YET]))?.done === true;
-  if (ended && !response.headers.has("content-length") && mayHaveBody(response, incoming)) {
-    headers.push("content-length", String(first?.value?.length ?? 0));
+  if (!outgoing.headersSent) {
+    if (ended && !response.headers.has("content-length") && mayHaveBody(response, incoming)) {
+      headers.push("content-length", String(first?.value?.length ?? 0));
+    }
+    outgoing.writeHead(response.status, headers);
   }
-  outgoing.writeHead(response.status, headers);
   if (first?.value !== undefined) outgoing.write(first.value);
   if (reader !== undefined && next !== undefined && !ended) await sendPieces(next, reader, outgoing);
   outgoing.end();
@@ -112,9 +122,14 @@ async function sendPieces(
   let wake = () => {};
   outgoing.on("drain", () => wake());
   outgoing.once("close", () => wake());
-  for (let part = await next; !part.done; part = await reader.read()) {
-    if (outgoing.write(part.value) || outgoing.destroyed) continue;
-    await new Promise<void>((resolve) => wake = resolve);
+  for (let part = await next; !part.done; part = await next) {
+    const drained = outgoing.write(part.value) || outgoing.destroyed
+      ? null
+      : new Promise<void>((resolve) => wake = resolve);
+    if (part.value.length < READ_AHEAD_MIN_BYTES) await drained;
+    next = reader.read();
+    next.catch(() => {});
+    await drained;
   }
 }
 

@@ -32,6 +32,8 @@ async function answer(request: Request): Promise<Response> {
           cancel: () => void cancelled++,
         }),
       );
+    case "/late":
+      return new Response(new ReadableStream({ cancel: () => void cancelled++ }));
     case "/cookies":
       return new Response("ok", { headers: [["set-cookie", "a=1"], ["set-cookie", "b=2"]] });
   }
@@ -138,6 +140,16 @@ describe("an answer", () => {
     const before = cancelled;
     await send(`GET /events HTTP/1.1\r\n${HOST}\r\n`, /hello/);
     await eventually("the stream is cancelled", () => cancelled === before + 1);
+  });
+
+  it("sends its headers before the first piece of its body exists", async () => {
+    const before = cancelled;
+    expect(await send(`GET /late HTTP/1.1\r\n${HOST}\r\n`, /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 200 /);
+    await eventually("the stream is cancelled", () => cancelled === before + 1);
+  });
+
+  it("of one text has a length", async () => {
+    expect(await send(`GET /x HTTP/1.1\r\n${HOST}\r\n`, /\/x$/)).toMatch(/content-length: 6\r\n/i);
   });
 
   it("keeps each cookie, and a connection that stays open", async () => {
