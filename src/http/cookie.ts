@@ -1,23 +1,22 @@
-/** A cookie that a response sets. */
 interface Cookie {
   name: string;
   value: string;
   path: string;
-  /** Seconds; 0 removes it. */
+  /** Seconds; 0 removes the cookie. */
   maxAge: number;
   sameSite: "Strict" | "Lax";
-  /** Behind TLS it goes nowhere else. */
+  /** Restricts the cookie to TLS. */
   secure: boolean;
 }
 
-/** The header Set-Cookie; no script of a page ever reads such a cookie. Values are of our making, without characters that end one. */
+/** Formats an HttpOnly Set-Cookie header. `value` must not contain separators. */
 export function setCookie({ name, value, path, maxAge, sameSite, secure }: Cookie): string {
   return `${name}=${value}; Path=${path}; Max-Age=${maxAge}; HttpOnly; SameSite=${sameSite}${
     secure ? "; Secure" : ""
   }`;
 }
 
-/** The value of a request's cookie, or null. */
+/** Reads a cookie of a request, or null. */
 export function cookieOf(request: Request, name: string): string | null {
   for (const pair of (request.headers.get("cookie") ?? "").split(";")) {
     const [key = "", ...value] = pair.split("=");

@@ -2,7 +2,7 @@ import type { Call } from "../api/call/call.ts";
 import type { SentFile } from "../api/chat/media.ts";
 import { digest } from "../base/bytes.ts";
 
-/** The call of a form: only after it was read can it be compared with an earlier one of the same Idempotency-Key (contract 1.9, contract 8.4). */
+/** Adds the fingerprint of a form to the call, for a comparison with earlier calls of the same Idempotency-Key (contract 1.9, contract 8.4). */
 export async function withForm(call: Call, input: unknown, sent: SentFile | null): Promise<Call> {
   if (call.idempotency === null) return call;
   const file = sent === null ? null : [sent.originalName, await sent.file.digest()];

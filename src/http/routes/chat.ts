@@ -24,7 +24,7 @@ import { readForm } from "../upload.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const ROOT = "/api/local/sessions";
-const NOTHING_MORE = z.strictObject({});
+const NO_FIELDS = z.strictObject({});
 
 export const chatRoutes = [
   route({
@@ -67,7 +67,7 @@ export const chatRoutes = [
     path: `${ROOT}/:id`,
     access: "write:chat",
     operation: "chat.update",
-    summary: "Change a local session's name or default worker",
+    summary: "Change the name or default worker of a local session",
     params: { id },
     body: chatUpdateSchema,
     status: 200,
@@ -90,7 +90,7 @@ export const chatRoutes = [
     path: `${ROOT}/:id/messages`,
     access: "write:chat",
     operation: "chat.send",
-    summary: "Send a message; the reply comes on the stream",
+    summary: "Send a message; the stream carries the reply",
     params: { id },
     body: chatSendSchema,
     status: 202,
@@ -103,8 +103,7 @@ export const chatRoutes = [
     path: `${ROOT}/:id/messages`,
     access: "read:chat",
     operation: "chat.messages",
-    summary:
-      "List the messages of a session by time, the latest of them; the header Link leads to those before",
+    summary: "List the latest messages of a session by time; the header Link has the address of earlier ones",
     params: { id },
     query: historyQuery,
     status: 200,
@@ -117,18 +116,18 @@ export const chatRoutes = [
     path: `${ROOT}/:id/media`,
     access: "write:chat",
     operation: "chat.upload",
-    summary: "Upload a file, in the form field `file`",
+    summary: "Upload a file in the form field `file`",
     params: { id },
-    form: NOTHING_MORE,
+    form: NO_FIELDS,
     status: 200,
     response: mediaSchema,
     idempotent: true,
     handle: async ({ api, streams, call, params, raw }) => {
       const target = await api.chat.prepareUpload(call, params.id);
       const { fields, file, originalName } = await readForm(raw, target, streams.clock);
-      if (file === null) throw invalid("file", 'is missing; send the file in the form field "file"');
+      if (file === null) throw invalid("file", 'is missing. Send the file in the form field "file".');
       try {
-        const input = parse(NOTHING_MORE, fields);
+        const input = parse(NO_FIELDS, fields);
         const sent = { file, originalName };
         return await api.chat.keepUpload(await withForm(call, input, sent), params.id, sent);
       } catch (error) {

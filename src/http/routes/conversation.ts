@@ -8,7 +8,7 @@ export const conversationRoutes = [
     path: "/api/conversations",
     access: "read:sessions",
     operation: "conversation.list",
-    summary: "List the conversations of all platforms, the latest first",
+    summary: "List conversations of all platforms, latest first",
     query: conversationListQuery,
     status: 200,
     response: z.array(conversationSchema),

@@ -21,7 +21,7 @@ export const scheduleRoutes = [
     path: "/api/schedules/preview",
     access: "read:tasks",
     operation: "schedule.preview",
-    summary: "Show when a cron expression fires next, and what daylight saving does to it",
+    summary: "Preview the next times of a cron expression, with the effect of daylight saving",
     query: previewQuery,
     status: 200,
     response: z.array(previewSchema),
