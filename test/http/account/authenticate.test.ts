@@ -50,7 +50,7 @@ it("authenticate knows whoever has a good token, and says whether there was none
   expect(await by("?token=good")).toBe(found);
   const refusals: [query: string, words: RegExp][] = [["?token=bad", /expired, revoked/], [
     "",
-    /without a token/,
+    /has no token/,
   ]];
   for (const [query, words] of refusals) {
     await expect(by(query)).rejects.toMatchObject({

@@ -351,7 +351,7 @@ describe("passwords that travel where they must not (contract 9)", () => {
       expect([route, reply.status, reply.body.detail]).toEqual([
         route,
         400,
-        expect.stringContaining("password: must travel in the body, never in an address"),
+        expect.stringContaining("password: must be in the body and never in an address"),
       ]);
       expect(JSON.stringify(reply.body)).not.toContain(PASSWORD);
     }

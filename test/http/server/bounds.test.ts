@@ -220,7 +220,7 @@ const ERRORS: Record<string, () => unknown> = {
   "undefined": () => undefined,
   "an object": () => ({ message: "canary", stack: "at /canary.ts" }),
   "a service error of ours": () =>
-    new ServiceError("internal", "Something went wrong here; the log tells more under this request id", {
+    new ServiceError("internal", "Cannot complete the request: internal error. The log of the service has details under this request id.", {
       cause: new Error("canary"),
     }),
   "an abort": () => new DOMException("canary", "AbortError"),
@@ -250,7 +250,7 @@ describe("internal errors [SEC-6, SEC-4]", () => {
           type: "about:blank#internal",
           title: "Internal error",
           status: 500,
-          detail: "Something went wrong here; the log tells more under this request id",
+          detail: "Cannot complete the request: internal error. The log of the service has details under this request id.",
           code: "internal",
           request_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
         }]);

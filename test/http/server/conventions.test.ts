@@ -315,7 +315,7 @@ describe("wire conventions (contract 1)", () => {
   it("a route without a declared rule stops the start [AUT-10]", () => {
     const app = new Hono();
     app.get("/api/backdoor", (c) => c.text("hi"));
-    expect(() => checkRules(app as never)).toThrow(/\/api\/backdoor declares no rule/);
+    expect(() => checkRules(app as never)).toThrow(/\/api\/backdoor declares no access rule/);
   });
 
   it("accepts `token` on every route, and no other undeclared parameter", async () => {

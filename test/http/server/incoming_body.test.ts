@@ -28,7 +28,7 @@ async function next(
   return await read;
 }
 
-const LATE = "Cannot read the body: it came too slowly";
+const LATE = "Cannot read the body: it arrived too slowly";
 
 describe("a body that comes too slowly [BKP-4]", () => {
   it("is refused when its next piece does not come for half a minute, and not a moment earlier [BKP-4]", async () => {

@@ -36,7 +36,7 @@ describe("/docs (contract 5)", () => {
       // Of so many operations the page draws those that are in sight.
       for (
         const [link, ...shown] of [
-          ["task/task.create", "Give a task to a worker, past the coordinator", "Try it out"],
+          ["task/task.create", "Create a task for a worker, without the coordinator", "Try it out"],
           ["message/message.trace", "/api/messages/{id}/trace", "Try it out"],
         ]
       ) {

@@ -174,7 +174,7 @@ describe("/mcp", () => {
       };
       const request = new Request("http://localhost/mcp", { method: "POST", headers, body });
       const response = await app.server.fetch(request);
-      return [response.status, (await response.text()).includes("Cannot take a batch")];
+      return [response.status, (await response.text()).includes("Cannot accept a batch")];
     };
     expect(await send(one)).toEqual([200, false]);
     for (const batch of [`[${one}]`, ` \n[${one},${one}]`, `\ufeff[${one}]`, "[]"]) {
