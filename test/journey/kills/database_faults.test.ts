@@ -44,14 +44,14 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
     await Deno.writeTextFile(join(folder.path, "file"), "");
     const start = (env: Record<string, string>) => svc(["serve"], { dataDir: folder.path, env });
     const places: [Record<string, string>, RegExp][] = [
-      [{ SVC_DATABASE__URL: `file:${folder.path}/none/svc.db` }, /check that its directory exists/],
+      [{ SVC_DATABASE__URL: `file:${folder.path}/none/svc.db` }, /[Cc]heck that (its|the) directory exists/],
       [
         { SVC_DATABASE__URL: `file:${folder.path}` },
-        /check that its directory exists and that this user may write/,
+        /[Cc]heck that (its|the) directory exists and that this user may write/,
       ],
       [
         { SVC_DATA_DIR: join(folder.path, "file") },
-        /Cannot use the data directory .*file: it is not a directory.*set data_dir/,
+        /Cannot use the data directory .*file: the path or its parent is not a directory.*Set data_dir/,
       ],
       [{ SVC_DATA_DIR: join(folder.path, "file", "below") }, /Cannot use the data directory/],
     ];
