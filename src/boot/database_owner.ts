@@ -136,7 +136,7 @@ export class DatabaseOwner {
     await this.#db.write([leaveStandby(this.#who.id)]).catch(() => {});
   }
 
-  /** Starts the reports. If they fail while a standby is known, stops writing in time to end all runs before the takeover. */
+  /** Starts the reports. If reports fail while a standby is known, stops writing in time to end all runs before the takeover. */
   start(): void {
     void this.#beat();
     this.#check();

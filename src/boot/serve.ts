@@ -140,7 +140,7 @@ function showPassword(loaded: LoadedConfig, password: string): void {
   const { username } = loaded.config.auth;
   console.error(
     `First start. Log in as ${username} with the password ${password}\n` +
-      "This password is shown only once. Change it with `svc ctl system password`.",
+      "The password is shown only once. Change it with `svc ctl system password`.",
   );
 }
 

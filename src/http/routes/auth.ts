@@ -126,7 +126,7 @@ export const authRoutes = [
   }),
 ] as const;
 
-// These addresses contain codes: no cache may store them, and no other site may see them.
+// Addresses of the sign-in contain codes: no cache may store them, and no other site may see them.
 function redirect(location: string, cookie?: string): Response {
   const headers = new Headers({ location, "cache-control": "no-store", "referrer-policy": "no-referrer" });
   if (cookie !== undefined) headers.set("set-cookie", cookie);

@@ -10,11 +10,11 @@ import { startRun } from "../../harness/service/run.ts";
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** Everything that changes something, listed by hand; each answers the request and the event that it must leave in the journal. */
+/** Every changing route, listed by hand, with a request and the event that it must write. */
 type Mutation = [route: string, kind: string, send: (app: App, world: Json) => Promise<unknown>];
 
 const TASK = { message_id: "m", instruction: "sleep 60" };
-/** A message whose delivery was given up. */
+/** Inserts a failed message. */
 async function giveUp(app: App): Promise<string> {
   await app.db.write([{ sql: "update outbound_message set status = 'failed', due_at = null", args: [] }]);
   const [message] = await app.call("GET /api/messages/outbound");
@@ -340,13 +340,13 @@ const MUTATIONS: Mutation[] = [
   ],
 ];
 
-// A new access token is not stored, nor is a code: its login is what counts.
+// Access tokens and codes are not stored. The journal records their login.
 const CHANGES_NOTHING = [
   "POST /api/fleet/plan",
   "POST /api/messages/explain",
   "POST /api/auth/refresh",
   "POST /api/auth/console",
-  // What a runner reports is recorded as the run's own events are.
+  // Reports of a runner are events of the run.
   "POST /api/runners/claim",
   "POST /api/runners/beat",
   "POST /api/runs/:id/log",
@@ -355,7 +355,7 @@ const CHANGES_NOTHING = [
 ];
 
 describe("the audit trail (contract 4, Journal)", () => {
-  it("names the actor of every change, and from where it came", async () => {
+  it("names the actor and the address of every change", async () => {
     const platforms = { alerts: { kind: "webhook" as const, worker: "Ada" } };
     await using app = await openApp({
       config: { engines: fakeEngines(), auth: { password_hash: "" }, platforms },
@@ -389,7 +389,7 @@ describe("the audit trail (contract 4, Journal)", () => {
     });
   });
 
-  it("has no entry from unauthenticated callers", async () => {
+  it("has no entries of unauthenticated callers", async () => {
     await using app = await openApp();
     const before = await app.db.first("select count(*) as rows from journal");
     for (let i = 0; i < 5; i++) await app.send("POST /api/auth/logout", { refresh_token: `x${i}` });
