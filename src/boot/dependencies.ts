@@ -49,17 +49,17 @@ export async function openFoundation(
   const timeZone = config.scheduler.time_zone || machineTimeZone(Deno.env.get("TZ"));
   if (standby !== undefined) checkStopGrace(config.limits.stop_grace);
   const root = await openDataDirectory(config.data_dir);
-  const apart = config.files_dir !== config.data_dir;
-  const paths = dataPaths(root, apart ? await openDataDirectory(config.files_dir, "files_dir") : root);
+  const hasFilesDir = config.files_dir !== config.data_dir;
+  const paths = dataPaths(root, hasFilesDir ? await openDataDirectory(config.files_dir, "files_dir") : root);
   const lock = await lockDataDirectory(paths.lock, filePath(config.database.url));
   let port: Deno.TcpListener | null = null;
   try {
     // Bind before storing anything, so that a failed start creates no password (contract 8.17).
     port = bindPort(config.server);
-    const made = await createPlatforms(config, clock, platforms);
+    const created = await createPlatforms(config, clock, platforms);
     const resources = { loaded, paths, clock, port };
     const opened = await (standby === undefined ? openDatabase(resources) : standBy(resources, standby));
-    return { ...resources, lock, ...opened, platforms: made, timeZone };
+    return { ...resources, lock, ...opened, platforms: created, timeZone };
   } catch (error) {
     try {
       port?.close();

@@ -43,8 +43,8 @@ export async function openDataDirectory(path: string, key = "data_dir"): Promise
       : error instanceof Error
       ? error.message.replace(/ \(os error.*/, "")
       : String(error);
-    const what = key === "data_dir" ? "data" : "files";
-    throw new Error(`Cannot use the ${what} directory ${path}: ${why}. Set ${key} to another directory.`);
+    const kind = key === "data_dir" ? "data" : "files";
+    throw new Error(`Cannot use the ${kind} directory ${path}: ${why}. Set ${key} to another directory.`);
   }
 }
 

@@ -26,13 +26,13 @@ export interface DataLock {
 export async function lockDataDirectory(path: string, database: string | null): Promise<DataLock> {
   const root = dirname(path);
   const file = await openLock(path, (error) => createDirectoryError(root, error));
-  const held = [file];
-  const close = () => held.forEach((one) => one.close());
+  const files = [file];
+  const close = () => files.forEach((one) => one.close());
   try {
     if (!await tryLock(file)) throw createLockedError(path);
     const directory = await openLockableDirectory(root);
     if (directory !== null) {
-      held.push(directory);
+      files.push(directory);
       if (!await tryLock(directory)) throw createLockedError(path);
     }
     if (database !== null && database !== ":memory:" && realPath(dirname(database)) !== realPath(root)) {
@@ -40,7 +40,7 @@ export async function lockDataDirectory(path: string, database: string | null): 
         `${database}.lock`,
         (error) => createDatabaseError(database, error),
       );
-      held.push(databaseLock);
+      files.push(databaseLock);
       if (!await tryLock(databaseLock)) throw createLockedError(`${database}.lock`);
       await writePid(databaseLock);
     }

@@ -92,9 +92,11 @@ async function restoreInto(
     await (await DataMarker.read(paths, loaded.config.database.url)).write(db);
     await db.close();
     // Removing succeeds only for an empty folder: a new data directory had no data.
-    const kept = await Deno.remove(aside).then(() => false, () => true);
-    const words = kept ? `The replaced data is in ${aside}; delete it when the service works. ` : "";
-    say(`Restored. ${words}Start the service with \`svc serve\`.`);
+    const isKept = await Deno.remove(aside).then(() => false, () => true);
+    const notice = isKept
+      ? `The replaced data is in ${aside}; delete that folder when the service works. `
+      : "";
+    say(`Restored. ${notice}Start the service with \`svc serve\`.`);
     if (paused) say("Every schedule is paused. Resume them with `svc ctl system resume`.");
     if (newKey && configuredKey) {
       say("auth.jwt_secret sets the signing key. Change it there, too.");

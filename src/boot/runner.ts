@@ -95,13 +95,13 @@ async function serveRuns({ url, token, config }: RunnerOptions, umask: number): 
 }
 
 function stopOnSignals(loop: RunnerLoop): void {
-  const hurried = new AbortController();
+  const skipGrace = new AbortController();
   let stopping = false;
   const stop = (signal: Deno.Signal) => {
-    if (stopping) return hurried.abort();
+    if (stopping) return skipGrace.abort();
     stopping = true;
     log.info("{signal}: stopping with {runs} runs in progress", { signal, runs: loop.running });
-    void loop.stop(STOP_GRACE_MS, hurried.signal);
+    void loop.stop(STOP_GRACE_MS, skipGrace.signal);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => stop(signal));
 }
@@ -110,9 +110,9 @@ function stopOnSignals(loop: RunnerLoop): void {
 async function ensurePlaceId(root: string): Promise<string> {
   const path = join(root, "place");
   try {
-    const known = (await Deno.readTextFile(path)).trim();
+    const id = (await Deno.readTextFile(path)).trim();
     // A write that was cut off left an invalid id.
-    if (isUuid(known)) return known;
+    if (isUuid(id)) return id;
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }

@@ -41,22 +41,22 @@ export async function sharedKey(db: Database, paths: DataPaths, jwtSecret: strin
 }
 
 async function checkKey(db: Database, paths: DataPaths, jwtSecret: string): Promise<void> {
-  const wanted = await findSetting(db, "key_fingerprint");
-  if (wanted === null) return;
+  const expected = await findSetting(db, "key_fingerprint");
+  if (expected === null) return;
   const remedy = jwtSecret === ""
     ? `Copy <data_dir>/secret.key of the other machine to ${paths.secretKey} (mode 0600), or set auth.jwt_secret on both`
     : "Set auth.jwt_secret to the value of the other machine";
-  const lost = "If that key is lost, see docs/how-to/run-a-standby.md.";
+  const lostKeyHint = "If that key is lost, see docs/how-to/run-a-standby.md.";
   if (jwtSecret === "" && await Deno.stat(paths.secretKey).catch(() => null) === null) {
     throw new ConfigError(
-      `Cannot use this database: its servers sign with the key ${wanted}, and this machine has none. ${remedy}. ${lost}`,
+      `Cannot use this database: its servers sign with the key ${expected}, and this machine has none. ${remedy}. ${lostKeyHint}`,
     );
   }
   const here = keyFingerprint(await loadKey(jwtSecret, paths.secretKey));
-  if (here === wanted) return;
+  if (here === expected) return;
   throw new ConfigError(
-    `Cannot use this database: its servers sign with the key ${wanted}, this one would sign with ${here} and end every ` +
-      `login. ${remedy}. ${lost}`,
+    `Cannot use this database: its servers sign with the key ${expected}, this one would sign with ${here} and end every ` +
+      `login. ${remedy}. ${lostKeyHint}`,
   );
 }
 

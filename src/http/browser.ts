@@ -1,6 +1,5 @@
 import type { BrowserLogin, Place } from "../api/account/login.ts";
 import { ServiceError } from "../domain/call/error.ts";
-import { cookieOf, setCookie } from "./cookie.ts";
 
 /** Header with the half of a browser's secret that the script of the page stores (contract 9). */
 export const SESSION_HEADER = "x-svc-session";
@@ -17,12 +16,12 @@ export class BrowserCookies {
 
   /** Reads the cookie's half of a login, or null. */
   login(request: Request): string | null {
-    return cookieOf(request, `svc_login_${this.#place.cookieSuffix}`);
+    return readCookie(request, `svc_login_${this.#place.cookieSuffix}`);
   }
 
   /** Reads the sign-in in progress of this browser, or null. */
   flow(request: Request): string | null {
-    return cookieOf(request, `svc_flow_${this.#place.cookieSuffix}`);
+    return readCookie(request, `svc_flow_${this.#place.cookieSuffix}`);
   }
 
   /** Sets the cookie's half of a login; "" removes it. */
@@ -37,7 +36,7 @@ export class BrowserCookies {
 
   #set(cookie: { name: string; value: string; maxAge: number; sameSite: "Strict" | "Lax" }): string {
     const secure = this.#place.publicUrl.startsWith("https:");
-    return setCookie({
+    return formatCookie({
       ...cookie,
       name: `svc_${cookie.name}_${this.#place.cookieSuffix}`,
       path: PATH,
@@ -53,9 +52,9 @@ export class BrowserCookies {
 export function checkOrigin(request: Request, publicUrl: string): void {
   const origin = URL.parse(request.headers.get("origin") ?? "");
   const host = request.headers.get("host") ?? new URL(request.url).host;
-  const own = origin !== null && /^https?:$/.test(origin.protocol) &&
+  const isOwn = origin !== null && /^https?:$/.test(origin.protocol) &&
     (origin.host === host || origin.origin === URL.parse(publicUrl)?.origin);
-  if (own) return;
+  if (isOwn) return;
   throw new ServiceError(
     "forbidden",
     "Cannot log in or out with a browser from another origin: it is not this service. Open a page of this service, and behind a proxy set server.public_url.",
@@ -72,4 +71,31 @@ export function browserAnswer(login: BrowserLogin, cookies: BrowserCookies): Res
       "set-cookie": cookies.setLogin(cookie, lasts_s),
     },
   });
+}
+
+interface Cookie {
+  name: string;
+  value: string;
+  path: string;
+  /** Seconds; 0 removes the cookie. */
+  maxAge: number;
+  sameSite: "Strict" | "Lax";
+  /** Restricts the cookie to TLS. */
+  secure: boolean;
+}
+
+/** Formats an HttpOnly Set-Cookie header. `value` must not contain separators. */
+function formatCookie({ name, value, path, maxAge, sameSite, secure }: Cookie): string {
+  return `${name}=${value}; Path=${path}; Max-Age=${maxAge}; HttpOnly; SameSite=${sameSite}${
+    secure ? "; Secure" : ""
+  }`;
+}
+
+/** Reads a cookie of a request, or null. */
+function readCookie(request: Request, name: string): string | null {
+  for (const pair of (request.headers.get("cookie") ?? "").split(";")) {
+    const [key = "", ...value] = pair.split("=");
+    if (key.trim() === name) return value.join("=").trim();
+  }
+  return null;
 }

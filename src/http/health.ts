@@ -1,5 +1,4 @@
-import type { Door } from "./http_deps.ts";
-import type { App } from "./app_types.ts";
+import type { App, Door } from "./http_deps.ts";
 
 /** Mounts /livez and /readyz, which need no token (contract 5.2). */
 export function mountHealth(app: App, { api }: Door): void {

@@ -87,12 +87,12 @@ async function readText({ body }: Response, signal: AbortSignal): Promise<string
   if (signal.aborted) leave();
   const decoder = new TextDecoder();
   let text = "";
-  let left = TOOL_ANSWER_MAX_BYTES;
+  let remainingBytes = TOOL_ANSWER_MAX_BYTES;
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      text += decoder.decode(part.value.subarray(0, left), { stream: true });
-      if (part.value.length > left) return text + CUT_NOTICE;
-      left -= part.value.length;
+      text += decoder.decode(part.value.subarray(0, remainingBytes), { stream: true });
+      if (part.value.length > remainingBytes) return text + CUT_NOTICE;
+      remainingBytes -= part.value.length;
     }
     return text + decoder.decode();
   } finally {
@@ -122,16 +122,16 @@ export function toolName(route: AnyRoute): string {
 
 type Schema = Parameters<typeof fromJsonSchema>[0];
 
-const known = new WeakMap<AnyRoute, Schema>();
+const schemas = new WeakMap<AnyRoute, Schema>();
 
 /** Builds one flat schema of a route's path, query and body. */
 function buildInputSchema(route: AnyRoute): Schema {
-  const made = known.get(route) ?? z.toJSONSchema(
+  const schema = schemas.get(route) ?? z.toJSONSchema(
     z.strictObject({ ...buildBodyShape(route), ...route.query, ...route.params }),
     { io: "input", unrepresentable: "any" },
   ) as unknown as Schema;
-  known.set(route, made);
-  return made;
+  schemas.set(route, schema);
+  return schema;
 }
 
 function buildBodyShape(route: AnyRoute): Record<string, z.ZodType> {
@@ -148,21 +148,21 @@ function isIgnored(field: z.ZodType): boolean {
 }
 
 function buildRequest(route: AnyRoute, input: Arguments, token: string): Request {
-  const left = { ...input };
+  const rest = { ...input };
   const path = route.path.replace(/:(\w+)/g, (_match, name: string) => {
-    const value = String(left[name] ?? "");
-    delete left[name];
+    const value = String(rest[name] ?? "");
+    delete rest[name];
     // An empty or dotted part would change the path. A blank gives `not_found`.
     return encodeURIComponent(/^\.{0,2}$/.test(value) ? " " : value.toWellFormed());
   });
   const url = new URL(path, "http://localhost");
   const headers: Record<string, string> = { authorization: `Bearer ${token}` };
   if (route.body === undefined) {
-    for (const [name, value] of Object.entries(left)) {
+    for (const [name, value] of Object.entries(rest)) {
       for (const one of Array.isArray(value) ? value : [value]) url.searchParams.append(name, String(one));
     }
     return new Request(url, { method: route.method, headers });
   }
   headers["content-type"] = "application/json";
-  return new Request(url, { method: route.method, headers, body: JSON.stringify(left) });
+  return new Request(url, { method: route.method, headers, body: JSON.stringify(rest) });
 }

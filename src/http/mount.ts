@@ -4,14 +4,13 @@ import type { Call, IdempotencyKey } from "../api/call/call.ts";
 import { digest } from "../base/bytes.ts";
 import { ruleOf } from "../domain/call/access.ts";
 import { invalid, notFound, ServiceError } from "../domain/call/error.ts";
-import type { App } from "./app_types.ts";
 import { withOrigin } from "../base/origin.ts";
 import { type Caller, SYSTEM_ACTOR } from "../domain/call/scope.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import { parse, query, readJson, readQuery } from "./input.ts";
 import type { Lifecycle } from "../api/call/services.ts";
-import type { Door } from "./http_deps.ts";
+import type { App, Door } from "./http_deps.ts";
 import { respond } from "./respond.ts";
 import type { AnyRoute } from "./route.ts";
 

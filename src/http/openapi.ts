@@ -140,7 +140,7 @@ function describeResponses(route: AnyRoute) {
     return [status, describeProblem(titles.join(" / "))] as const;
   });
   const success = { description: route.summary, headers, ...(content === undefined ? {} : { content }) };
-  return { [route.status]: success, ...Object.fromEntries(errors) };
+  return { [route.status ?? 200]: success, ...Object.fromEntries(errors) };
 }
 
 const statusSchema = z.strictObject({ status: z.string() });

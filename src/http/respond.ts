@@ -9,7 +9,7 @@ const WHOLE_MAX_CHARS = 512 * 1024;
 /** Converts the answer of an operation to a response with the status of the route (contract 1.4). */
 export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Response {
   const { json, total, next, replayed, warning } = answer;
-  const { status } = route;
+  const { status = 200 } = route;
   if (status === 204) return new Response(null, { status });
   const headers: Record<string, string> = { "content-type": "application/json" };
   // Routes without a token may return one (login), and caches must not store it.

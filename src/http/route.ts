@@ -48,7 +48,8 @@ export interface Route<
   bodyMaxBytes?: number;
   /** Text fields of a multipart form with a file. A route with `body` and `form` accepts both. */
   form?: z.ZodType;
-  status: 200 | 201 | 202 | 204 | 303;
+  /** Status of the response; 200 by default. */
+  status?: 201 | 202 | 204 | 303;
   /** Additional error statuses for the OpenAPI document. */
   refusals?: number[];
   response: Output;

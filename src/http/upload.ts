@@ -1,8 +1,10 @@
 import { Buffer } from "node:buffer";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
+import type { Call } from "../api/call/call.ts";
+import { digest } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { invalid, ServiceError } from "../domain/call/error.ts";
-import type { UploadTarget } from "../api/chat/media.ts";
+import type { SentFile, UploadTarget } from "../api/chat/media.ts";
 import type { IncomingFile } from "../files/uploads.ts";
 import { bodyOf, type IncomingBody } from "./server/incoming_body.ts";
 
@@ -171,4 +173,14 @@ class Upload {
 
 function waitForDrain(busboy: InstanceType<typeof Busboy>): Promise<void> {
   return new Promise((resolve) => busboy.once("drain", () => resolve()));
+}
+
+/** Adds the fingerprint of a form to the call, for a comparison with earlier calls of the same Idempotency-Key (contract 1.9, contract 8.4). */
+export async function withForm(call: Call, input: unknown, sent: SentFile | null): Promise<Call> {
+  if (call.idempotency === null) return call;
+  const file = sent === null ? null : [sent.originalName, await sent.file.digest()];
+  return {
+    ...call,
+    idempotency: { ...call.idempotency, fingerprint: digest(JSON.stringify([input, file])) },
+  };
 }

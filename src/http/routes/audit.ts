@@ -13,7 +13,6 @@ export const auditRoutes = [
       "Entries are kept as long as the journal. `Accept: application/x-ndjson` returns the page as JSON lines. The header " +
       "Link has the address of the next page.",
     query: auditQuery,
-    status: 200,
     response: z.array(auditSchema),
     paged: true,
     handle: async ({ api, query, raw }) => {

@@ -28,7 +28,6 @@ export const authRoutes = [
       "With `browser: true` the secret has two halves: a cookie that no script can read, and `session`, which the " +
       "page sends as `X-Svc-Session`. A browser can also log in with a code of `svc ctl console` or of an OpenID provider.",
     body: loginSchema,
-    status: 200,
     response: loginAnswerSchema,
     handle: async ({ api, body, address, raw }) => {
       const place = api.auth.place();
@@ -46,7 +45,6 @@ export const authRoutes = [
     summary: "Get a new access token",
     description: "A browser sends its cookie and `X-Svc-Session` instead of a refresh token.",
     body: refreshSchema,
-    status: 200,
     response: accessSchema,
     handle: async ({ api, body, raw }) => {
       const place = api.auth.place();
@@ -81,7 +79,6 @@ export const authRoutes = [
     access: "token",
     operation: "auth.whoami",
     summary: "Get the caller and its scopes",
-    status: 200,
     response: whoamiSchema,
     handle: ({ api, call }) => api.auth.whoami(call),
   }),

@@ -16,11 +16,10 @@ import { mediaSchema } from "../../domain/chat/message.ts";
 import { CONVERSATION_EVENTS } from "../../domain/chat/stream.ts";
 import { conversationStream } from "../stream/conversation_stream.ts";
 import { parse } from "../input.ts";
-import { withForm } from "../form_call.ts";
 import { download } from "../stream/download.ts";
 import { route } from "../route.ts";
 import { clientOf } from "../stream/event_source.ts";
-import { readForm } from "../upload.ts";
+import { readForm, withForm } from "../upload.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const ROOT = "/api/local/sessions";
@@ -46,7 +45,6 @@ export const chatRoutes = [
     operation: "chat.list",
     summary: "List local sessions, newest first",
     query: chatListQuery,
-    status: 200,
     response: z.array(chatSessionSchema),
     paged: true,
     handle: ({ api, call, query }) => api.chat.list(call, query),
@@ -58,7 +56,6 @@ export const chatRoutes = [
     operation: "chat.get",
     summary: "Get a local session",
     params: { id },
-    status: 200,
     response: chatSessionSchema,
     handle: ({ api, call, params }) => api.chat.get(call, params.id),
   }),
@@ -70,7 +67,6 @@ export const chatRoutes = [
     summary: "Change the name or default worker of a local session",
     params: { id },
     body: chatUpdateSchema,
-    status: 200,
     response: chatSessionSchema,
     handle: ({ api, call, params, body }) => api.chat.update(call, params.id, body),
   }),
@@ -81,7 +77,6 @@ export const chatRoutes = [
     operation: "chat.delete",
     summary: "Delete a local session with its messages, replies and contexts",
     params: { id },
-    status: 200,
     response: deletedSchema,
     handle: ({ api, call, params }) => api.chat.delete(call, params.id),
   }),
@@ -106,7 +101,6 @@ export const chatRoutes = [
     summary: "List the latest messages of a session by time; the header Link has the address of earlier ones",
     params: { id },
     query: historyQuery,
-    status: 200,
     response: z.array(chatMessageSchema),
     paged: true,
     handle: ({ api, call, params, query }) => api.chat.messages(call, params.id, query),
@@ -119,7 +113,6 @@ export const chatRoutes = [
     summary: "Upload a file in the form field `file`",
     params: { id },
     form: NO_FIELDS,
-    status: 200,
     response: mediaSchema,
     idempotent: true,
     handle: async ({ api, streams, call, params, raw }) => {
@@ -143,7 +136,6 @@ export const chatRoutes = [
     operation: "chat.media",
     summary: "Download an uploaded file",
     params: { id, name: z.string().min(1).max(300) },
-    status: 200,
     response: z.string(),
     responseType: "*/*",
     handle: async ({ api, call, params }) => download(await api.chat.openMedia(call, params.id, params.name)),
@@ -156,7 +148,6 @@ export const chatRoutes = [
     summary: "Stream replies and states as Server-Sent Events",
     params: { id },
     query: { after: whole(0, Number.MAX_SAFE_INTEGER).optional() },
-    status: 200,
     response: z.string(),
     responseType: "text/event-stream",
     events: CONVERSATION_EVENTS,

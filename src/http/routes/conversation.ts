@@ -10,7 +10,6 @@ export const conversationRoutes = [
     operation: "conversation.list",
     summary: "List conversations of all platforms, latest first",
     query: conversationListQuery,
-    status: 200,
     response: z.array(conversationSchema),
     paged: true,
     handle: ({ api, call, query }) => api.conversation.list(call, query),

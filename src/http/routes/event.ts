@@ -16,7 +16,6 @@ export const eventRoutes = [
       "`Accept: application/json` returns a page, oldest first: after the number `after`, or the latest. " +
       "Other values return a stream of events named `event`: new ones, or all after `after` or `Last-Event-ID`.",
     query: eventListQuery,
-    status: 200,
     response: z.array(eventSchema),
     streams: true,
     paged: true,

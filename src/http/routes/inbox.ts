@@ -12,7 +12,6 @@ export const inboxRoutes = [
       "List items that need a person: failures, undelivered replies, limits, paused workers; newest first",
     description: "At most 100 of each kind, without failed runs whose task ran again.",
     query: inboxQuery,
-    status: 200,
     response: z.array(inboxItemSchema),
     paged: true,
     handle: ({ api, query }) => api.inbox.list(query),

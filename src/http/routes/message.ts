@@ -12,10 +12,9 @@ import {
 } from "../../domain/chat/message.ts";
 import { messageId } from "../../domain/call/message_id.ts";
 import { traceSchema } from "../../domain/chat/trace.ts";
-import { withForm } from "../form_call.ts";
 import { parse } from "../input.ts";
 import { route } from "../route.ts";
-import { readForm } from "../upload.ts";
+import { readForm, withForm } from "../upload.ts";
 
 export const messageRoutes = [
   route({
@@ -52,7 +51,6 @@ export const messageRoutes = [
     operation: "message.list",
     summary: "List inbound messages, newest first",
     query: inboundListQuery,
-    status: 200,
     response: z.array(inboundSchema),
     paged: true,
     handle: ({ api, call, query }) => api.message.list(call, query),
@@ -64,7 +62,6 @@ export const messageRoutes = [
     operation: "message.list_outbound",
     summary: "List outbound messages, newest first",
     query: outboundListQuery,
-    status: 200,
     response: z.array(outboundSchema),
     paged: true,
     handle: ({ api, call, query }) => api.message.listOutbound(call, query),
@@ -76,7 +73,6 @@ export const messageRoutes = [
     operation: "message.trace",
     summary: "Trace a message: parts, routing with its reason, tasks, executions and replies, with times",
     params: { id: messageId },
-    status: 200,
     response: traceSchema,
     handle: ({ api, call, params }) => api.message.trace(call, params.id),
   }),
@@ -88,7 +84,6 @@ export const messageRoutes = [
     summary: "Send a failed message again, even one that may have arrived",
     description: "A queued message stays as it is. A sent message is 409.",
     params: { id: messageId },
-    status: 200,
     response: outboundSchema,
     idempotent: true,
     handle: ({ api, call, params }) => api.message.resend(call, params.id),
@@ -100,7 +95,6 @@ export const messageRoutes = [
     operation: "message.resend_all",
     summary: "Send all failed messages of a platform again, oldest first",
     body: resendSchema,
-    status: 200,
     response: resentSchema,
     idempotent: true,
     handle: ({ api, call, body }) => api.message.resendAll(call, body),
@@ -112,7 +106,6 @@ export const messageRoutes = [
     operation: "message.explain",
     summary: "Explain the routing of a message without sending it",
     body: explainSchema,
-    status: 200,
     response: explanationSchema,
     handle: ({ api, body }) => api.message.explain(body),
   }),

@@ -11,7 +11,6 @@ export const sessionRoutes = [
     operation: "session.list",
     summary: "List the workers with a context of a conversation",
     query: contextListQuery,
-    status: 200,
     response: z.array(contextSchema),
     paged: true,
     handle: ({ api, call, query }) => api.session.list(call, query.session_key, query),
@@ -23,7 +22,6 @@ export const sessionRoutes = [
     operation: "session.clear",
     summary: "Cancel all active work of a conversation and delete its contexts",
     query: contextQuery,
-    status: 200,
     response: clearedSchema,
     handle: ({ api, call, query }) => api.session.clear(call, query.session_key),
   }),
@@ -35,7 +33,6 @@ export const sessionRoutes = [
     summary: "Delete the context of one worker in a conversation",
     params: { worker_id: id },
     query: contextQuery,
-    status: 200,
     response: clearedSchema,
     handle: ({ api, call, params, query }) =>
       api.session.clearWorker(call, query.session_key, params.worker_id),

@@ -12,7 +12,6 @@ export const usageRoutes = [
     description:
       "Most executions first, days newest first. Usage by engine and by conversation is limited to stored executions.",
     query: usageQuery,
-    status: 200,
     response: z.array(usageRowSchema),
     paged: true,
     handle: ({ api, call, query }) => api.usage.list(call, query),
@@ -24,7 +23,6 @@ export const usageRoutes = [
     operation: "system.series",
     summary: "Get usage over time in equal intervals, oldest first",
     query: seriesQuery,
-    status: 200,
     response: z.array(seriesPointSchema),
     paged: true,
     handle: ({ api, query }) => api.usage.series(query),

@@ -84,12 +84,12 @@ export class Connections {
     clearInterval(this.#sweeper);
     this.#stopAccepting();
     const connections = [...this.#open];
-    for (const one of connections) if (one.requests === 0) this.#end(one);
+    for (const connection of connections) if (connection.requests === 0) this.#end(connection);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise((resolve) => timer = setTimeout(resolve, maxMs));
     await Promise.race([Promise.all(connections.map(({ answered }) => answered)), late]);
     clearTimeout(timer);
-    for (const one of [...this.#open]) this.#end(one);
+    for (const connection of [...this.#open]) this.#end(connection);
   }
 
   #createServer(): Server {
@@ -131,36 +131,38 @@ export class Connections {
       } catch (error) {
         if (this.#closed) return;
         this.#warnRarely("Cannot accept a connection: {error}. Retrying.", { error });
-        this.#closeOne(this.#open);
+        this.#closeFor(this.#open);
         await new Promise((resolve) => setTimeout(resolve, ACCEPT_PAUSE_MS));
       }
     }
   }
 
-  #register(connection: Deno.TcpConn): void {
-    const address = connection.remoteAddr.hostname;
-    if (!this.#admit(address)) return connection.close();
-    const stream = new TcpStream(connection);
-    const one = createOpenConnection(stream, address);
-    this.#open.add(one);
-    this.#byStream.set(stream, one);
-    const same = this.#byAddress.get(address);
-    if (same === undefined) this.#byAddress.set(address, new Set([one]));
-    else same.add(one);
-    stream.once("close", () => this.#forget(one));
+  #register(tcp: Deno.TcpConn): void {
+    const address = tcp.remoteAddr.hostname;
+    if (!this.#admit(address)) return tcp.close();
+    const stream = new TcpStream(tcp);
+    const connection = createOpenConnection(stream, address);
+    this.#open.add(connection);
+    this.#byStream.set(stream, connection);
+    const neighbors = this.#byAddress.get(address);
+    if (neighbors === undefined) this.#byAddress.set(address, new Set([connection]));
+    else neighbors.add(connection);
+    stream.once("close", () => this.#forget(connection));
     this.#server.emit("connection", stream);
   }
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const one = this.#byStream.get(incoming.socket) ??
+    const connection = this.#byStream.get(incoming.socket) ??
       createOpenConnection(null, incoming.socket.remoteAddress ?? "");
-    await this.#countRequest(one, outgoing);
+    await this.#countRequest(connection, outgoing);
     const handler = this.#handler;
     try {
       await exchange(incoming, outgoing, (request) => {
-        if (one.requests > 1 && !this.#hasRoomFor(one)) return Promise.resolve(handler.onFull());
-        return handler.handle(request, one.address, ({ run, runner }) => {
-          one.usedBy = run?.execution_id ?? (runner === undefined ? PERSON : `runner:${runner.id}`);
+        if (connection.requests > 1 && !this.#hasRoomFor(connection)) {
+          return Promise.resolve(handler.onFull());
+        }
+        return handler.handle(request, connection.address, ({ run, runner }) => {
+          connection.usedBy = run?.execution_id ?? (runner === undefined ? PERSON : `runner:${runner.id}`);
         });
       });
     } catch (error) {
@@ -170,22 +172,22 @@ export class Connections {
   }
 
   /** Counts a request until its response is sent. Resolves when all earlier requests of the connection have their responses. */
-  #countRequest(one: OpenConnection, outgoing: ServerResponse): Promise<void> {
-    const before = one.answered;
+  #countRequest(connection: OpenConnection, outgoing: ServerResponse): Promise<void> {
+    const earlier = connection.answered;
     const { promise, resolve } = Promise.withResolvers<void>();
-    one.answered = promise;
-    one.used = true;
-    if (one.requests++ === 0) {
-      one.since = performance.now();
-      one.usedBy = NO_TOKEN;
+    connection.answered = promise;
+    connection.used = true;
+    if (connection.requests++ === 0) {
+      connection.since = performance.now();
+      connection.usedBy = NO_TOKEN;
     }
     outgoing.once("close", () => {
-      one.requests--;
-      one.since = performance.now();
-      if (this.#closed) one.stream?.end();
+      connection.requests--;
+      connection.since = performance.now();
+      if (this.#closed) connection.stream?.end();
       resolve();
     });
-    return before;
+    return earlier;
   }
 
   // A client may pipeline many requests: each counts like a connection.
@@ -199,21 +201,23 @@ export class Connections {
   /** Closes a connection if a limit is reached. Returns whether a new one from this address may stay. */
   #admit(address: string): boolean {
     const { total, perAddress, proxies } = this.#limits;
-    const same = this.#byAddress.get(address);
-    if (same !== undefined && same.size >= perAddress && !proxies.includes(stripIpv4Prefix(address))) {
+    const neighbors = this.#byAddress.get(address);
+    if (
+      neighbors !== undefined && neighbors.size >= perAddress && !proxies.includes(stripIpv4Prefix(address))
+    ) {
       this.#warnRarely("Too many connections from {address} (server.max_connections_per_address)", {
         address,
       });
-      return this.#closeOne(same);
+      return this.#closeFor(neighbors);
     }
     if (this.#open.size < total) return true;
     this.#warnRarely("Too many connections: {open} are open (server.max_connections)", {
       open: this.#open.size,
     });
-    return this.#closeOne(this.#open);
+    return this.#closeFor(this.#open);
   }
 
-  #closeOne(among: ReadonlySet<OpenConnection>): boolean {
+  #closeFor(among: ReadonlySet<OpenConnection>): boolean {
     const found = chooseForClosing(among);
     if (found === null) return false;
     this.#end(found);
@@ -222,21 +226,24 @@ export class Connections {
 
   #sweep(): void {
     const now = performance.now();
-    for (const one of [...this.#open]) {
-      if (one.requests === 0 && now - one.since >= (one.used ? IDLE_MAX_MS : HEADERS_MAX_MS)) this.#end(one);
+    for (const connection of [...this.#open]) {
+      if (
+        connection.requests === 0 &&
+        now - connection.since >= (connection.used ? IDLE_MAX_MS : HEADERS_MAX_MS)
+      ) this.#end(connection);
     }
   }
 
-  #end(one: OpenConnection): void {
-    one.stream?.destroy();
-    this.#forget(one);
+  #end(connection: OpenConnection): void {
+    connection.stream?.destroy();
+    this.#forget(connection);
   }
 
-  #forget(one: OpenConnection): void {
-    this.#open.delete(one);
-    const same = this.#byAddress.get(one.address);
-    same?.delete(one);
-    if (same?.size === 0) this.#byAddress.delete(one.address);
+  #forget(connection: OpenConnection): void {
+    this.#open.delete(connection);
+    const neighbors = this.#byAddress.get(connection.address);
+    neighbors?.delete(connection);
+    if (neighbors?.size === 0) this.#byAddress.delete(connection.address);
   }
 
   // An attack must not fill the log as well.

@@ -34,10 +34,10 @@ export function chooseForClosing(connections: ReadonlySet<OpenConnection>): Open
 // Prefers a connection that never sent a request. The set is in order of arrival, so the first one found is the oldest.
 function findLongestIdle(connections: Iterable<OpenConnection>): OpenConnection | null {
   let found: OpenConnection | null = null;
-  for (const one of connections) {
-    if (one.requests > 0) continue;
-    if (!one.used) return one;
-    if (found === null || one.since < found.since) found = one;
+  for (const connection of connections) {
+    if (connection.requests > 0) continue;
+    if (!connection.used) return connection;
+    if (found === null || connection.since < found.since) found = connection;
   }
   return found;
 }
@@ -49,7 +49,7 @@ function findLongestInUse(connections: readonly OpenConnection[]): OpenConnectio
 
 function findOldest(connections: readonly OpenConnection[]): OpenConnection | null {
   return connections.reduce<OpenConnection | null>(
-    (found, one) => found === null || one.since < found.since ? one : found,
+    (found, connection) => found === null || connection.since < found.since ? connection : found,
     null,
   );
 }
@@ -57,5 +57,5 @@ function findOldest(connections: readonly OpenConnection[]): OpenConnection | nu
 function listGreediestAgent(connections: readonly OpenConnection[]): readonly OpenConnection[] {
   // A runner repeats a request that was cut off.
   const agents = Map.groupBy(connections.filter(({ usedBy }) => usedBy !== PERSON), ({ usedBy }) => usedBy);
-  return [...agents.values()].reduce((most, some) => some.length > most.length ? some : most, []);
+  return [...agents.values()].reduce((largest, group) => group.length > largest.length ? group : largest, []);
 }

@@ -57,8 +57,8 @@ class LogReader implements BodySource {
     const { clock, lifecycle: { stopping } } = this.#parts;
     while (!this.#closed) {
       // Check before reading, so that the last read sees everything written before the end.
-      const known = !this.#request.follow || this.#request.ended || stopping.aborted;
-      const now = known ? { ended: true } : await this.#request.again();
+      const isEnded = !this.#request.follow || this.#request.ended || stopping.aborted;
+      const now = isEnded ? { ended: true } : await this.#request.again();
       if (now === null) return this.#end(controller);
       const block = await this.#read();
       if (this.#closed) return;
@@ -95,16 +95,16 @@ async function startOfTail(file: Deno.FsFile, lines: number): Promise<number> {
   const { size } = await file.stat();
   const block = new Uint8Array(BLOCK_BYTES);
   // A line break at the end of the file terminates the last line.
-  let wanted = lines + 1;
+  let remainingBreaks = lines + 1;
   if (lines === 0) return size;
   for (let end = size; end > 0;) {
     const start = Math.max(0, end - BLOCK_BYTES);
     await file.seek(start, Deno.SeekMode.Start);
     const part = block.subarray(0, end - start);
     for (let at = 0; at < part.length;) at += await file.read(part.subarray(at)) ?? part.length;
-    if (end === size && part.at(-1) !== NEWLINE) wanted--;
+    if (end === size && part.at(-1) !== NEWLINE) remainingBreaks--;
     for (let at = part.length - 1; at >= 0; at--) {
-      if (part[at] === NEWLINE && --wanted === 0) return start + at + 1;
+      if (part[at] === NEWLINE && --remainingBreaks === 0) return start + at + 1;
     }
     end = start;
   }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { SignJWT } from "jose";
 import { openApp, PASSWORD } from "../../harness/service/app.ts";
+import { bearer } from "../../harness/model/people.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { hashPassword } from "../../../src/api/account/password.ts";
 import { signToken } from "../../../src/base/token.ts";
@@ -332,10 +333,6 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send("GET /api/workers", undefined, bearer(token))).status).toBe(401);
   });
 });
-
-function bearer(token: string): Record<string, string> {
-  return { authorization: `Bearer ${token}` };
-}
 
 async function drained(request: Promise<Response>): Promise<Response> {
   const response = await request;

@@ -5,7 +5,7 @@ import { fakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
-import { someUser } from "../../harness/model/people.ts";
+import { bearer, someUser } from "../../harness/model/people.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const OVERVIEW = "GET /api/system/overview";
@@ -355,10 +355,6 @@ function credentials(password: string) {
 
 async function login(app: App, password: string): Promise<{ access_token: string; refresh_token: string }> {
   return await app.call("POST /api/auth/login", credentials(password), { authorization: "" });
-}
-
-function bearer(token: string): Record<string, string> {
-  return { authorization: `Bearer ${token}` };
 }
 
 it("a new password of the operator keeps the logins of users (contract 9)", async () => {

@@ -231,7 +231,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
           "foreign",
           (root) => Deno.writeTextFile(join(root, "else.txt"), "x"),
         ),
-        /no backup/,
+        /not a backup/,
       ],
       [
         await repacked(
