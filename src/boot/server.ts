@@ -215,7 +215,7 @@ export class Server {
 
   readonly #lost = Promise.withResolvers<string>();
 
-  /** Ends all runs after the database refused a write permanently. Reads continue until an operator acts (reliability DBF-9). */
+  /** Ends all runs when the service can no longer write. Reads continue until an operator acts (reliability DBF-9). */
   async #failStop(reason: string, cause: unknown): Promise<void> {
     const { parts } = this;
     if (parts.lifecycle.state === "stopping") return;

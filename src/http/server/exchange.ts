@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { turn } from "../../base/yield_to_loop.ts";
 
 /** Closes a connection in the middle of a response on purpose: not an error of the server. */
 export class DeliberateClose extends Error {
@@ -13,6 +12,8 @@ export class DeliberateClose extends Error {
 const SHORT_REST_MAX_BYTES = 64 * 1024;
 // Large pieces come from files: the disk and the network work at the same time. Events are read after the client has taken the last ones.
 const READ_AHEAD_MIN_BYTES = 32 * 1024;
+// Two for a Response made from a text on Deno 2.9.6, more for one that was copied.
+const BODY_IN_MEMORY_MICROTASKS = 10;
 const NOT_YET = Promise.resolve(null);
 
 /**
@@ -96,7 +97,7 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
   outgoing.once("close", () => void reader?.cancel().catch(() => {}));
   const reading = reader?.read();
   // A client of a stream or a long poll gets the headers before the first piece exists.
-  if (reading !== undefined && await Promise.race([reading, turn()]) === undefined) {
+  if (reading !== undefined && await Promise.race([reading, waitForMicrotasks()]) === null) {
     outgoing.writeHead(response.status, headers).flushHeaders();
   }
   const first = await reading;
@@ -131,6 +132,12 @@ async function sendPieces(
     next.catch(() => {});
     await drained;
   }
+}
+
+/** Gives a body that is in memory the time to deliver its first piece. A turn of the event loop would delay every response. */
+async function waitForMicrotasks(): Promise<null> {
+  for (let count = 0; count < BODY_IN_MEMORY_MICROTASKS; count++) await null;
+  return null;
 }
 
 /** Whether the client still sends more of its body than Node should read and drop. */
