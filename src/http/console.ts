@@ -1,5 +1,5 @@
 import { ServiceError } from "../domain/call/error.ts";
-import type { App } from "./http_deps.ts";
+import type { App } from "./app_types.ts";
 
 /** A file of the console, compressed by the build. */
 interface ConsoleFile {

@@ -1,5 +1,5 @@
 import { openAsset } from "../base/asset.ts";
-import type { App } from "./http_deps.ts";
+import type { App } from "./app_types.ts";
 
 /** The page of the API reference and its assets. */
 export const DOCS_PATHS = ["/docs", "/docs/start.js", "/docs/swagger-ui.js", "/docs/swagger-ui.css"];

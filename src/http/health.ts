@@ -1,4 +1,5 @@
-import type { App, Door } from "./http_deps.ts";
+import type { App } from "./app_types.ts";
+import type { Door } from "./http_deps.ts";
 
 /** Mounts /livez and /readyz, which need no token (contract 5.2). */
 export function mountHealth(app: App, { api }: Door): void {

@@ -1,11 +1,9 @@
-import type { Hono } from "hono";
 import type { Authority } from "../api/call/authority.ts";
 import type { Operations } from "../api/operations.ts";
 import type { Lifecycle } from "../api/call/services.ts";
 import type { RunLimits } from "../api/call/run_limit.ts";
 import type { Wakeups } from "../base/wakeups.ts";
 import type { Clock } from "../base/clock.ts";
-import type { Caller } from "../domain/call/scope.ts";
 import type { ConsoleFiles } from "./console.ts";
 
 /** Dependencies of the HTTP application. */
@@ -29,11 +27,3 @@ interface Hosts {
 }
 
 export type StreamParts = Pick<Door, "authority" | "lifecycle" | "clock" | "wakeups">;
-
-interface Connection {
-  address: string;
-  /** Called after authentication. */
-  onCaller?: (caller: Caller) => void;
-}
-
-export type App = Hono<{ Bindings: Connection; Variables: { requestId: string } }>;

@@ -1,7 +1,8 @@
 import { gauge, type Metric, type Sample } from "../api/system/metrics.ts";
 import { authenticate, isLoopback } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
-import type { App, Door } from "./http_deps.ts";
+import type { App } from "./app_types.ts";
+import type { Door } from "./http_deps.ts";
 
 // Headers of proxies.
 const FORWARDED = [

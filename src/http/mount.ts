@@ -10,7 +10,8 @@ import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import { parse, query, readJson, readQuery } from "./input.ts";
 import type { Lifecycle } from "../api/call/services.ts";
-import type { App, Door } from "./http_deps.ts";
+import type { App } from "./app_types.ts";
+import type { Door } from "./http_deps.ts";
 import { respond } from "./respond.ts";
 import type { AnyRoute } from "./route.ts";
 

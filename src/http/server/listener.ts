@@ -2,7 +2,7 @@ import { logger } from "../../base/log.ts";
 import { clientAddress } from "../authenticate.ts";
 import { addressOf, announce, type Announced } from "./server_file.ts";
 import { type ConnectionLimits, Connections, type RequestHandler } from "./connections.ts";
-import type { App } from "../http_deps.ts";
+import type { App } from "../app_types.ts";
 import type { Caller } from "../../domain/call/scope.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import { toProblem } from "../problem.ts";

@@ -2,8 +2,8 @@ import { Buffer } from "node:buffer";
 import { Duplex } from "node:stream";
 
 // An idle connection keeps a buffer for its next read, so the buffer is small until one was full.
-const READ_BUFFER_MIN_BYTES = 4 * 1024;
-const READ_BUFFER_MAX_BYTES = 32 * 1024;
+const IDLE_BUFFER_BYTES = 4 * 1024;
+const BUSY_BUFFER_BYTES = 32 * 1024;
 const ONE_PACKET_BYTES = 16 * 1024;
 // A well-behaved client that is refused stops sending when it has read the answer.
 const LINGER_MAX_BYTES = 64 * 1024 * 1024;
@@ -21,7 +21,7 @@ type Done = (error?: Error | null) => void;
  */
 export class TcpStream extends Duplex {
   readonly #connection: Deno.TcpConn;
-  #buffer = new Uint8Array(READ_BUFFER_MIN_BYTES);
+  #buffer = new Uint8Array(IDLE_BUFFER_BYTES);
   #reading: Promise<void> = Promise.resolve();
 
   constructor(connection: Deno.TcpConn) {
@@ -82,7 +82,7 @@ export class TcpStream extends Duplex {
     const { length } = this.#buffer;
     const bytes = this.#buffer.subarray(0, size);
     if (size < length / 4) return Buffer.from(bytes);
-    this.#buffer = new Uint8Array(size === length ? READ_BUFFER_MAX_BYTES : length);
+    this.#buffer = new Uint8Array(size === length ? BUSY_BUFFER_BYTES : length);
     return bytes;
   }
 

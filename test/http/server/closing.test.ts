@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import type { App } from "../../../src/http/http_deps.ts";
+import type { App } from "../../../src/http/app_types.ts";
 import { bindPort, Listener } from "../../../src/http/server/listener.ts";
 import { tempDir } from "../../harness/service/process.ts";
 
