@@ -4,10 +4,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Deno 2.6 or newer from PATH, else the pinned one from npm in .deno/ (installed by the first target that needs it).
+# Deno 2.9 or newer from PATH, else the pinned one from npm in .deno/ (installed by the first target that needs it).
 DENO_VERSION := $(shell awk '$$1 == "deno" { print $$2 }' .tool-versions)
 DENO := $(shell command -v deno >/dev/null 2>&1 \
-  && deno eval 'const [a, b] = Deno.version.deno.split(".").map(Number); Deno.exit(a > 2 || (a === 2 && b >= 6) ? 0 : 1)' 2>/dev/null \
+  && deno eval 'const [a, b] = Deno.version.deno.split(".").map(Number); Deno.exit(a > 2 || (a === 2 && b >= 9) ? 0 : 1)' 2>/dev/null \
   && command -v deno || echo $(CURDIR)/.deno/deno)
 export DENO_TLS_CA_STORE ?= system,mozilla
 export DENO_NO_UPDATE_CHECK := 1
@@ -114,7 +114,7 @@ $(DEPS): deno.json deno.lock | $(DENO)
 	@touch $@
 
 $(CURDIR)/.deno/deno:
-	@command -v npm >/dev/null || { echo "This needs Deno 2.6 or newer on PATH, or npm (comes with Node.js) to get it." >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "This needs Deno 2.9 or newer on PATH, or npm (comes with Node.js) to get it." >&2; exit 1; }
 	@echo "getting Deno $(DENO_VERSION) from npm into .deno/" >&2
 	@mkdir -p .deno
 	@npm install --prefix .deno --no-save --ignore-scripts --no-audit --no-fund --loglevel=error deno@$(DENO_VERSION) >&2

@@ -15,8 +15,8 @@ const markerSchema = z.object({ database: z.string(), id: z.string() });
 type Marker = z.output<typeof markerSchema>;
 
 /**
- * The marker in the data directory says which database belongs to it. Without it a
- * database file that was deleted or emptied would open as a new one, and the service would start without its data (reliability DBF-7).
+ * Names the database that belongs to a data directory. Without the marker a deleted or emptied database file would open as a new one, and
+ * the service would start without its data (reliability DBF-7).
  */
 export class DataMarker {
   readonly #paths: DataPaths;
@@ -35,30 +35,30 @@ export class DataMarker {
     if (restoring !== null) {
       throw new ServiceError(
         "unavailable",
-        "Cannot start: a restore was cut off in the middle. Run it again with: svc restore <file>. " +
-          `What was there before is in ${restoring.trim()}`,
+        "Cannot start: a restore was interrupted. Run it again with: svc restore <file>. " +
+          `The replaced data is in ${restoring.trim()}.`,
       );
     }
-    const database = nameOf(paths, url);
+    const database = formatName(paths, url);
     const text = await Deno.readTextFile(paths.marker).catch(() => "null");
-    const found = markerSchema.nullable().catch(null).parse(parsed(text));
+    const found = markerSchema.nullable().catch(null).parse(parseJson(text));
     const marker = new DataMarker(paths, database, found);
     const path = filePath(url);
-    if (path !== null && marker.#known()) {
+    if (path !== null && marker.#isKnown()) {
       const size = (await Deno.stat(path).catch(() => null))?.size ?? null;
-      if (size === null) throw marker.#lost("its file is gone");
-      if (size === 0) throw marker.#lost("its file is empty");
+      if (size === null) throw marker.#createLostError("its file is gone");
+      if (size === 0) throw marker.#createLostError("its file is empty");
     }
     return marker;
   }
 
-  /** Throws `unavailable` when the database that was opened has nothing in it although it should. */
+  /** Throws `unavailable` when a known database is empty. */
   async check(db: Database): Promise<void> {
-    if (!this.#known()) return;
-    if ((await readSchema(db)).version === 0) throw this.#lost("there is nothing in it");
+    if (!this.#isKnown()) return;
+    if ((await readSchema(db)).version === 0) throw this.#createLostError("it is empty");
   }
 
-  /** Stores the database's name in the directory and the directory's id in the database. The schema has to exist. */
+  /** Stores the name of the database in the directory, and the id of the directory in the database. Requires the schema. */
   async write(db: Database): Promise<void> {
     if (this.#database === ":memory:") return;
     let id = await findSetting(db, "database_id");
@@ -66,29 +66,29 @@ export class DataMarker {
       id = newId();
       await db.write([saveSetting("database_id", id)]);
     }
-    if (this.#found?.id === id && this.#known()) return;
+    if (this.#found?.id === id && this.#isKnown()) return;
     if (this.#found !== null) {
-      log.warning("This data directory has another database than before: {database}", {
+      log.warning("This data directory now uses another database: {database}", {
         database: this.#database,
       });
     }
     await writeWhole(this.#paths.marker, JSON.stringify({ database: this.#database, id }) + "\n");
   }
 
-  #known(): boolean {
+  #isKnown(): boolean {
     return this.#found?.database === this.#database;
   }
 
-  #lost(what: string): ServiceError {
+  #createLostError(what: string): ServiceError {
     return new ServiceError(
       "unavailable",
-      `Cannot open the database ${this.#database} of ${this.#paths.root}: ${what}, and it was not so before. Nothing ` +
-        "was changed. Bring back a backup with: svc restore <file>. To begin anew on purpose, move the directory away",
+      `Cannot open the database ${this.#database} of ${this.#paths.root}: ${what}, but it had data before. Nothing was changed. ` +
+        "Restore a backup with: svc restore <file>. To start with an empty database, move the directory away.",
     );
   }
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -96,13 +96,13 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The path of a database that is a file, else null. */
+/** Returns the path of a database file, or null for another URL. */
 export function filePath(url: string): string | null {
   return url.startsWith("file:") ? url.slice("file:".length) : null;
 }
 
-// Relative to the directory, so that the directory can be moved; a URL without its secrets.
-function nameOf(paths: DataPaths, url: string): string {
+// The relative path lets operators move the directory. A URL loses its secrets.
+function formatName(paths: DataPaths, url: string): string {
   const path = filePath(url);
   if (path === null) return url.replace(/\/\/[^@/]*@/, "//").replace(/\?.*$/, "");
   const inside = relative(paths.root, join(realPath(dirname(path)), basename(path)));

@@ -22,58 +22,56 @@ import { LockedError } from "./lock.ts";
 const log = logger("database");
 
 const BEAT_MS = 5_000;
-const LOOK_MS = 1_000;
-// Longer than a pause of the machine or the network, and short enough for another machine to take over soon.
+const CHECK_MS = 1_000;
+// Longer than usual pauses of a machine or network, and short enough for a quick takeover.
 const STALE_MS = 30_000;
-// An owner that knows of a standby has ended its runs before that one may take over: at the latest this long after it was last heard of it begins.
+// An owner with a standby must end its runs before the takeover, so it gives up at most this long after its last report.
 const GIVE_UP_MS = 20_000;
-// Earlier, a report that is slow would do.
+// An earlier end would let one slow report end all runs.
 const GIVE_UP_MIN_MS = 12_000;
-// What ending runs takes beside their stop_grace.
+// Time to end runs in addition to their stop_grace.
 const ENDING_MS = 5_000;
-// A standby that is restarted or out of reach now may be back before the owner hears of it.
+// A standby that restarts or loses its network may be back before the owner sees its report.
 const STANDBY_KNOWN_MS = 3_600_000;
-const MISSES_TO_TELL = 2;
+const MISSES_TO_REPORT = 2;
 
-/** What is wrong when a database server answers what is read, and nothing that is written, and its cure (facts, libSQL server 1). */
+/** The fault of a database server that answers reads but no writes (facts, libSQL server 1). */
 export const WEDGED =
-  "the database server reads and does not write any more: restart it (sqld), and start it with --max-concurrent-connections 4";
+  "the database server answers reads but no writes. Restart sqld with --max-concurrent-connections 4.";
 
-/** The longest stop_grace with which runs are ended before a standby may take over: GIVE_UP_MIN_MS and ENDING_MS before STALE_MS. */
+/** The longest stop_grace with which runs end before a takeover: STALE_MS - GIVE_UP_MIN_MS - ENDING_MS. */
 export const STANDBY_STOP_GRACE_MAX_MS = 13_000;
 
-/** Whether the database is another server's by now, or may be, for this reason. */
+/** Whether another server may own the database now, given the reason of a stop. */
 export function isLost(reason: string): boolean {
   return reason === TAKEN_OVER || reason === UNHEARD;
 }
 
-/** Why a server ends its runs although nobody told it to. */
-const UNHEARD = "it has not been heard of for so long that its standby may take over";
+const UNHEARD = "its last report is so old that its standby may take over";
 
-/** How a database is owned. */
 interface OwnerOptions {
   clock: Clock;
-  /** Where this data directory keeps the id under which it owns databases; it is made when it is missing. */
+  /** File with the owner id of this data directory, created when it is missing. */
   idPath: string;
-  /** How long the end of a run may take: limits.stop_grace. */
+  /** Time for a run to end: limits.stop_grace. */
   stopGraceMs: number;
 }
 
 /**
- * Reserves a database on a libSQL server for this process, as the lock of the data directory reserves a file: a second
- * server is refused or waits, and a server that was silent until another one took over cannot write any more (decision 0021).
+ * Reserves a database on a libSQL server for this process. A second server fails or waits. A server that was silent until a takeover cannot
+ * write any more (decision 0021).
  */
 export class DatabaseOwner {
-  /** What is wrong with the database server, or null. */
+  /** The fault of the database server, or null. */
   fault: string | null = null;
-  /** Who waits to take over, as of the last heartbeat. One that waited within the last hour counts as if it did. */
+  /** The standbys at the last heartbeat, including those that waited within the last hour. */
   standbys: FoundStandby[] = [];
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #who: Owner;
   readonly #stopGraceMs: number;
-  #heardAt = { monotonic: 0, wall: 0 };
-  /** When a standby was last known; monotonic. */
+  #reportedAt = { monotonic: 0, wall: 0 };
+  /** Last time with a known standby, monotonic ms. */
   #standbyAt = -Infinity;
   #misses = 0;
   #reporting = false;
@@ -87,70 +85,66 @@ export class DatabaseOwner {
     this.#who = { id, fence: crypto.randomUUID(), host: hostname(), pid: Deno.pid };
   }
 
-  /** The owner that this data directory is. */
   static async open(db: Database, options: OwnerOptions): Promise<DatabaseOwner> {
-    return new DatabaseOwner(db, options, await ownId(options.idPath));
+    return new DatabaseOwner(db, options, await ensureOwnerId(options.idPath));
   }
 
-  /** Takes the database, unless it is new and has no table for that. Throws LockedError that names the owner. */
+  /** Takes the database. A new database without the owner table needs no owner yet. Throws LockedError that names the owner. */
   async take(): Promise<void> {
     if (await this.tryTake()) return;
     const { host, pid, silent_ms } = await findOwner(this.#db) ?? { host: "?", pid: 0, silent_ms: 0 };
     throw new LockedError(
-      `Cannot use this database: another server is running on it (pid ${pid} on ${host}, heard of ${
+      `Cannot use this database: another server uses it (pid ${pid} on ${host}, last report ${
         Math.round(silent_ms / 1_000)
-      } s ago); stop that one or set another database.url. If it is gone for good, start again in ${
+      } s ago). Stop that server or set another database.url. If it is gone permanently, start again in ${
         Math.max(1, Math.ceil((STALE_MS - silent_ms) / 1_000))
-      } s. To wait for it: svc serve --standby`,
+      } s. To wait for it, run svc serve --standby.`,
     );
   }
 
-  /** Takes the database when nobody holds it. Returns whether it did. */
+  /** Takes the database if it has no owner. Returns whether it succeeded. */
   async tryTake(): Promise<boolean> {
     if (!await mayHaveOwner(this.#db)) return true;
     const owner = await findOwner(this.#db);
     if (owner !== null && owner.id !== this.#who.id && owner.silent_ms <= STALE_MS) return false;
-    this.#hear();
+    this.#reportedAt = this.#now();
     if (!await takeDatabase(this.#db, this.#who, STALE_MS)) return false;
     if (owner !== null && owner.id === this.#who.id && owner.host !== this.#who.host) {
       log.warning(
-        "This data directory held the database from {host} {seconds} s ago. If that machine still runs, one of the two is a " +
-          "copy: stop it and remove owner.id there",
+        "This data directory owned the database from {host} {seconds} s ago. If that machine still runs, one of the directories " +
+          "is a copy. Stop the copy and remove its owner.id.",
         { host: owner.host, seconds: Math.round(owner.silent_ms / 1_000) },
       );
     }
     return true;
   }
 
-  /** Takes it for good, when the schema exists: from now on only this process can write. */
+  /** Takes the database and lets only this process write. Requires the schema. */
   async fence(): Promise<void> {
     await this.take();
     this.#db.fenceOff(fenceOf(this.#who.fence));
     await this.#db.write([leaveStandby(this.#who.id)]);
   }
 
-  /** Tells the owner that this one waits. */
+  /** Reports this standby to the owner. */
   async wait(): Promise<void> {
     await beatStandby(this.#db, this.#who);
   }
 
-  /** It waits no longer. */
+  /** Removes this standby. */
   async leave(): Promise<void> {
     await this.#db.write([leaveStandby(this.#who.id)]).catch(() => {});
   }
 
-  /**
-   * Reports from now on that the owner is alive. Where it cannot, and a standby was waiting, it stops writing in time to have no
-   * run left when that one takes over.
-   */
+  /** Starts the reports. If reports fail while a standby is known, stops writing in time to end all runs before the takeover. */
   start(): void {
     void this.#beat();
-    this.#look();
+    this.#check();
   }
 
   async #beat(): Promise<void> {
     await this.#report();
-    this.#after(BEAT_MS, () => void this.#beat());
+    this.#schedule(BEAT_MS, () => void this.#beat());
   }
 
   async #report(): Promise<void> {
@@ -158,63 +152,63 @@ export class DatabaseOwner {
     this.#reporting = true;
     const sent = this.#now();
     try {
-      this.#know(await beatOwner(this.#db), sent.monotonic);
-      this.#heardAt = sent;
+      this.#setStandbys(await beatOwner(this.#db), sent.monotonic);
+      this.#reportedAt = sent;
       this.#misses = 0;
-      if (this.fault !== null) log.info("The database server writes again");
+      if (this.fault !== null) log.info("The database server accepts writes again");
       this.fault = null;
     } catch (error) {
       if (this.#db.broken !== null) return;
-      log.warning("Cannot tell the database's server that this service is alive: {error}", { error });
-      await this.#miss();
+      log.warning("Cannot report to the database server that this service is alive: {error}", { error });
+      await this.#countMiss();
     } finally {
       this.#reporting = false;
     }
   }
 
-  #know(standbys: FoundStandby[], at: number): void {
+  #setStandbys(standbys: FoundStandby[], at: number): void {
     this.standbys = standbys;
     if (standbys.length === 0) return;
     if (this.#standbyAt === -Infinity && this.#stopGraceMs > STANDBY_STOP_GRACE_MAX_MS) {
       log.error(
-        "A standby waits, and limits.stop_grace is {seconds} s: runs that do not end when they are told to may go on while it takes over. " +
-          "Set it to at most {most} s and restart",
+        "Cannot end runs in time for the waiting standby: limits.stop_grace is {seconds} s, and slow runs may continue after the takeover. " +
+          "Set it to at most {most} s and restart.",
         { seconds: this.#stopGraceMs / 1_000, most: STANDBY_STOP_GRACE_MAX_MS / 1_000 },
       );
     }
     this.#standbyAt = at;
   }
 
-  async #miss(): Promise<void> {
-    if (++this.#misses < MISSES_TO_TELL) return;
+  async #countMiss(): Promise<void> {
+    if (++this.#misses < MISSES_TO_REPORT) return;
     const before = this.fault;
     this.fault = await isReachable(this.#db) ? WEDGED : "the database server does not answer";
-    if (this.fault !== before) log.error("Nothing can be stored: {fault}", { fault: this.fault });
+    if (this.fault !== before) log.error("Cannot store anything: {fault}", { fault: this.fault });
   }
 
-  // The monotonic clock stands still while a machine sleeps; after a sleep one report says whether it is still the owner.
-  #look(): void {
+  // The monotonic clock stops while a machine sleeps. After a sleep, one report checks the ownership.
+  #check(): void {
     const { monotonic, wall } = this.#now();
-    // As of the last report: one that was being restarted then may be back.
-    const known = this.#heardAt.monotonic - this.#standbyAt <= STANDBY_KNOWN_MS;
+    // Compares with the last report: a standby that restarted since then may be back.
+    const known = this.#reportedAt.monotonic - this.#standbyAt <= STANDBY_KNOWN_MS;
     if (known && this.#db.broken === null) {
-      if (monotonic - this.#heardAt.monotonic >= this.#giveUpMs) this.#db.break(UNHEARD);
-      else if (wall - this.#heardAt.wall >= this.#giveUpMs) void this.#afterSleep();
+      if (monotonic - this.#reportedAt.monotonic >= this.#giveUpMs) this.#db.break(UNHEARD);
+      else if (wall - this.#reportedAt.wall >= this.#giveUpMs) void this.#checkAfterSleep();
     }
-    this.#after(LOOK_MS, () => this.#look());
+    this.#schedule(CHECK_MS, () => this.#check());
   }
 
-  async #afterSleep(): Promise<void> {
+  async #checkAfterSleep(): Promise<void> {
     if (this.#reporting) return;
     await this.#report();
-    if (this.#now().wall - this.#heardAt.wall >= this.#giveUpMs) this.#db.break(UNHEARD);
+    if (this.#now().wall - this.#reportedAt.wall >= this.#giveUpMs) this.#db.break(UNHEARD);
   }
 
   get #giveUpMs(): number {
     return Math.max(GIVE_UP_MIN_MS, Math.min(GIVE_UP_MS, STALE_MS - this.#stopGraceMs - ENDING_MS));
   }
 
-  #after(ms: number, call: () => void): void {
+  #schedule(ms: number, call: () => void): void {
     if (this.#released) return;
     const cancel = this.#clock.after(ms, () => {
       this.#cancels = this.#cancels.filter((one) => one !== cancel);
@@ -223,24 +217,20 @@ export class DatabaseOwner {
     this.#cancels.push(cancel);
   }
 
-  #hear(): void {
-    this.#heardAt = this.#now();
-  }
-
   #now(): { monotonic: number; wall: number } {
     return { monotonic: this.#clock.monotonic(), wall: this.#clock.now() };
   }
 
-  /** Gives the database up, so that another server may start at once. Call it after the last write. */
+  /** Releases the database for another server. Call it after the last write. */
   async release(): Promise<void> {
     this.#released = true;
     for (const cancel of this.#cancels) cancel();
-    // After a while others take it anyway.
+    // Without this write another server takes the database after STALE_MS.
     await this.#db.write([releaseDatabase(this.#who.fence)]).catch(() => {});
   }
 }
 
-async function ownId(path: string): Promise<string> {
+async function ensureOwnerId(path: string): Promise<string> {
   const found = (await Deno.readTextFile(path).catch(() => "")).trim();
   if (found !== "") return found;
   const id = newId();

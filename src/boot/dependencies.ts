@@ -27,12 +27,10 @@ interface Replaced {
   clock?: Clock;
   /** Aborts the wait for the database. */
   standby?: AbortSignal;
-  /** What a test connects to instead. */
   platforms?: readonly Platform[];
 }
 
-/** What is there before the database is this server's. */
-interface Ground {
+interface Resources {
   loaded: LoadedConfig;
   paths: DataPaths;
   clock: Clock;
@@ -40,9 +38,8 @@ interface Ground {
 }
 
 /**
- * Takes the data directory, the port and the database, after a wait for it where `standby` is given, and brings the schema up to
- * date. What it took is free again when it throws: LockedError, ServiceError, ConfigError, StandbyEnded or an Error with a message for the
- * operator.
+ * Takes the data directory, the port and the database, and upgrades the schema. With `standby` it waits for the database first. Throws
+ * LockedError, ServiceError, ConfigError, StandbyEnded or an Error for the operator, after releasing everything.
  */
 export async function openFoundation(
   loaded: LoadedConfig,
@@ -52,31 +49,31 @@ export async function openFoundation(
   const timeZone = config.scheduler.time_zone || machineTimeZone(Deno.env.get("TZ"));
   if (standby !== undefined) checkStopGrace(config.limits.stop_grace);
   const root = await openDataDirectory(config.data_dir);
-  const apart = config.files_dir !== config.data_dir;
-  const paths = dataPaths(root, apart ? await openDataDirectory(config.files_dir, "files_dir") : root);
+  const hasFilesDir = config.files_dir !== config.data_dir;
+  const paths = dataPaths(root, hasFilesDir ? await openDataDirectory(config.files_dir, "files_dir") : root);
   const lock = await lockDataDirectory(paths.lock, filePath(config.database.url));
   let port: Deno.TcpListener | null = null;
   try {
-    // Before anything is stored: no password is made by a start that cannot serve (contract 8.17).
+    // Bind before storing anything, so that a failed start creates no password (contract 8.17).
     port = bindPort(config.server);
-    const made = await createPlatforms(config, clock, platforms);
-    const ground = { loaded, paths, clock, port };
-    const opened = await (standby === undefined ? openDatabase(ground) : standBy(ground, standby));
-    return { ...ground, lock, ...opened, platforms: made, timeZone };
+    const created = await createPlatforms(config, clock, platforms);
+    const resources = { loaded, paths, clock, port };
+    const opened = await (standby === undefined ? openDatabase(resources) : standBy(resources, standby));
+    return { ...resources, lock, ...opened, platforms: created, timeZone };
   } catch (error) {
     try {
       port?.close();
     } catch {
-      // The standby has closed it.
+      // The standby has closed the port.
     }
     lock.close();
     throw error;
   }
 }
 
-type Opened = Pick<Foundation, "db" | "key" | "operator" | "owner" | "taken">;
+type OpenedDatabase = Pick<Foundation, "db" | "key" | "operator" | "owner" | "taken">;
 
-async function openDatabase({ loaded, paths, clock }: Ground): Promise<Opened> {
+async function openDatabase({ loaded, paths, clock }: Resources): Promise<OpenedDatabase> {
   const { database, limits } = loaded.config;
   const marker = await DataMarker.read(paths, database.url);
   keepAddonIn(paths.addon);
@@ -93,8 +90,11 @@ async function openDatabase({ loaded, paths, clock }: Ground): Promise<Opened> {
   }
 }
 
-/** Answers as a standby until nobody else holds the database, and then opens it; no connection is refused in between (contract 18). */
-async function standBy({ loaded, paths, clock, port }: Ground, ended: AbortSignal): Promise<Opened> {
+/** Answers as a standby until the database has no owner, then opens it. Accepts connections all the time (contract 18). */
+async function standBy(
+  { loaded, paths, clock, port }: Resources,
+  ended: AbortSignal,
+): Promise<OpenedDatabase> {
   const { server, database, auth, limits } = loaded.config;
   const announced = { path: paths.serverFile, instance: crypto.randomUUID() };
   const taken = answerAsStandby(port, limitsOf(server), announced);
@@ -105,15 +105,15 @@ async function standBy({ loaded, paths, clock, port }: Ground, ended: AbortSigna
     const check = () => checkShared(db, paths, auth.jwt_secret);
     await check();
     owner = await DatabaseOwner.open(db, ownerOptions(paths, clock, limits.stop_grace));
-    log.info("Standing by: this server takes over when the one that holds the database is gone");
+    log.info("Standing by: this server takes over when the owner of the database is gone");
     feedWatchdog();
-    void tellManager("READY=1", "STATUS=standby: another server holds the database");
+    void tellManager("READY=1", "STATUS=standby: another server owns the database");
     await takeWhenFree(owner, { db, clock, ended, check });
     log.info("Taking over the database");
     return { ...await prepare({ loaded, paths, clock, db, owner, marker }), taken };
   } catch (error) {
     await owner?.release();
-    await giveUp(taken, paths);
+    await closeStandby(taken, paths);
     throw error;
   }
 }
@@ -122,23 +122,23 @@ function ownerOptions(paths: DataPaths, clock: Clock, stopGraceMs: number) {
   return { idPath: paths.ownerId, clock, stopGraceMs };
 }
 
-// Whoever was a standby once is the owner of another one later, and has to end its runs before that one begins.
+// A standby may become the owner, and must then end its runs before the next takeover.
 function checkStopGrace(stopGraceMs: number): void {
   if (stopGraceMs <= STANDBY_STOP_GRACE_MAX_MS) return;
   throw new ConfigError(
     `limits.stop_grace: must be at most ${
       STANDBY_STOP_GRACE_MAX_MS / 1_000
-    }s with --standby: runs have to be over ` +
-      "before another service may take over",
+    }s with --standby, so that runs end ` +
+      "before another service takes over",
   );
 }
 
-async function giveUp(taken: Connections, paths: DataPaths): Promise<void> {
+async function closeStandby(taken: Connections, paths: DataPaths): Promise<void> {
   await Deno.remove(paths.serverFile).catch(() => {});
   await taken.close(0);
 }
 
-interface Taken {
+interface TakenDatabase {
   loaded: LoadedConfig;
   paths: DataPaths;
   clock: Clock;
@@ -147,14 +147,16 @@ interface Taken {
   marker: DataMarker;
 }
 
-/** Makes the database that was taken fit to be served. */
-async function prepare({ loaded, paths, clock, db, owner, marker }: Taken): Promise<Omit<Opened, "taken">> {
+/** Checks and upgrades the database, and prepares key, files and credential. */
+async function prepare(
+  { loaded, paths, clock, db, owner, marker }: TakenDatabase,
+): Promise<Omit<OpenedDatabase, "taken">> {
   const { jwt_secret: secret } = loaded.config.auth;
   await marker.check(db);
   if (db.remote) await checkShared(db, paths, secret);
   await upgrade(db, paths, clock);
   await owner?.fence();
-  // A start on a busy machine takes its time, and others wait.
+  // Standbys wait for reports, and a start on a busy machine is slow.
   owner?.start();
   await marker.write(db);
   if (db.remote) await claimFiles(db, paths);

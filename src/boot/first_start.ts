@@ -26,32 +26,29 @@ import { keyBytes } from "../base/token.ts";
 import { writeWhole } from "../base/whole_file.ts";
 
 const KEY_BYTES = 48;
-const COMPARE_AGAIN = { firstMs: 1_000, lastMs: 60_000 };
+const COMPARE_BACKOFF = { firstMs: 1_000, lastMs: 60_000 };
 
 const log = logger("auth");
 
-/**
- * Makes the data directory, or the one that another key names, mode 0700, when it is missing; returns its real path. Throws an Error with
- * a message for the operator.
- */
+/** Creates the directory with mode 0700 if it is missing. Returns its real path. Throws an Error for the operator. */
 export async function openDataDirectory(path: string, key = "data_dir"): Promise<string> {
   try {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
     return await Deno.realPath(path);
   } catch (error) {
     const why = error instanceof Deno.errors.AlreadyExists || error instanceof Deno.errors.NotADirectory
-      ? "it is not a directory, or lies in one that is none"
+      ? "the path or its parent is not a directory"
       : error instanceof Deno.errors.PermissionDenied
-      ? "this user may not make or enter it"
+      ? "permission denied"
       : error instanceof Error
       ? error.message.replace(/ \(os error.*/, "")
       : String(error);
-    const what = key === "data_dir" ? "data" : "files";
-    throw new Error(`Cannot use the ${what} directory ${path}: ${why}; set ${key} to another place`);
+    const kind = key === "data_dir" ? "data" : "files";
+    throw new Error(`Cannot use the ${kind} directory ${path}: ${why}. Set ${key} to another directory.`);
   }
 }
 
-/** The signing key: configured, or made at the first start and kept in the data directory, mode 0600 (contract 2). */
+/** Loads the configured signing key, or the one of the data directory, which the first start creates with mode 0600 (contract 2). */
 export async function loadKey(configured: string, path: string): Promise<Uint8Array> {
   if (configured !== "") return keyBytes(configured);
   try {
@@ -68,23 +65,22 @@ export async function loadKey(configured: string, path: string): Promise<Uint8Ar
   return keyBytes(secret);
 }
 
-/** The operator's credential after a start, and the password that was made for it, if one was. */
 export interface Operator {
-  /** Of its row among the users. */
+  /** Id of the user. */
   id: string;
   credential: Credential;
+  /** A password that this start generated, else null. */
   generated: string | null;
   /**
-   * Compares the password of the environment with the hash that the last start stored, and stores that of a changed one. A hash takes a
-   * second, which the start does not wait for. Returns the version that logins need from here on; null where nothing is to be compared.
+   * Compares the password of the environment with the stored hash, and stores the hash of a changed password. The start does not wait for
+   * the second that this takes. Resolves with the version that logins need. Null without a comparison.
    */
   compare: ((stopping: AbortSignal) => Promise<number>) | null;
 }
 
 /**
- * Makes the stored credential what configuration and environment say, or makes a password at the very first start
- * (contract 2). A changed password ends every login that was made with the old one; where only its hash could tell,
- * `compare` does that.
+ * Updates the stored credential from configuration and environment, or generates a password at the first start (contract 2). A changed
+ * password ends all logins. If only a hash comparison can find a change, `compare` does it later.
  */
 export async function ensureCredential(db: Database, loaded: LoadedConfig, clock: Clock): Promise<Operator> {
   const { username, password_hash: configuredHash } = loaded.config.auth;
@@ -92,9 +88,7 @@ export async function ensureCredential(db: Database, loaded: LoadedConfig, clock
   const now = clock.now();
   const isCompared = configuredHash === "" && loaded.password !== "" && stored?.username === username &&
     stored.source === "environment";
-  const wanted = isCompared
-    ? null
-    : await wantedCredential(stored, username, configuredHash, loaded.password);
+  const wanted = isCompared ? null : await buildCredential(stored, username, configuredHash, loaded.password);
   if (wanted === null) {
     const id = await ensureOperator(db, username, now);
     const compare = (stopping: AbortSignal) => comparePassword(db, loaded.password, { clock, stopping });
@@ -110,7 +104,7 @@ export async function ensureCredential(db: Database, loaded: LoadedConfig, clock
   return { id: await ensureOperator(db, username, now), credential, generated, compare: null };
 }
 
-// A full disk, say, must not let the old password count again: logins wait until the new one is stored.
+// Logins wait until the new password is stored. A full disk, for example, must not make the old one valid again.
 async function comparePassword(
   db: Database,
   password: string,
@@ -121,10 +115,13 @@ async function comparePassword(
       return await storeIfChanged(db, password, clock);
     } catch (error) {
       if (stopping.aborted) throw error;
-      log.error("The password of SVC_AUTH_PASSWORD is not stored yet; logins with a password wait: {error}", {
-        error,
-      });
-      await sleep(clock, backoffMs(COMPARE_AGAIN, attempt), stopping);
+      log.error(
+        "Cannot store the password of SVC_AUTH_PASSWORD: {error}. Logins with a password wait for it.",
+        {
+          error,
+        },
+      );
+      await sleep(clock, backoffMs(COMPARE_BACKOFF, attempt), stopping);
     }
   }
 }
@@ -153,8 +150,8 @@ async function ensureOperator(db: Database, username: string, now: number): Prom
   return saved.id;
 }
 
-/** The credential to store, or null when nothing has changed. */
-async function wantedCredential(
+/** Builds the credential to store, or null without a change. */
+async function buildCredential(
   stored: Credential | null,
   username: string,
   configuredHash: string,

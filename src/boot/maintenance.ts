@@ -6,7 +6,7 @@ import { createBudgets } from "../pipeline/dispatch/budgets.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
 import { createRetention } from "../pipeline/maintenance/retention.ts";
 
-/** The stages that move no work: they watch over budgets, delete what is old enough, and make backups. */
+/** Creates the stages for budgets, retention and backups. */
 export function createUpkeep(
   parts: Services,
   config: Config,

@@ -4,9 +4,8 @@ import { logger } from "../base/log.ts";
 const log = logger("server");
 
 /**
- * Sends a state such as `READY=1` to the service manager: systemd names a socket in NOTIFY_SOCKET (sd_notify(3)). Without
- * that variable it does nothing; a manager that cannot be reached is logged. The main process itself sends, so the
- * unit can refuse messages of its children (`NotifyAccess=main`).
+ * Sends a state such as `READY=1` to the service manager, whose socket is in NOTIFY_SOCKET (sd_notify(3)). Does nothing without the variable,
+ * and logs failures. The main process sends, so that the unit can refuse messages of its children (`NotifyAccess=main`).
  */
 export async function tellManager(...states: string[]): Promise<void> {
   const path = Deno.env.get("NOTIFY_SOCKET");
@@ -22,13 +21,13 @@ export async function tellManager(...states: string[]): Promise<void> {
       await Deno.remove(folder, { recursive: true });
     }
   } catch (error) {
-    log.warning("Cannot tell the service manager {states}: {error}", { states: states.join(" "), error });
+    log.warning("Cannot send {states} to the service manager: {error}", { states: states.join(" "), error });
   }
 }
 
 /**
- * Tells the manager that the service is alive, twice as often as WATCHDOG_USEC asks for. When the event loop hangs, the
- * messages stop and the manager restarts the service. Does not keep the process alive.
+ * Reports to the manager that the service is alive, at half the interval of WATCHDOG_USEC. If the event loop hangs, the manager restarts the
+ * service. Does not keep the process alive.
  */
 export function feedWatchdog(): void {
   const everyMs = Number(Deno.env.get("WATCHDOG_USEC") ?? 0) / 1000 / 2;

@@ -2,8 +2,8 @@ import { keepAddonIn } from "../store/db/addon.ts";
 import { inspect } from "../store/db/database.ts";
 
 /**
- * `svc inspect <file> <folder>`: prints what is wrong with a database file that nobody has open, a line each; exit code 1 when there is
- * anything. The service checks each backup with it, in a process of its own (reliability BAK-1). `folder` is where libSQL's addon is kept.
+ * Runs `svc inspect <file> <folder>`: prints the faults of a closed database file. Returns exit code 1 with faults. The service checks each
+ * backup with it in a separate process (reliability BAK-1). `folder` contains libSQL's addon.
  */
 export async function printFaults([path = "", folder = ""]: string[]): Promise<number> {
   if (folder !== "") keepAddonIn(folder);

@@ -1,4 +1,3 @@
-// The service's side of runners: who claims, who reports, and where tasks go
 import type { Services } from "../api/call/services.ts";
 import type { RemoteRuns } from "../api/call/remote_runs.ts";
 import { type Clock, sleep } from "../base/clock.ts";
@@ -15,22 +14,21 @@ import { RemoteReports } from "../run/remote/remote_reports.ts";
 import type { Database } from "../store/db/database.ts";
 import { isRemote, renewAllLeases, stopRemote } from "../store/workers/remote_run.ts";
 
-/** What the service has for its runners (contract 18). */
+/** The service's side of runners: claims, reports and placement (contract 18). */
 export interface Remote extends RemoteRuns {
   placement: Placement;
-  /** Lets a runner end a run that it has; resolves when it has, or after a while: its next beat tells it. */
+  /** Asks the runner of a run to end it, with the next beat. Resolves when the run has ended, or after INTERRUPT_MAX_MS. */
   interrupt: (executionId: string) => Promise<void>;
-  /** Ends a run because a budget is used up; `words` say which. */
+  /** Ends a run because of the budget in `words`. */
   stopFor: (executionId: string, words: string) => Promise<void>;
-  /** Renews every lease: while the service was away, it could hear nobody. */
+  /** Renews every lease after a start, because runners could not report before. */
   renew: () => Promise<void>;
 }
 
-// A beat comes every ten seconds, and an engine may take some to end.
+// A runner sends a beat every ten seconds, and an engine needs time to end.
 const INTERRUPT_MAX_MS = 30_000;
-const LOOK_EVERY_MS = 250;
+const CHECK_EVERY_MS = 250;
 
-/** Builds it. */
 export function createRemote(
   parts: Omit<Services, "stages">,
   { rules, steps, times }: { rules: Rules; steps: RecentActivity; times: LeaseTimes },
@@ -38,10 +36,10 @@ export function createRemote(
   const { db, clock, wakeups, paths, engines, authority, timeZone, limits, waits } = parts;
   const polls = new Polls();
   const recorder = new Recorder({ db, clock, engines, rules });
-  const finish = async (executionId: string, reason: string) => {
+  const endRun = async (executionId: string, reason: string) => {
     if (!await isRemote(db, executionId)) return;
     await db.write([stopRemote(executionId, reason, clock.now())]);
-    await ended(db, clock, executionId);
+    await waitForEnd(db, clock, executionId);
   };
   const claims = new RemoteClaims({
     ...{ db, clock, polls, times, timeZone, limits },
@@ -60,15 +58,15 @@ export function createRemote(
     media: (...given) => reports.media(...given),
     end: (...given) => reports.end(...given),
     placement: new Placement({ db, clock, paths, engines, polls, times }),
-    interrupt: (executionId) => finish(executionId, "cancelled"),
-    stopFor: (executionId, words) => finish(executionId, `budget: ${words}`),
+    interrupt: (executionId) => endRun(executionId, "cancelled"),
+    stopFor: (executionId, words) => endRun(executionId, `budget: ${words}`),
     async renew() {
       await db.write([renewAllLeases(clock.now() + times.lease_ms)]);
     },
   };
 }
 
-async function ended(db: Database, clock: Clock, executionId: string): Promise<void> {
+async function waitForEnd(db: Database, clock: Clock, executionId: string): Promise<void> {
   const until = clock.monotonic() + INTERRUPT_MAX_MS;
-  while (clock.monotonic() < until && await isRemote(db, executionId)) await sleep(clock, LOOK_EVERY_MS);
+  while (clock.monotonic() < until && await isRemote(db, executionId)) await sleep(clock, CHECK_EVERY_MS);
 }

@@ -19,23 +19,21 @@ import { relocate } from "../store/db/relocate.ts";
 
 const EXIT = { done: 0, unexpected: 1, usage: 2, inUse: 5, declined: 7 } as const;
 
-/** How `svc restore` is called. */
 interface RestoreOptions {
   file: string;
   config: string | undefined;
-  /** Leaves the backup's signing key out, so that the next start makes another one, and ends all logins. */
+  /** Ends all logins: the next start creates a new signing key. */
   newKey: boolean;
-  /** Pauses every schedule, until an operator resumes them (contract 8.16). */
+  /** Pauses all schedules until an operator resumes them (contract 8.16). */
   paused: boolean;
-  /** Asked before anything is changed. */
+  /** Called before the first change. */
   confirm: (question: string) => Promise<boolean>;
   say: (text: string) => void;
 }
 
 /**
- * `svc restore`: replaces the content of the data directory by a backup. What was there is kept aside in it. The archive is
- * unpacked and checked first; nothing is changed before it is known to be complete (reliability BAK-4). Returns the
- * exit code (contract 6).
+ * Runs `svc restore`: replaces the content of the data directory with a backup, and keeps the replaced data in a folder of the directory.
+ * Unpacks and checks the whole archive before the first change (reliability BAK-4). Returns the exit code (contract 6).
  */
 export async function restore(options: RestoreOptions): Promise<number> {
   let lock: DataLock | null = null;
@@ -77,9 +75,9 @@ async function restoreInto(
   try {
     const { manifest, hasKey } = await unpack(file, paths.restore);
     const configuredKey = loaded.config.auth.jwt_secret !== "";
-    // With a configured key the archive has none, and nobody's login depends on it.
+    // With a configured key the archive contains none, and no login depends on it.
     const newKey = options.newKey || !hasKey && !configuredKey;
-    const aside = join(paths.root, `before-restore-${stamp(new Date())}`);
+    const aside = join(paths.root, `before-restore-${formatStamp(new Date())}`);
     say(describe(manifest, paths.root, aside));
     if (newKey && !options.newKey) {
       say("The backup has no signing key. The next start creates a new one, and every login ends.");
@@ -93,10 +91,12 @@ async function restoreInto(
     const db = await Database.open(`file:${database}`);
     await (await DataMarker.read(paths, loaded.config.database.url)).write(db);
     await db.close();
-    // Into a new directory there was nothing to move.
-    const kept = await Deno.remove(aside).then(() => false, () => true);
-    const words = kept ? `The replaced data is in ${aside}; delete it when the service works. ` : "";
-    say(`Restored. ${words}Start the service with \`svc serve\`.`);
+    // Removing succeeds only for an empty folder: a new data directory had no data.
+    const isKept = await Deno.remove(aside).then(() => false, () => true);
+    const notice = isKept
+      ? `The replaced data is in ${aside}; delete that folder when the service works. `
+      : "";
+    say(`Restored. ${notice}Start the service with \`svc serve\`.`);
     if (paused) say("Every schedule is paused. Resume them with `svc ctl system resume`.");
     if (newKey && configuredKey) {
       say("auth.jwt_secret sets the signing key. Change it there, too.");
@@ -107,10 +107,10 @@ async function restoreInto(
   }
 }
 
-/** Unpacks and checks everything in the archive. Throws an Error with a message for the operator. */
+/** Unpacks and checks the archive. Throws an Error for the operator. */
 async function unpack(file: string, folder: string): Promise<{ manifest: Manifest; hasKey: boolean }> {
   const refuse = (why: string) =>
-    new Error(`Cannot restore ${file}: ${why.replace(/\.$/, "")}. Nothing was changed`);
+    new Error(`Cannot restore ${file}: ${why.replace(/\.$/, "")}. Nothing was changed.`);
   const archive = await openArchive(file, refuse);
   await Deno.mkdir(folder, { mode: 0o700 });
   let names: string[];
@@ -119,7 +119,7 @@ async function unpack(file: string, folder: string): Promise<{ manifest: Manifes
     const known = Object.values(BACKUP).map(String);
     const strange = names.find((name) => !known.includes(name.split("/")[0] ?? ""));
     if (strange !== undefined || !names.includes(BACKUP.database)) {
-      throw refuse("it is no backup of this service");
+      throw refuse("it is not a backup of this service");
     }
   } catch (error) {
     if (error instanceof ArchiveError) throw refuse(error.message);
@@ -127,7 +127,7 @@ async function unpack(file: string, folder: string): Promise<{ manifest: Manifes
   }
   const text = await Deno.readTextFile(join(folder, BACKUP.manifest)).catch(() => "null");
   const manifest = manifestSchema.safeParse(JSON.parse(text));
-  if (!manifest.success) throw refuse("it is no backup of this service, or of a later version");
+  if (!manifest.success) throw refuse("it is not a backup of this service, or from a later version");
   const database = join(folder, BACKUP.database);
   const faults = await inspect(database);
   if (faults.length > 0) throw refuse(`its database is damaged: ${faults.join("; ")}`);
@@ -136,21 +136,21 @@ async function unpack(file: string, folder: string): Promise<{ manifest: Manifes
   if (!isReleased) throw refuse(UNRELEASED_SCHEMA);
   if (manifest.data.schema_version > SCHEMA_VERSION) {
     throw refuse(
-      `its schema is version ${manifest.data.schema_version}, this program knows ${SCHEMA_VERSION}; ` +
-        `restore it with svc ${manifest.data.svc_version} or later`,
+      `its schema is version ${manifest.data.schema_version}, this program knows ${SCHEMA_VERSION}. ` +
+        `Restore it with svc ${manifest.data.svc_version} or later`,
     );
   }
   return { manifest: manifest.data, hasKey: names.includes(BACKUP.secretKey) };
 }
 
-/** What cannot be read on this machine is wrong usage (contract 8.7). */
+/** Opens the archive. An unreadable file is a usage error (contract 8.7). */
 async function openArchive(file: string, refuse: (why: string) => Error): Promise<Deno.FsFile> {
   try {
     const archive = await Deno.open(file, { read: true });
     if (!(await archive.stat()).isDirectory) return archive;
     archive.close();
   } catch (error) {
-    const why = error instanceof Deno.errors.NotFound ? "there is no such file" : "this user may not read it";
+    const why = error instanceof Deno.errors.NotFound ? "the file does not exist" : "permission denied";
     throw Object.assign(refuse(why), { code: EXIT.usage });
   }
   throw Object.assign(refuse("it is a directory"), { code: EXIT.usage });
@@ -165,7 +165,7 @@ function describe(manifest: Manifest, root: string, aside: string): string {
     `It replaces the database, uploads, logs and signing key in ${root}.\nThe replaced data moves to ${aside}.`;
 }
 
-/** Adapts the unpacked database to this directory. It is not yet where a service would open it. */
+/** Adapts the unpacked database to this directory before it moves to its place. */
 async function prepare(
   manifest: Manifest,
   paths: DataPaths,
@@ -175,7 +175,10 @@ async function prepare(
   const db = await Database.open(`file:${path}`);
   try {
     if ((await readSchema(db)).version !== manifest.schema_version) {
-      throw new ServiceError("unavailable", "Cannot restore: the database is not what the manifest says");
+      throw new ServiceError(
+        "unavailable",
+        "Cannot restore: the database has another schema version than the manifest",
+      );
     }
     await relocate(db, manifest.data_dir, paths.root);
     const now = Date.now();
@@ -184,56 +187,56 @@ async function prepare(
       ...(paused ? [saveSetting("schedules_paused", "1")] : []),
       record(now, { kind: "system.restored", data: { created_at: manifest.created_at, paused } }),
     ]);
-    // Only the database file is moved to its place: what stayed in the WAL file would be lost, without a word.
+    // Only the database file moves to its place, and changes in the WAL file would be lost.
     await db.checkpoint().catch((error) => {
-      throw new Error(`Cannot restore: ${error.message} in ${path}. Nothing was changed`);
+      throw new Error(`Cannot restore: ${error.message} in ${path}. Nothing was changed.`);
     });
   } finally {
     await db.close();
   }
   const wal = await Deno.stat(`${path}-wal`).catch(() => null);
   if (wal !== null && wal.size > 0) {
-    throw new Error("Cannot restore: its changes are not all in the database file. Nothing was changed");
+    throw new Error("Cannot restore: some changes are not in the database file. Nothing was changed.");
   }
   if (newKey) await Deno.remove(join(paths.restore, BACKUP.secretKey)).catch(() => {});
 }
 
-/** Moves what is there aside and the backup to its place. The service does not start until this is complete. */
+/** Moves the current data aside and the backup to its place. The service does not start until this is complete. */
 async function exchange(paths: DataPaths, database: string, aside: string): Promise<void> {
   await Deno.mkdir(aside, { mode: 0o700 });
   await writeWhole(paths.restoring, `${aside}\n`);
   const files = [database, `${database}-wal`, `${database}-shm`, `${database}-journal`];
   for (const path of [...files, paths.uploads, paths.logs, paths.secretKey, paths.marker]) {
-    await moveIfThere(path, join(aside, basename(path)));
+    await moveIfExists(path, join(aside, basename(path)));
   }
-  await moveIfThere(join(paths.restore, BACKUP.database), database);
-  await moveIfThere(join(paths.restore, BACKUP.uploads), paths.uploads);
-  await moveIfThere(join(paths.restore, BACKUP.logs), paths.logs);
-  await moveIfThere(join(paths.restore, BACKUP.secretKey), paths.secretKey);
+  await moveIfExists(join(paths.restore, BACKUP.database), database);
+  await moveIfExists(join(paths.restore, BACKUP.uploads), paths.uploads);
+  await moveIfExists(join(paths.restore, BACKUP.logs), paths.logs);
+  await moveIfExists(join(paths.restore, BACKUP.secretKey), paths.secretKey);
   for (const folder of new Set([paths.root, dirname(database)])) await syncPath(folder);
   await Deno.remove(paths.restoring);
   await syncPath(paths.root);
 }
 
-async function moveIfThere(from: string, to: string): Promise<void> {
+async function moveIfExists(from: string, to: string): Promise<void> {
   await move(from, to).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   });
 }
 
-// The database may be on another file system: it is copied there, and renamed when all of it is on the disk.
+// To another file system: copy the file, sync it, then rename the copy.
 async function move(from: string, to: string): Promise<void> {
-  const apart = await Deno.rename(from, to).then(() => false, (error) => {
+  const isOtherFileSystem = await Deno.rename(from, to).then(() => false, (error) => {
     if (error.code !== "EXDEV") throw error;
     return true;
   });
-  if (!apart) return;
+  if (!isOtherFileSystem) return;
   await Deno.copyFile(from, `${to}.part`);
   await syncPath(`${to}.part`);
   await Deno.rename(`${to}.part`, to);
   await Deno.remove(from);
 }
 
-function stamp(date: Date): string {
+function formatStamp(date: Date): string {
   return date.toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
 }

@@ -28,31 +28,29 @@ const STOP_GRACE_MS = 30_000;
 
 const log = logger("runner");
 
-/** What a runner is started with. */
-interface Given {
+interface RunnerOptions {
   url: string;
   token: string;
   config: RunnerConfig;
-  /** What is allowed, and should be otherwise. */
   warnings: string[];
 }
 
-/** `svc runner`: runs workers of a service that is elsewhere, until SIGTERM or SIGINT (contract 18). Returns the exit code. */
+/** Runs `svc runner`: runs workers of a service on another machine until SIGTERM or SIGINT (contract 18). Returns the exit code. */
 export async function runner(args: readonly string[]): Promise<number> {
-  let given: Given;
+  let options: RunnerOptions;
   try {
-    given = await givenBy(args);
+    options = await parseOptions(args);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     console.error(error.message);
     return EXIT_CONFIG;
   }
   await configureLog("info", Deno.stderr.isTerminal() ? "pretty" : "json");
-  for (const words of given.warnings) log.warning("{words}", { words });
+  for (const words of options.warnings) log.warning("{words}", { words });
   const umask = Deno.umask(0o077);
   closeDescriptorsOnExec();
   try {
-    return await serveRuns(given, umask);
+    return await serveRuns(options, umask);
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
     return error instanceof LockedError
@@ -63,7 +61,7 @@ export async function runner(args: readonly string[]): Promise<number> {
   }
 }
 
-async function serveRuns({ url, token, config }: Given, umask: number): Promise<number> {
+async function serveRuns({ url, token, config }: RunnerOptions, umask: number): Promise<number> {
   const paths = dataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
@@ -82,7 +80,7 @@ async function serveRuns({ url, token, config }: Given, umask: number): Promise<
       engines,
       leftovers: new Leftovers(paths),
       maxRuns: config.max_runs,
-      place: await placeOf(paths.root),
+      place: await ensurePlaceId(paths.root),
     });
     stopOnSignals(loop);
     try {
@@ -97,24 +95,24 @@ async function serveRuns({ url, token, config }: Given, umask: number): Promise<
 }
 
 function stopOnSignals(loop: RunnerLoop): void {
-  const hurried = new AbortController();
+  const skipGrace = new AbortController();
   let stopping = false;
   const stop = (signal: Deno.Signal) => {
-    if (stopping) return hurried.abort();
+    if (stopping) return skipGrace.abort();
     stopping = true;
     log.info("{signal}: stopping with {runs} runs in progress", { signal, runs: loop.running });
-    void loop.stop(STOP_GRACE_MS, hurried.signal);
+    void loop.stop(STOP_GRACE_MS, skipGrace.signal);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => stop(signal));
 }
 
-// Names the directory, however often the process in it is another one.
-async function placeOf(root: string): Promise<string> {
+// The id identifies the directory across restarts.
+async function ensurePlaceId(root: string): Promise<string> {
   const path = join(root, "place");
   try {
-    const known = (await Deno.readTextFile(path)).trim();
-    // One that was cut off names nothing.
-    if (isUuid(known)) return known;
+    const id = (await Deno.readTextFile(path)).trim();
+    // A write that was cut off left an invalid id.
+    if (isUuid(id)) return id;
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
@@ -123,8 +121,8 @@ async function placeOf(root: string): Promise<string> {
   return place;
 }
 
-async function givenBy(args: readonly string[]): Promise<Given> {
-  const usage = "it is: svc runner --url https://host --token-file <path> [-c runner.yaml]";
+async function parseOptions(args: readonly string[]): Promise<RunnerOptions> {
+  const usage = "Usage: svc runner --url https://host --token-file <path> [-c runner.yaml]";
   let values: { url?: string; "token-file"?: string; config?: string };
   try {
     ({ values } = parseArgs({
@@ -136,30 +134,32 @@ async function givenBy(args: readonly string[]): Promise<Given> {
       },
     }));
   } catch (error) {
-    throw new ConfigError(`svc runner: ${error instanceof Error ? error.message : error}; ${usage}`);
+    throw new ConfigError(`svc runner: ${error instanceof Error ? error.message : error}. ${usage}`);
   }
-  if (values.url === undefined) throw new ConfigError(`svc runner: --url is missing; ${usage}`);
+  if (values.url === undefined) throw new ConfigError(`svc runner: --url is missing. ${usage}`);
   if (values["token-file"] === undefined) {
-    throw new ConfigError(`svc runner: --token-file is missing; ${usage}`);
+    throw new ConfigError(`svc runner: --token-file is missing. ${usage}`);
   }
   const token = readSecretFile("--token-file", values["token-file"]).trim();
   if (token === "") throw new ConfigError("--token-file: the file is empty");
   return {
-    url: urlOf(values.url),
+    url: parseUrl(values.url),
     token,
     config: await loadRunnerConfig(values.config),
-    warnings: warningsOf(values["token-file"]),
+    warnings: listWarnings(values["token-file"]),
   };
 }
 
-function warningsOf(tokenFile: string): string[] {
+function listWarnings(tokenFile: string): string[] {
   const { mode } = Deno.statSync(tokenFile);
   if (mode === null || (mode & 0o077) === 0) return [];
-  return [`Others on this machine may read the token; close the file with: chmod go= ${tokenFile}`];
+  return [
+    `Other users of this machine can read the token. Make the file private with: chmod go= ${tokenFile}`,
+  ];
 }
 
-// A token that travels in the clear is everybody's.
-function urlOf(text: string): string {
+// Plain HTTP would expose the token.
+function parseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) {
     throw new ConfigError(`--url: ${JSON.stringify(text)} must look like https://host`);

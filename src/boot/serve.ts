@@ -24,7 +24,7 @@ const EXIT_IN_USE = 5;
 
 const NO_CONSOLE = "--no-console";
 const STANDBY = "--standby";
-// Of the time between giving the database up and the moment at which another one may take it.
+// Shorter than the time until another server may take the database.
 const LEAVE_MAX_MS = 7_000;
 
 const log = logger("server");
@@ -32,7 +32,7 @@ const log = logger("server");
 const NO_STANDBY = "--standby requires a shared database. Set database.url to a libSQL server " +
   "(docs/how-to/run-a-standby.md)";
 
-/** `svc serve`: runs until SIGTERM or SIGINT; a test may replace its leases. Returns the exit code (contract 6). */
+/** Runs `svc serve` until SIGTERM or SIGINT. Tests may replace the lease times. Returns the exit code (contract 6). */
 export async function serve(
   args: readonly string[],
   replaced: Pick<ServerParts, "leaseTimes"> = {},
@@ -70,7 +70,7 @@ export async function serve(
   const pretty = format === "pretty" || format === "auto" && Deno.stderr.isTerminal();
   await configureLog(level, pretty ? "pretty" : "json");
   await warnOfExposure(loaded.path);
-  // Only this user may read what the service writes (reliability SEC-7); programs that it starts get the original mask.
+  // Files of the service are private (reliability SEC-7). Programs that it starts get the original mask.
   const umask = Deno.umask(0o077);
   closeDescriptorsOnExec();
   const signals = new Signals();
@@ -83,7 +83,7 @@ export async function serve(
       ...(standby === undefined ? {} : { standby }),
     });
   } catch (error) {
-    return startFault(error);
+    return reportStartError(error);
   }
   if (server.generatedPassword !== null) showPassword(loaded, server.generatedPassword);
   signals.listen();
@@ -97,28 +97,28 @@ export async function serve(
     await server.start();
   } catch (error) {
     await server.stop();
-    return startFault(error);
+    return reportStartError(error);
   }
   if (server.parts.lifecycle.state !== "stopping") {
-    // A standby feeds it already.
+    // A standby has started the watchdog already.
     if (standby === undefined) feedWatchdog();
     void tellManager("READY=1", `STATUS=ready at ${server.url}`);
-    void sayStarted(server, loaded, pretty);
+    void reportStarted(server, loaded, pretty);
   }
   const lost = await Promise.race([stopped.then(() => false), server.lost.then(() => true)]);
-  return lost ? await leave(server) : EXIT_DONE;
+  return lost ? await stopLost(server) : EXIT_DONE;
 }
 
-// Another server may have this one's runs by now, or soon: what does not end by itself ends with the process (decision 0021).
-async function leave(server: Server): Promise<number> {
+// Another server may take over this one's runs, so the process ends even if the stop hangs (decision 0021).
+async function stopLost(server: Server): Promise<number> {
   server.hurry();
   const late = new Promise<void>((resolve) => setTimeout(resolve, LEAVE_MAX_MS));
-  const stopped = server.stop().catch((error) => log.error("The stop failed: {error}", { error }));
+  const stopped = server.stop().catch((error) => log.error("Cannot stop in order: {error}", { error }));
   await Promise.race([stopped, late]);
   return EXIT_UNEXPECTED;
 }
 
-function startFault(error: unknown): number {
+function reportStartError(error: unknown): number {
   if (error instanceof StandbyEnded) return EXIT_DONE;
   const words = error instanceof Error ? error.message : String(error);
   console.error(words);
@@ -130,21 +130,21 @@ function startFault(error: unknown): number {
 async function warnOfExposure(path: string | null): Promise<void> {
   const exposure = path === null ? null : await findExposure(path).catch(() => null);
   if (exposure === null) return;
-  log.warning("Other users can read {key} in {path}; make the file private with: chmod 600 {path}", {
+  log.warning("Other users can read {key} in {path}. Make the file private with: chmod 600 {path}", {
     ...exposure,
   });
 }
 
-// Printed once and stored nowhere: stderr, and not the log, which may be kept (contract 2).
+// Printed once to stderr and not to the log, which may be stored (contract 2).
 function showPassword(loaded: LoadedConfig, password: string): void {
   const { username } = loaded.config.auth;
   console.error(
     `First start. Log in as ${username} with the password ${password}\n` +
-      "It is shown only once. Change it with `svc ctl system password`.",
+      "The password is shown only once. Change it with `svc ctl system password`.",
   );
 }
 
-/** SIGINT and SIGTERM: a standby ends its wait, a server stops. */
+/** Handles SIGINT and SIGTERM: a standby ends its wait, a server stops. */
 class Signals {
   readonly #first = new AbortController();
   #server: Server | null = null;
@@ -152,7 +152,7 @@ class Signals {
 
   #listens = false;
 
-  /** Hears them from now on. What it answers aborts with the first one. */
+  /** Starts to handle signals. The first signal aborts the returned one. */
   listen(): AbortSignal {
     if (!this.#listens) {
       for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -180,13 +180,15 @@ class Signals {
   }
 
   #stop(server: Server): void {
-    const told = tellManager("STOPPING=1", "STATUS=letting runs finish");
-    Promise.all([server.stop(), told]).catch((error) => log.error("The stop failed: {error}", { error }))
+    const notified = tellManager("STOPPING=1", "STATUS=waiting for runs to finish");
+    Promise.all([server.stop(), notified]).catch((error) =>
+      log.error("Cannot stop in order: {error}", { error })
+    )
       .finally(() => this.#stopped.resolve());
   }
 }
 
-async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean): Promise<void> {
+async function reportStarted(server: Server, loaded: LoadedConfig, pretty: boolean): Promise<void> {
   const { config, path } = loaded;
   const { parts, url } = server;
   const sqlite = await sqliteVersion(parts.db).catch(() => "");
@@ -196,7 +198,7 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
       url,
       data_dir: parts.paths.root,
       sqlite,
-      // Its time zones decide when schedules fire (reliability CRN-10).
+      // The zone data decides when schedules fire (reliability CRN-10).
       zone_data: versions.tz ?? "unknown",
     });
   } else {
@@ -204,7 +206,7 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
     say("config", path ?? "defaults (no config.yaml)");
     say("data", parts.paths.root);
     say("database", `${config.database.url.replace(/\/\/[^@/]*@/, "//")} (SQLite ${sqlite})`);
-    say("log in", `as ${config.auth.username}, ${passwordHint(server, loaded)}`);
+    say("log in", `as ${config.auth.username}, ${formatPasswordHint(server, loaded)}`);
   }
   const [engines, isolation] = await Promise.all([parts.engines.probe(), server.isolation()]);
   if (!pretty) {
@@ -218,28 +220,28 @@ async function sayStarted(server: Server, loaded: LoadedConfig, pretty: boolean)
     "isolation",
     isolation === "namespace" ? "pid namespace per run, same user" : "process group per run, same user",
   );
-  sayEngines(parts.engines, engines);
+  reportEngines(parts.engines, engines);
 }
 
 // Engines that are neither configured nor installed share one line.
-function sayEngines(catalog: Catalog, found: Record<string, Availability>): void {
+function reportEngines(catalog: Catalog, found: Record<string, Availability>): void {
   const absent: string[] = [];
   for (const [name, { usable, version, detail }] of Object.entries(found)) {
     const standard = name === catalog.defaultName;
     if (version === "" && !usable && !standard && !catalog.configured.includes(name)) absent.push(name);
     else {say(
         usable ? "engine" : "no engine",
-        `${name}${standard ? " (default)" : ""}: ${joined(version, detail)}`,
+        `${name}${standard ? " (default)" : ""}: ${formatEngine(version, detail)}`,
       );}
   }
   if (absent.length > 0) say("missing", `${absent.join(", ")} (docs/how-to/set-up-engines.md)`);
 }
 
-function joined(version: string, detail: string): string {
+function formatEngine(version: string, detail: string): string {
   return version === "" ? detail : `${version}, ${detail}`;
 }
 
-function passwordHint(server: Server, loaded: LoadedConfig): string {
+function formatPasswordHint(server: Server, loaded: LoadedConfig): string {
   if (loaded.config.auth.password_hash !== "") return "with the password of auth.password_hash";
   if (loaded.password !== "") return "with the password of SVC_AUTH_PASSWORD";
   return server.generatedPassword === null

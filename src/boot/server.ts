@@ -38,27 +38,27 @@ import { WAKEUP, Wakeups } from "../base/wakeups.ts";
 const log = logger("server");
 
 const REPAIR =
-  "No run is started and every write is refused. Stop the service, find out why, and start it again; a damaged " +
-  "database comes back with: svc restore <file>";
+  "The service starts no run and refuses every write. Stop it, find the cause, and start it again. Restore a damaged " +
+  "database with: svc restore <file>";
 const LEAVING =
-  "Its runs are ended, and so is this process: exit code 1. Started again, it waits with --standby, and is " +
-  "refused without while another one serves";
+  "The process ends its runs and exits with code 1. Start it again with --standby: without, it fails while another " +
+  "server runs";
 
-/** What a test may replace: the clock, the bells, and what is outside. */
+/** Replacements for tests, and options of the process. */
 export interface ServerParts {
   clock?: Clock;
   wakeups?: Wakeups;
   platforms?: readonly Platform[];
   /** File mode mask of the programs that are started. */
   umask?: number;
-  /** What may be used of the machine's memory. */
+  /** Replaces the detected memory limit. */
   memoryBytes?: number;
-  /** Waits while another server holds the database, until this aborts (contract 18). */
+  /** Waits while another server owns the database, until this aborts (contract 18). */
   standby?: AbortSignal;
   leaseTimes?: LeaseTimes;
 }
 
-/** The whole service: opened, started, drained and stopped in order. */
+/** Composes, starts and stops the whole service. */
 export class Server {
   readonly parts: Dependencies;
   readonly config: Config;
@@ -66,7 +66,7 @@ export class Server {
   readonly stages: Stage[];
   readonly executor: Executor;
   readonly dispatcher: Dispatcher;
-  /** The password made at the very first start, to be shown once; else null. */
+  /** Password that the first start generated, else null. */
   readonly generatedPassword: string | null;
   readonly #rescuer: Rescuer;
   readonly #remote: Remote;
@@ -170,19 +170,19 @@ export class Server {
   }
 
   /**
-   * Takes the data directory and the port, opens the database and brings its schema up to date. Nothing is answered and
-   * nothing runs yet. Throws LockedError, ServiceError, StandbyEnded or an Error with a message for the operator.
+   * Takes the data directory and the port, opens the database and upgrades its schema. Throws LockedError, ServiceError, StandbyEnded or an
+   * Error for the operator.
    */
   static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
     return new Server(await openFoundation(loaded, parts), parts);
   }
 
-  /** The address that it listens on, once started. */
+  /** The address after start(). */
   get url(): string {
     return this.#listener.url;
   }
 
-  /** Answers requests, ends the runs that a dead server left behind, and starts the stages, unless it is stopped meanwhile. */
+  /** Answers requests, ends runs that a dead server left, and starts the stages. A stop meanwhile cancels the start. */
   start(): Promise<void> {
     return this.#starting = this.#start();
   }
@@ -208,17 +208,14 @@ export class Server {
     if (parts.lifecycle.state === "starting") parts.lifecycle.state = "ready";
   }
 
-  /** Resolves when the database is another server's by now, or may be: this one has to end, whatever it takes (decision 0021). */
+  /** Resolves when another server may own the database: this process must end (decision 0021). */
   get lost(): Promise<string> {
     return this.#lost.promise;
   }
 
   readonly #lost = Promise.withResolvers<string>();
 
-  /**
-   * Nothing can be stored any more: no run is started, running ones are ended in order, writes are refused. Reads and the
-   * process continue, until an operator acts (reliability DBF-9).
-   */
+  /** Ends all runs when the service can no longer write. Reads continue until an operator acts (reliability DBF-9). */
   async #failStop(reason: string, cause: unknown): Promise<void> {
     const { parts } = this;
     if (parts.lifecycle.state === "stopping") return;
@@ -236,17 +233,16 @@ export class Server {
     await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
   }
 
-  /** Handles a request without a port; for tests. */
+  /** Handles a request without a port, for tests. */
   fetch(request: Request, peer = "127.0.0.1"): Promise<Response> {
     return this.#listener.handle(request, peer);
   }
 
-  /** How runs are held together on this machine. */
   isolation(): Promise<Isolation> {
     return detectIsolation();
   }
 
-  /** Ends the drain at once: a second signal (reliability SHD-3). */
+  /** Ends the drain, as a second signal does (reliability SHD-3). */
   hurry(): void {
     this.#graceMs = 0;
     this.#hurried.abort();
@@ -255,8 +251,8 @@ export class Server {
   readonly #hurried = new AbortController();
 
   /**
-   * Stops in order: not ready, no new runs, runs may finish within the grace, the rest is ended and goes back to the
-   * queue, streams end, requests finish, database closes (reliability SHD-1 to SHD-6). A second call returns the same promise.
+   * Stops in order: starts no new runs, waits for runs within the grace, ends the rest and returns them to the queue, ends streams, finishes
+   * requests, closes the database (reliability SHD-1 to SHD-6). A second call returns the same promise.
    */
   stop(): Promise<void> {
     return this.#stopped ??= this.#stop();
@@ -269,17 +265,20 @@ export class Server {
     parts.lifecycle.state = "stopping";
     this.dispatcher.drain();
     this.#bee.drain();
-    // A start that is not finished still needs the database.
+    // An unfinished start still needs the database.
     await this.#starting.catch(() => {});
     parts.watch?.stop();
-    // A round that is going on may still begin a run, which has to be seen below.
+    // A stage may start a run until it has stopped.
     await Promise.all([this.dispatcher.stage.stop(), this.#bee.stage.stop()]);
     await stopPlatforms(parts.platforms);
     if (this.dispatcher.running > 0 && this.#graceMs > 0) {
-      log.info("Waiting up to {seconds} s for {runs} runs to finish; a second signal ends them now", {
-        seconds: this.#graceMs / 1000,
-        runs: this.dispatcher.running,
-      });
+      log.info(
+        "Waiting up to {seconds} s for {runs} runs to finish. A second signal ends them immediately.",
+        {
+          seconds: this.#graceMs / 1000,
+          runs: this.dispatcher.running,
+        },
+      );
       const grace = sleep(parts.clock, this.#graceMs, this.#hurried.signal);
       await Promise.race([this.dispatcher.settled(), grace]);
     }

@@ -20,7 +20,6 @@ import type { Operator } from "./first_start.ts";
 import type { DataLock } from "./lock.ts";
 import { machineOf } from "./host_limits.ts";
 
-/** What a server stands on once its data directory is taken and its database is open. */
 export interface Foundation {
   loaded: LoadedConfig;
   paths: DataPaths;
@@ -28,30 +27,28 @@ export interface Foundation {
   key: Uint8Array;
   operator: Operator;
   clock: Clock;
-  /** That schedules without one of their own go by. */
+  /** Default time zone of schedules. */
   timeZone: string;
   lock: DataLock;
-  /** On a libSQL server only. */
+  /** Null without a libSQL server. */
   owner: DatabaseOwner | null;
-  /** Bound, with nobody who accepts yet. */
+  /** Bound, not yet accepting. */
   port: Deno.TcpListener;
-  /** Made, with none connected yet. */
+  /** Created, not yet connected. */
   platforms: Platforms;
-  /** Of a server that was a standby: what it has accepted on the port. */
+  /** Connections that the standby accepted, or null. */
   taken: Connections | null;
 }
 
-/** What the process gives. */
 interface Process {
   wakeups: Wakeups;
   /** File mode mask of the programs that are started. */
   umask: number;
-  /** What may be used of its memory; absent: as the machine says. */
   memoryBytes: number | undefined;
   stopping: AbortSignal;
 }
 
-/** Everything that operations are made of; `running` is what the server adds once its stages are there, and `listensAt` its address. */
+/** Builds the dependencies of the operations. `running` comes from the server and its stages. */
 export function partsOf(
   { loaded, paths, db, key, operator, clock, owner, platforms, timeZone }: Foundation,
   { wakeups, umask, memoryBytes, stopping }: Process,

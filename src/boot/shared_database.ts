@@ -8,31 +8,29 @@ import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/db/migra
 import { findSetting, saveSetting } from "../store/db/setting.ts";
 import { loadKey } from "./first_start.ts";
 
-// What servers that share a database on a libSQL server have to have in common (contract 18, decision 0021).
-
 const markerSchema = z.object({ database: z.string() });
 
 /**
- * Whether this server may serve this database: it has the schema, the key and the files of the others. Changes nothing. Throws
- * ConfigError that names the way out.
+ * Checks that this server has the schema, the key and the files of the other servers of this database (contract 18, decision 0021). Changes
+ * nothing. Throws ConfigError with a remedy.
  */
 export async function checkShared(db: Database, paths: DataPaths, jwtSecret: string): Promise<void> {
   const { version, isReleased } = await readSchema(db);
   if (version === 0) return;
   if (!isReleased) {
-    throw new ConfigError(`Cannot use this database: ${UNRELEASED_SCHEMA}. Nothing was changed`);
+    throw new ConfigError(`Cannot use this database: ${UNRELEASED_SCHEMA}. Nothing was changed.`);
   }
   if (version > SCHEMA_VERSION) {
     throw new ConfigError(
-      `Cannot stand by for this database: its schema is version ${version}, this program knows ${SCHEMA_VERSION}; ` +
-        "install the program here that the other machine has",
+      `Cannot stand by for this database: its schema is version ${version}, this program knows ${SCHEMA_VERSION}. ` +
+        "Install the version of the other machine.",
     );
   }
   await checkKey(db, paths, jwtSecret);
-  await filesFault(db, paths);
+  await checkFiles(db, paths);
 }
 
-/** The signing key, which is the database's or becomes it. Throws ConfigError for another one, and makes none where the database has one. */
+/** Loads the signing key and stores its fingerprint in a new database. Throws ConfigError when the database has another key. */
 export async function sharedKey(db: Database, paths: DataPaths, jwtSecret: string): Promise<Uint8Array> {
   await checkKey(db, paths, jwtSecret);
   const key = await loadKey(jwtSecret, paths.secretKey);
@@ -43,48 +41,48 @@ export async function sharedKey(db: Database, paths: DataPaths, jwtSecret: strin
 }
 
 async function checkKey(db: Database, paths: DataPaths, jwtSecret: string): Promise<void> {
-  const wanted = await findSetting(db, "key_fingerprint");
-  if (wanted === null) return;
-  const way = jwtSecret === ""
-    ? `copy <data_dir>/secret.key of the other machine to ${paths.secretKey} (mode 0600), or set auth.jwt_secret on both`
-    : "set auth.jwt_secret to that of the other machine";
-  const lost = "Is that key lost for good: docs/how-to/run-a-standby.md";
+  const expected = await findSetting(db, "key_fingerprint");
+  if (expected === null) return;
+  const remedy = jwtSecret === ""
+    ? `Copy <data_dir>/secret.key of the other machine to ${paths.secretKey} (mode 0600), or set auth.jwt_secret on both`
+    : "Set auth.jwt_secret to the value of the other machine";
+  const lostKeyHint = "If that key is lost, see docs/how-to/run-a-standby.md.";
   if (jwtSecret === "" && await Deno.stat(paths.secretKey).catch(() => null) === null) {
     throw new ConfigError(
-      `Cannot use this database: its servers sign with the key ${wanted}, and there is none here; ${way}. ${lost}`,
+      `Cannot use this database: its servers sign with the key ${expected}, and this machine has none. ${remedy}. ${lostKeyHint}`,
     );
   }
   const here = keyFingerprint(await loadKey(jwtSecret, paths.secretKey));
-  if (here === wanted) return;
+  if (here === expected) return;
   throw new ConfigError(
-    `Cannot use this database: its servers sign with the key ${wanted}, this one would with ${here}, which ends every ` +
-      `login; ${way}. ${lost}`,
+    `Cannot use this database: its servers sign with the key ${expected}, this one would sign with ${here} and end every ` +
+      `login. ${remedy}. ${lostKeyHint}`,
   );
 }
 
-/** Marks the files as this database's, at its first start. Throws ConfigError when they are not. */
+/** Marks the files for this database at its first start. Throws ConfigError when they belong to another one. */
 export async function claimFiles(db: Database, paths: DataPaths): Promise<void> {
-  const database = await filesFault(db, paths);
+  const database = await checkFiles(db, paths);
   if (await findSetting(db, "files_marked") !== null) return;
   await writeWhole(paths.filesMarker, JSON.stringify({ database }) + "\n");
   await db.write([saveSetting("files_marked", "1")]);
 }
 
-async function filesFault(db: Database, { files, filesMarker }: DataPaths): Promise<string> {
+async function checkFiles(db: Database, { files, filesMarker }: DataPaths): Promise<string> {
   const database = await findSetting(db, "database_id") ?? "";
   const marked = await findSetting(db, "files_marked") !== null;
   const found = await readMarker(filesMarker);
-  const way = "set files_dir to the directory that all its servers share, and see that it is mounted";
+  const remedy = "Set files_dir to the directory that all its servers share, and check that it is mounted";
   if (found !== null && found !== database) {
     throw new ConfigError(
-      `Cannot use this database: the files in ${files} belong to another one (${filesMarker} says ${found}, the database is ` +
-        `${database}); ${way}`,
+      `Cannot use this database: the files in ${files} belong to another one (${filesMarker} contains ${found}, the database is ` +
+        `${database}). ${remedy}.`,
     );
   }
   if (found === null && marked) {
     throw new ConfigError(
-      `Cannot use this database: its uploads and logs are not in ${files}, where ${filesMarker} is missing; ${way}. ` +
-        `Are they lost for good: echo '{"database":"${database}"}' >${filesMarker}`,
+      `Cannot use this database: its uploads and logs are not in ${files}, where ${filesMarker} is missing. ${remedy}. ` +
+        `If they are lost: echo '{"database":"${database}"}' >${filesMarker}`,
     );
   }
   return database;
@@ -99,6 +97,6 @@ async function readMarker(path: string): Promise<string | null> {
   try {
     return markerSchema.parse(JSON.parse(text)).database;
   } catch {
-    return "something that cannot be read";
+    return "unreadable content";
   }
 }

@@ -6,11 +6,11 @@ import { type DatabaseOwner, WEDGED } from "./database_owner.ts";
 
 const log = logger("database");
 
-const LOOK_MS = 500;
+const POLL_MS = 500;
 const REPORT_MS = 5_000;
-const OPEN_AGAIN_MS = 1_000;
+const REOPEN_MS = 1_000;
 
-/** It was told to end while it waited: no fault. */
+/** A signal ended the wait: not a fault. */
 export class StandbyEnded extends Error {
   constructor() {
     super("the standby ended");
@@ -18,41 +18,42 @@ export class StandbyEnded extends Error {
   }
 }
 
-/** As Database.open(), again and again while the server cannot be reached: a standby outlives that. Throws StandbyEnded. */
+/** Opens the database, and retries while its server is unreachable. Throws StandbyEnded. */
 export async function openPatiently(
   url: string,
   authToken: string,
   { clock, ended }: { clock: Clock; ended: AbortSignal },
 ): Promise<Database> {
-  let said = false;
+  let isLogged = false;
   while (!ended.aborted) {
     try {
       return await Database.open(url, authToken);
     } catch (error) {
-      if (!said) log.warning("The standby waits for the database server: {error}", { error });
-      said = true;
-      await sleep(clock, OPEN_AGAIN_MS, ended);
+      if (!isLogged) {
+        log.warning("Cannot reach the database server: {error}. The standby waits for it.", { error });
+      }
+      isLogged = true;
+      await sleep(clock, REOPEN_MS, ended);
     }
   }
   throw new StandbyEnded();
 }
 
-/** What a standby waits with. */
-interface Waiting {
+interface WaitOptions {
   db: Database;
   clock: Clock;
   ended: AbortSignal;
-  /** Throws when this one could not serve although nobody else does. */
+  /** Throws when this server could not serve the database. */
   check: () => Promise<void>;
 }
 
 /**
- * Waits until nobody holds the database, and takes it: at most LOOK_MS after the holder lets go, and when it was silent for 30 s.
- * Outages of the database server are waited for. Throws StandbyEnded, and what `check` throws.
+ * Waits until the database has no owner and takes it, at most POLL_MS after a release, or after 30 s of silence. Outages of the database
+ * server extend the wait. Throws StandbyEnded, and errors of `check`.
  */
 export async function takeWhenFree(
   owner: DatabaseOwner,
-  { db, clock, ended, check }: Waiting,
+  { db, clock, ended, check }: WaitOptions,
 ): Promise<void> {
   let reported = -Infinity;
   let fault = "";
@@ -69,10 +70,10 @@ export async function takeWhenFree(
     } catch (error) {
       if (!isOutOfReach(error)) throw error;
       const words = await isReachable(db) ? WEDGED : "the database server does not answer";
-      if (words !== fault) log.error("The standby cannot take over: {fault}", { fault: words });
+      if (words !== fault) log.error("Cannot take over: {fault}", { fault: words });
       fault = words;
     }
-    await sleep(clock, LOOK_MS, ended);
+    await sleep(clock, POLL_MS, ended);
   }
   await owner.leave();
   throw new StandbyEnded();

@@ -2,24 +2,24 @@ import { logger } from "../base/log.ts";
 
 const log = logger("server");
 
-// How long an orderly stop without a drain may take; then the process ends.
+// Limit of an orderly stop without a drain.
 const STOP_MAX_MS = 10_000;
 
 /**
- * Stops the service after an uncaught error: the error is logged with its cause, runs go back to the queue, and the exit
- * code is not 0, so that a service manager restarts it (reliability SHD-8). A service without one of its loops would look
- * alive and lose work.
+ * Stops the service after an uncaught error and exits with code 1, so that a service manager restarts it (reliability SHD-8). A service
+ * without one of its loops would look alive and lose work.
  */
 export function endOnUncaught(stop: () => Promise<void>, exit: (code: number) => void): void {
   let ending = false;
   const end = (error: unknown) => {
-    log.error("Nobody caught this, so the service stops: {error}", { error });
+    log.error("Stopping after an uncaught error: {error}", { error });
     if (ending) return;
     ending = true;
     const late = new Promise<void>((resolve) => setTimeout(resolve, STOP_MAX_MS));
-    Promise.race([stop(), late]).catch((error) => log.error("The stop failed: {error}", { error })).finally(
-      () => exit(1),
-    );
+    Promise.race([stop(), late]).catch((error) => log.error("Cannot stop in order: {error}", { error }))
+      .finally(
+        () => exit(1),
+      );
   };
   globalThis.addEventListener("unhandledrejection", (event) => {
     event.preventDefault();

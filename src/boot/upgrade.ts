@@ -10,12 +10,12 @@ import { migrate, type Migration, MIGRATIONS, readSchema } from "../store/db/mig
 
 const log = logger("database");
 
-/** How many copies from before upgrades are kept; the oldest go. */
+/** Copies from before upgrades. The oldest are deleted. */
 export const UPGRADE_BACKUPS_MAX = 3;
 
 /**
- * Brings a database up to the schema of this program. An older one is copied to `<data_dir>/backups` first, and the copy is
- * checked; without room for it nothing is changed. A newer one is refused (reliability BAK-6). Throws ServiceError.
+ * Upgrades a database to the schema of this program, after copying it to `<data_dir>/backups` and checking the copy. Throws ServiceError
+ * without disk space for the copy, and for a newer schema, and changes nothing (reliability BAK-6).
  */
 export async function upgrade(
   db: Database,
@@ -26,10 +26,10 @@ export async function upgrade(
   const { version: from, isReleased } = await readSchema(db);
   if (isReleased && from > 0 && from < steps.length) {
     const copy = await backUp(db, paths.backups, from, clock.now());
-    log.info("Upgrading the database from schema {from} to {to}; as it was it is in {copy}", {
+    log.info("Upgrading the database from schema {from} to {to}. The old version is in {copy}.", {
       from,
       to: steps.length,
-      copy: copy ?? "no backup of ours: it is on a libSQL server, which makes its own",
+      copy: copy ?? "the backup of its libSQL server",
     });
   }
   await migrate(db, clock.now(), steps);
@@ -54,9 +54,9 @@ async function backUp(db: Database, folder: string, version: number, now: number
     await Deno.remove(partial).catch(() => {});
     throw new ServiceError(
       "storage_full",
-      `Cannot upgrade the database: no backup of it could be made in ${folder} (${
+      `Cannot upgrade the database: the backup in ${folder} failed (${
         error instanceof Error ? error.message : error
-      }). Nothing was changed; make room there, or start the older program again`,
+      }). Nothing was changed. Free disk space there, or start the older program again.`,
       { cause: error },
     );
   }

@@ -9,10 +9,10 @@ import { authorize } from "./authorize.ts";
 import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts";
 import { CONSOLE_PATHS, mountConsole } from "./console.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
+import type { App } from "./app_types.ts";
 import type { Door } from "./http_deps.ts";
 import { mountHealth } from "./health.ts";
 import { mountMetrics } from "./metrics.ts";
-import type { App } from "./app_types.ts";
 import { BODY_MAX_BYTES, readBody } from "./input.ts";
 import { mount } from "./mount.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -46,7 +46,6 @@ import { userRoutes } from "./routes/user.ts";
 import { webhookRoutes } from "./routes/webhook.ts";
 import { workerRoutes } from "./routes/worker.ts";
 
-/** Every operation of the REST API. */
 export const ROUTES = [
   ...authRoutes,
   ...workerRoutes,
@@ -77,27 +76,27 @@ export const ROUTES = [
   ...runnerRoutes,
 ] as const;
 
-/** The API as a type, for the command line's client. */
+/** The type of the API for the client of the command line. */
 export type Api = ApiOf<(typeof ROUTES)[number]>;
 
-// Reachable without a token (contract 5.2); /metrics needs one except from this machine.
+// Paths without a token (contract 5.2). /metrics needs a token from other machines.
 const OPEN_PATHS = ["/livez", "/readyz", "/metrics", "/openapi.json", ...DOCS_PATHS];
 
-// Checks the token itself; each route decides what may be called.
+// The handler checks the token. Each tool call is authorized by its route.
 const MCP_PATH = "/mcp";
 
 const log = logger("http");
 
-/** The HTTP application: middleware in order, then one mount per operation. Throws when a route has no declared rule. */
+/** Creates the HTTP application. Throws when a route has no declared access rule. */
 export function createApp(door: Door): App {
   const app: App = new Hono();
   app.use(async (c, next) => {
-    const requestId = requestIdOf(c.req.raw);
+    const requestId = readRequestId(c.req.raw);
     c.set("requestId", requestId);
     const started = performance.now();
     await next();
     c.res.headers.set("x-request-id", requestId);
-    // The path only: a query may hold a token (reliability SEC-1).
+    // Log only the path: a query may contain a token (reliability SEC-1).
     log.debug("{method} {path} {status} {ms} ms", {
       method: c.req.method,
       path: c.req.path,
@@ -109,7 +108,7 @@ export function createApp(door: Door): App {
   app.onError((error, c) => toProblem(error, c.get("requestId")));
   const { openConsole } = door;
   const openPaths = [...OPEN_PATHS, ...(openConsole === null ? [] : CONSOLE_PATHS)];
-  app.notFound((c) => toProblem(unknownRoute(c.req.method, c.req.path, openPaths), c.get("requestId")));
+  app.notFound((c) => toProblem(createRouteError(c.req.method, c.req.path, openPaths), c.get("requestId")));
 
   const { allowed_hosts, allowed_origins, host } = door.hosts;
   app.use(async (c, next) => {
@@ -136,7 +135,7 @@ export function createApp(door: Door): App {
   return app;
 }
 
-// The library of the protocol is loaded with the first request.
+// The first request loads the library of the protocol.
 function mountMcp(app: App, { authority, lifecycle, clock }: Door): void {
   let answering: Promise<ReturnType<typeof import("./mcp.ts").createMcp>> | null = null;
   app.all(MCP_PATH, async (c) => {
@@ -160,48 +159,52 @@ function mountMcp(app: App, { authority, lifecycle, clock }: Door): void {
   });
 }
 
-// What may stand before a JSON text: white space, and the mark of the order of bytes.
+// White space and the byte order mark may precede a JSON text.
 const SPACE = [0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf];
 
-// Every bound of a request is meant for one call; the protocol has had no batches since 2025-06-18.
+// The limits of a request are made for one call. The protocol has had no batches since 2025-06-18.
 function refuseBatch(bytes: Uint8Array): void {
   const first = bytes.find((byte) => !SPACE.includes(byte));
   if (first !== "[".charCodeAt(0)) return;
-  throw new ServiceError("invalid_request", "Cannot take a batch: send one message in each request");
+  throw new ServiceError(
+    "invalid_request",
+    "Cannot accept a batch: the protocol has none. Send one message in each request.",
+  );
 }
 
-function requestIdOf(request: Request): string {
+function readRequestId(request: Request): string {
   const given = request.headers.get("x-request-id");
   return given !== null && /^[\w.:-]{1,100}$/.test(given) ? given : crypto.randomUUID();
 }
 
-/** A path that exists with other methods is 405 and says which; any other is 404 (contract 1.7). */
-function unknownRoute(method: string, path: string, openPaths: readonly string[]): ServiceError {
+/** Returns 405 with the allowed methods for a known path, else 404 (contract 1.7). */
+function createRouteError(method: string, path: string, openPaths: readonly string[]): ServiceError {
   const allow = [
     ...ROUTES as readonly AnyRoute[],
     ...openPaths.map((open) => ({ method: "GET", path: open })),
   ]
-    .filter((route) => pattern(route.path).test(path))
+    .filter((route) => buildPattern(route.path).test(path))
     .map((route) => route.method);
   if (allow.length === 0) {
     return new ServiceError(
       "not_found",
-      `Cannot find ${method} ${path.slice(0, 200)}: no such route; see /openapi.json`,
+      `Cannot find ${method} ${path.slice(0, 200)}: no such route. See /openapi.json.`,
     );
   }
-  return new ServiceError("method_not_allowed", `Cannot ${method} this: allowed are ${allow.join(", ")}`, {
-    allow,
-  });
+  return new ServiceError(
+    "method_not_allowed",
+    `Cannot ${method} this path: allowed are ${allow.join(", ")}`,
+    {
+      allow,
+    },
+  );
 }
 
-function pattern(path: string): RegExp {
+function buildPattern(path: string): RegExp {
   return new RegExp(`^${path.replace(/\./g, "\\.").replace(/:\w+/g, "[^/]+").replace(/\/\*$/, "/.*")}$`);
 }
 
-/**
- * A route that was put into the app without a declared rule, or with another one than the table has, must stop the start
- * (reliability AUT-10, USR-1).
- */
+/** Throws when a route of the app has no declared access rule, or another one than the table of rules (reliability AUT-10, USR-1). */
 export function checkRules(
   app: App,
   routes: readonly AnyRoute[] = ROUTES,
@@ -212,11 +215,11 @@ export function checkRules(
     if (method === "ALL" || openPaths.includes(path)) continue;
     const access = declared.get(`${method} ${path}`);
     if (!access) {
-      throw new Error(`Cannot start: the route ${method} ${path} declares no rule who may call it`);
+      throw new Error(`Cannot start: the route ${method} ${path} declares no access rule`);
     }
     if (ruleOf(method, path).access !== access) {
       throw new Error(
-        `Cannot start: the route ${method} ${path} asks for ${access}, the table of rules does not`,
+        `Cannot start: the route ${method} ${path} requires ${access}, and the table of rules does not`,
       );
     }
   }

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import type { Authentication, Authority } from "../api/call/authority.ts";
 import { ServiceError } from "../domain/call/error.ts";
 
-/** Who sends this request, by the token of the header, else of the query (interface 5, contract 2.4). Throws `unauthenticated`. */
+/** Identifies the caller by the token of the header, else of the query (interface 5, contract 2.4). Throws `unauthenticated`. */
 export async function authenticate(
   authority: Authority,
   request: Request,
@@ -14,25 +14,25 @@ export async function authenticate(
   throw new ServiceError(
     "unauthenticated",
     token === null
-      ? "Cannot do this without a token: log in with POST /api/auth/login and send it as Authorization: Bearer"
-      : "Cannot accept this token: it is expired, revoked or not ours; log in again",
+      ? "Cannot authenticate: the request has no token. Log in with POST /api/auth/login and send the token as Authorization: Bearer."
+      : "Cannot accept this token: it is expired, revoked or from another service. Log in again.",
   );
 }
 
-/** The token that a request carries, or null. */
+/** Reads the token of the header, else of the query. Returns null without one. */
 export function tokenOf(request: Request, url: URL): string | null {
   const header = request.headers.get("authorization");
   if (header !== null) return /^bearer +(\S+)$/i.exec(header)?.[1] ?? "";
   return url.searchParams.get("token");
 }
 
-/** The address of the client: the peer, or what trusted proxies report (contract 2.11). */
+/** Finds the address of the client: the peer, or the one that trusted proxies report (contract 2.11). */
 export function clientAddress(
   socket: string,
   forwardedFor: string | null,
   trusted: readonly string[],
 ): string {
-  // A socket for both protocols shows an IPv4 address as an IPv6 one.
+  // A dual-stack socket shows an IPv4 address as an IPv6 one.
   const peer = socket.replace(/^::ffff:(?=\d+\.)/i, "");
   if (forwardedFor === null || !trusted.includes(peer)) return peer;
   const hops = forwardedFor.split(",").map((hop) => hop.trim());
@@ -40,8 +40,8 @@ export function clientAddress(
 }
 
 /**
- * Throws `forbidden` when the Host header names a host that is not ours: another site may make its own name point here, and
- * its pages must get no answer (contract 2.11, reliability AUT-11). Nobody can do that with addresses and localhost.
+ * Throws `forbidden` when the Host header names another host. A site could point its own name at this server and read responses from its
+ * pages (contract 2.11, reliability AUT-11). That is impossible with addresses and localhost.
  */
 export function checkHost(host: string, allowed: readonly string[], loopback: boolean): void {
   const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();
@@ -49,11 +49,13 @@ export function checkHost(host: string, allowed: readonly string[], loopback: bo
   if (!loopback && allowed.length === 0) return;
   throw new ServiceError(
     "forbidden",
-    `Cannot answer for host ${JSON.stringify(name.slice(0, 100))}: add it to server.allowed_hosts`,
+    `Cannot answer for host ${
+      JSON.stringify(name.slice(0, 100))
+    }: it is not allowed. Add it to server.allowed_hosts.`,
   );
 }
 
-/** Whether a bind address is reached from this machine only. */
+/** Whether only this machine reaches a bind address. */
 export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || host.startsWith("127.");
 }

@@ -1,13 +1,12 @@
 import type { BrowserLogin, Place } from "../api/account/login.ts";
 import { ServiceError } from "../domain/call/error.ts";
-import { cookieOf, setCookie } from "./cookie.ts";
 
-/** The half of a browser's secret that its script holds (contract 9). */
+/** Header with the half of a browser's secret that the script of the page stores (contract 9). */
 export const SESSION_HEADER = "x-svc-session";
 
 const PATH = "/api/auth";
 
-/** Cookies of a browser that signs in: one half of its login, and a sign-in that is on its way. */
+/** Reads and sets the cookies of a browser: one half of its login, and a sign-in in progress. */
 export class BrowserCookies {
   readonly #place: Place;
 
@@ -15,14 +14,14 @@ export class BrowserCookies {
     this.#place = place;
   }
 
-  /** The cookie's half of a login, or null. */
+  /** Reads the cookie's half of a login, or null. */
   login(request: Request): string | null {
-    return cookieOf(request, `svc_login_${this.#place.cookieSuffix}`);
+    return readCookie(request, `svc_login_${this.#place.cookieSuffix}`);
   }
 
-  /** The sign-in that this browser began, or null. */
+  /** Reads the sign-in in progress of this browser, or null. */
   flow(request: Request): string | null {
-    return cookieOf(request, `svc_flow_${this.#place.cookieSuffix}`);
+    return readCookie(request, `svc_flow_${this.#place.cookieSuffix}`);
   }
 
   /** Sets the cookie's half of a login; "" removes it. */
@@ -30,14 +29,14 @@ export class BrowserCookies {
     return this.#set({ name: "login", value, maxAge, sameSite: "Strict" });
   }
 
-  /** Keeps a sign-in that is on its way. The provider sends the browser back from another site: Strict would lose it. */
+  /** Sets the cookie of a sign-in in progress. The provider redirects from another site, and the browser would not send a Strict cookie. */
   setFlow(value: string, maxAge: number): string {
     return this.#set({ name: "flow", value, maxAge, sameSite: "Lax" });
   }
 
   #set(cookie: { name: string; value: string; maxAge: number; sameSite: "Strict" | "Lax" }): string {
     const secure = this.#place.publicUrl.startsWith("https:");
-    return setCookie({
+    return formatCookie({
       ...cookie,
       name: `svc_${cookie.name}_${this.#place.cookieSuffix}`,
       path: PATH,
@@ -47,22 +46,22 @@ export class BrowserCookies {
 }
 
 /**
- * Throws `forbidden` unless the page that sends this is our own: the Origin's host and port are the Host's, or those of
- * `server.public_url`. Cookies ignore ports, and so does what a browser calls the same site (contract 9).
+ * Throws `forbidden` unless the request comes from a page of this service: Origin has the host and port of Host or of `server.public_url`.
+ * Cookies and the same-site rule of browsers ignore ports (contract 9).
  */
 export function checkOrigin(request: Request, publicUrl: string): void {
   const origin = URL.parse(request.headers.get("origin") ?? "");
   const host = request.headers.get("host") ?? new URL(request.url).host;
-  const own = origin !== null && /^https?:$/.test(origin.protocol) &&
+  const isOwn = origin !== null && /^https?:$/.test(origin.protocol) &&
     (origin.host === host || origin.origin === URL.parse(publicUrl)?.origin);
-  if (own) return;
+  if (isOwn) return;
   throw new ServiceError(
     "forbidden",
-    "Cannot log in or out with a browser from another origin: open the page of this service itself; behind a proxy, set server.public_url",
+    "Cannot log in or out with a browser from another origin: it is not this service. Open a page of this service, and behind a proxy set server.public_url.",
   );
 }
 
-/** The answer to a login in a browser: its script gets one half, the cookie the other. */
+/** Builds the response to a browser's login: one half of the secret in the body, the other half in the cookie. */
 export function browserAnswer(login: BrowserLogin, cookies: BrowserCookies): Response {
   const { cookie, lasts_s, ...body } = login;
   return new Response(JSON.stringify(body), {
@@ -72,4 +71,31 @@ export function browserAnswer(login: BrowserLogin, cookies: BrowserCookies): Res
       "set-cookie": cookies.setLogin(cookie, lasts_s),
     },
   });
+}
+
+interface Cookie {
+  name: string;
+  value: string;
+  path: string;
+  /** Seconds; 0 removes the cookie. */
+  maxAge: number;
+  sameSite: "Strict" | "Lax";
+  /** Restricts the cookie to TLS. */
+  secure: boolean;
+}
+
+/** Formats an HttpOnly Set-Cookie header. `value` must not contain separators. */
+function formatCookie({ name, value, path, maxAge, sameSite, secure }: Cookie): string {
+  return `${name}=${value}; Path=${path}; Max-Age=${maxAge}; HttpOnly; SameSite=${sameSite}${
+    secure ? "; Secure" : ""
+  }`;
+}
+
+/** Reads a cookie of a request, or null. */
+function readCookie(request: Request, name: string): string | null {
+  for (const pair of (request.headers.get("cookie") ?? "").split(";")) {
+    const [key = "", ...value] = pair.split("=");
+    if (key.trim() === name) return value.join("=").trim();
+  }
+  return null;
 }

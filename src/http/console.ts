@@ -1,19 +1,18 @@
 import { ServiceError } from "../domain/call/error.ts";
 import type { App } from "./app_types.ts";
 
-/** A file of the console, compressed by gzip when it was built. */
+/** A file of the console, compressed by the build. */
 interface ConsoleFile {
   type: string;
   read: () => Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** The files of the console by their names below /console/. */
+/** Console files by name below /console/. */
 export type ConsoleFiles = ReadonlyMap<string, ConsoleFile>;
 
-/** The paths of the console: its page, and everything below. */
 export const CONSOLE_PATHS = ["/", "/console", "/console/*"];
 
-// Nothing from other hosts and nothing inline; no text can become markup (facts, console 2.1).
+// Blocks other hosts, inline code, and text that becomes markup (facts, console 2.1).
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -30,12 +29,12 @@ const CONTENT_SECURITY_POLICY = [
 ].join("; ");
 
 const PAGE = "index.html";
-// A file that the build named after its content never changes.
+// The build names assets after their content.
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
- * GET / and /console/*: the web console (contract 17). A path that is not a file answers the page, which has its own
- * routes, so that every address can be reloaded. An unknown asset is 404: an open page of an older version notices.
+ * Mounts the web console at / and /console/* (contract 17). Every path that is not a file answers the page, which has its own routes. An
+ * unknown asset is 404, so that an open page of an older version notices.
  */
 export function mountConsole(app: App, open: () => Promise<ConsoleFiles>): void {
   for (const path of CONSOLE_PATHS) {
@@ -45,11 +44,14 @@ export function mountConsole(app: App, open: () => Promise<ConsoleFiles>): void 
       const asset = name.startsWith("assets/");
       const file = files.get(name) ?? (asset ? undefined : files.get(PAGE));
       if (file === undefined) {
-        throw new ServiceError("not_found", "Cannot find this part of the console: reload the page");
+        throw new ServiceError(
+          "not_found",
+          "Cannot find this part of the console: it has another version. Reload the page.",
+        );
       }
       const packed = /\bgzip\b/.test(c.req.header("accept-encoding") ?? "");
       const bytes = await file.read();
-      return new Response(packed ? bytes : unpacked(bytes), {
+      return new Response(packed ? bytes : decompress(bytes), {
         headers: {
           "content-type": file.type,
           ...(packed ? { "content-encoding": "gzip" } : {}),
@@ -64,6 +66,6 @@ export function mountConsole(app: App, open: () => Promise<ConsoleFiles>): void 
   }
 }
 
-function unpacked(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {
+function decompress(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {
   return new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
 }

@@ -1,10 +1,10 @@
 import { openAsset } from "../base/asset.ts";
 import type { App } from "./app_types.ts";
 
-/** Paths of the reference: the page, and what it loads. */
+/** The page of the API reference and its assets. */
 export const DOCS_PATHS = ["/docs", "/docs/start.js", "/docs/swagger-ui.js", "/docs/swagger-ui.css"];
 
-// Nothing from other hosts, nothing inline: no description that an agent wrote can become a program here.
+// Blocks other hosts and inline code, so that no description from an agent runs as a script.
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -27,7 +27,7 @@ const PAGE = `<!doctype html>
 </head>
 <body>
 <div id="reference"></div>
-<noscript>This page needs JavaScript. The same is in <a href="/openapi.json">/openapi.json</a>.</noscript>
+<noscript>This page needs JavaScript. <a href="/openapi.json">/openapi.json</a> has the same content.</noscript>
 <script src="/docs/swagger-ui.js"></script>
 <script src="/docs/start.js"></script>
 </body>
@@ -44,23 +44,23 @@ const START = `SwaggerUIBundle({
 });
 `;
 
-const KEPT_A_DAY = "public, max-age=86400";
+const CACHE_ONE_DAY = "public, max-age=86400";
 
-/** GET /docs: the API reference, from this server alone (contract 5.2). */
+/** Mounts the API reference at /docs, without files from other hosts (contract 5.2). */
 export function mountDocs(app: App): void {
-  app.get("/docs", () => answer(PAGE, "text/html", "no-cache"));
-  app.get("/docs/start.js", () => answer(START, "text/javascript", "no-cache"));
+  app.get("/docs", () => respond(PAGE, "text/html", "no-cache"));
+  app.get("/docs/start.js", () => respond(START, "text/javascript", "no-cache"));
   app.get("/docs/swagger-ui.js", async () => {
     const script = await openAsset("swagger-ui-dist/swagger-ui-bundle.js", import.meta.url);
-    return answer(script, "text/javascript", KEPT_A_DAY);
+    return respond(script, "text/javascript", CACHE_ONE_DAY);
   });
   app.get("/docs/swagger-ui.css", async () => {
     const sheet = await openAsset("swagger-ui-dist/swagger-ui.css", import.meta.url);
-    return answer(sheet, "text/css", KEPT_A_DAY);
+    return respond(sheet, "text/css", CACHE_ONE_DAY);
   });
 }
 
-function answer(body: BodyInit, type: string, cache: string): Response {
+function respond(body: BodyInit, type: string, cache: string): Response {
   return new Response(body, {
     headers: {
       "content-type": `${type}; charset=utf-8`,

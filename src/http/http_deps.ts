@@ -6,7 +6,7 @@ import type { Wakeups } from "../base/wakeups.ts";
 import type { Clock } from "../base/clock.ts";
 import type { ConsoleFiles } from "./console.ts";
 
-/** What HTTP works with: the operations, and what authentication and streams need. */
+/** Dependencies of the HTTP application. */
 export interface Door {
   api: Operations;
   authority: Authority;
@@ -15,17 +15,15 @@ export interface Door {
   clock: Clock;
   wakeups: Wakeups;
   hosts: Hosts;
-  /** The files of the web console; null when the configuration leaves it out. */
+  /** Opens the files of the web console; null when the configuration disables it. */
   openConsole: (() => Promise<ConsoleFiles>) | null;
 }
 
-/** Which hosts and origins get an answer (contract 2.11). */
 interface Hosts {
-  /** The address that the server is bound to. */
+  /** The bind address. */
   host: string;
   allowed_hosts: readonly string[];
   allowed_origins: readonly string[];
 }
 
-/** What a stream needs. */
 export type StreamParts = Pick<Door, "authority" | "lifecycle" | "clock" | "wakeups">;

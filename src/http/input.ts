@@ -7,14 +7,14 @@ import { bodyOf } from "./server/incoming_body.ts";
 /** Largest JSON body (contract 1.8). */
 export const BODY_MAX_BYTES = 1024 * 1024;
 
-/** A strict query: its own parameters, and `token`, which is known on every route (contract 1.6). */
+/** Builds the strict schema of a query. Every route accepts `token` (contract 1.6). */
 export function query(shape: Record<string, z.ZodType>): z.ZodObject {
   return z.strictObject({ ...shape, token: z.union([z.string(), z.array(z.string())]).optional() });
 }
 
 const QUERY_PARAMETERS_MAX = 1_000;
 
-/** The query of a URL as an object; a repeated parameter becomes a list. Throws `invalid_request` for too many of them. */
+/** Reads the query of a URL. A repeated parameter becomes a list. Throws `invalid_request` for too many parameters. */
 export function readQuery(url: URL): Record<string, string | string[]> {
   const values: Record<string, string | string[]> = Object.create(null);
   let count = 0;
@@ -22,30 +22,29 @@ export function readQuery(url: URL): Record<string, string | string[]> {
     if (++count > QUERY_PARAMETERS_MAX) {
       throw new ServiceError(
         "invalid_request",
-        `Cannot take the address: it has more than ${QUERY_PARAMETERS_MAX} parameters`,
+        `Cannot read the query: it has more than ${QUERY_PARAMETERS_MAX} parameters`,
       );
     }
     const known = values[name];
-    // A copy for each of them would take a time that grows with the square of their number.
+    // A copy for each value would take quadratic time.
     if (Array.isArray(known)) known.push(value);
     else values[name] = known === undefined ? value : [known, value];
   }
   return { ...values };
 }
 
-/** Where an input stands in a request. */
 type Place = "body" | "query";
 
-/** Parses `input`, or throws `invalid_request` naming each field and, for an unknown one, those that exist (contract 1.6). */
+/** Parses `input`. Throws `invalid_request` with the faulty fields and, for an unknown field, the known ones (contract 1.6). */
 export function parse<T extends z.ZodType>(schema: T, input: unknown, place: Place = "body"): z.output<T> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
-  const errors = result.error.issues.flatMap((issue) => faults(issue, schema, place));
-  const detail = errors.slice(0, 3).map(inOneLine).join("; ");
+  const errors = result.error.issues.flatMap((issue) => listFaults(issue, schema, place));
+  const detail = errors.slice(0, 3).map(formatFault).join("; ");
   throw new ServiceError("invalid_request", detail, { errors: errors.slice(0, ERRORS_MAX) });
 }
 
-function inOneLine({ path, message }: FieldError): string {
+function formatFault({ path, message }: FieldError): string {
   if (path !== "") return `${path}: ${message}`;
   return message.startsWith("must be ") ? `the input ${message}` : message;
 }
@@ -54,30 +53,30 @@ const SECRETS = /password|refresh_token|secret/i;
 const ERRORS_MAX = 20;
 const NAME_SHOWN_MAX = 100;
 
-function faults(issue: z.core.$ZodIssue, schema: z.ZodType, place: Place): FieldError[] {
+function listFaults(issue: z.core.$ZodIssue, schema: z.ZodType, place: Place): FieldError[] {
   const path = issue.path.map(String).join(".");
   if (issue.code !== "unrecognized_keys") {
-    // The first branch of a union has the message that says most.
-    if (issue.code === "invalid_union") return unionFaults(issue, path);
+    // The first branch of a union has the best message.
+    if (issue.code === "invalid_union") return listUnionFaults(issue, path);
     return [{ path, message: issue.message }];
   }
-  const known = knownFields(schema, issue.path).filter((name) => name !== "token");
+  const known = listKnownFields(schema, issue.path).filter((name) => name !== "token");
   const hint = known.length === 0 ? "nothing is expected here" : `known: ${known.join(", ")}`;
   return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
     path: (path === "" ? key : `${path}.${key}`).slice(0, NAME_SHOWN_MAX),
     message: place === "query" && SECRETS.test(key)
-      ? "must travel in the body, never in an address: those are written into logs"
+      ? "must be in the body and never in an address, because addresses are written to logs"
       : `unknown; ${hint}`,
   }));
 }
 
-function unionFaults(issue: z.core.$ZodIssueInvalidUnion, path: string): FieldError[] {
+function listUnionFaults(issue: z.core.$ZodIssueInvalidUnion, path: string): FieldError[] {
   const [branch] = issue.errors;
   const [first] = branch ?? [];
   return [{ path, message: first?.message ?? issue.message }];
 }
 
-function knownFields(schema: z.ZodType, path: PropertyKey[]): string[] {
+function listKnownFields(schema: z.ZodType, path: PropertyKey[]): string[] {
   let at: unknown = schema;
   for (const step of path) {
     if (at instanceof z.ZodArray) at = at.element;
@@ -87,8 +86,8 @@ function knownFields(schema: z.ZodType, path: PropertyKey[]): string[] {
 }
 
 /**
- * The JSON body of a request; no body counts as `{}` (contract 1.3). Throws `payload_too_large`, `unsupported_media_type`, and
- * `invalid_request`, also for one that comes too slowly.
+ * Reads the JSON body of a request. Returns `{}` without a body (contract 1.3). Throws `payload_too_large`, `unsupported_media_type` and
+ * `invalid_request`, also for a body that arrives too slowly.
  */
 export async function readJson(
   request: Request,
@@ -101,7 +100,9 @@ export async function readJson(
   if (!/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type)) {
     throw new ServiceError(
       "unsupported_media_type",
-      `Cannot read a body of type ${JSON.stringify(type.slice(0, NAME_SHOWN_MAX))}: send application/json`,
+      `Cannot read a body of type ${
+        JSON.stringify(type.slice(0, NAME_SHOWN_MAX))
+      }: it is not JSON. Send application/json.`,
     );
   }
   let text: string;
@@ -117,14 +118,14 @@ export async function readJson(
   }
 }
 
-/** The bytes of a body, up to `max`. Throws `payload_too_large`, and `invalid_request` for one that is cut off or comes too slowly. */
+/** Reads a body of up to `max` bytes. Throws `payload_too_large`, and `invalid_request` for a body that is cut off or too slow. */
 export async function readBody(
   request: Request,
   max: number,
   clock: Clock,
 ): Promise<Uint8Array> {
   const tooLarge = () =>
-    new ServiceError("payload_too_large", `Cannot take the body: it is larger than ${max} bytes`);
+    new ServiceError("payload_too_large", `Cannot accept the body: it is larger than ${max} bytes`);
   const body = bodyOf(request, clock);
   if (body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];

@@ -12,39 +12,40 @@ import { mayEnter } from "./authorize.ts";
 import { BODY_MAX_BYTES } from "./input.ts";
 import type { AnyRoute } from "./route.ts";
 
-/** Sends a request through the application, as if it had come over the network. */
+/** Handles a request like one from the network. */
 type Dispatch = (request: Request) => Promise<Response>;
 
-/** What one caller may call, and with which token. */
-interface McpDoor {
+interface McpSession {
   routes: readonly AnyRoute[];
   caller: Caller;
   token: string;
   dispatch: Dispatch;
 }
 
-// Operations that are not for agents: chats of people, what operators do, and answers that are not for a model.
+// Operations for people and operators, or with responses that no model can read.
 const NOT_FOR_AGENTS = ["chat", "auth", "system", "event"];
 
 /**
- * Streamable HTTP of the Model Context Protocol for agents, without sessions. The tools are the REST routes that the scopes
- * of the caller allow. Closes open connections when `stopping` aborts.
+ * Creates the handler of the Model Context Protocol (Streamable HTTP, without protocol sessions). The tools are the REST routes that the
+ * scopes of the caller allow. Closes open connections when `stopping` aborts.
  */
-export function createMcp(stopping: AbortSignal): (request: Request, door: McpDoor) => Promise<Response> {
-  const handler = createMcpHandler(({ authInfo }) => serverFor(authInfo?.extra?.door as McpDoor), {
+export function createMcp(
+  stopping: AbortSignal,
+): (request: Request, session: McpSession) => Promise<Response> {
+  const handler = createMcpHandler(({ authInfo }) => createServer(authInfo?.extra?.session as McpSession), {
     maxRequestBodySize: BODY_MAX_BYTES,
   });
   stopping.addEventListener("abort", () => void handler.close());
-  return (request, door) => {
-    const { token, caller } = door;
-    const authInfo = { token, clientId: caller.subject, scopes: [...caller.scopes], extra: { door } };
-    // Without the request's own signal, which Deno aborts after success, too (facts, Deno 2).
+  return (request, session) => {
+    const { token, caller } = session;
+    const authInfo = { token, clientId: caller.subject, scopes: [...caller.scopes], extra: { session } };
+    // Drop the signal of the request: Deno aborts it also after success (facts, Deno 2).
     const { method, headers, body } = request;
     return handler.fetch(new Request(request.url, { method, headers, body }), { authInfo });
   };
 }
 
-/** The routes that are tools for this caller. */
+/** Lists the routes that are tools for this caller. */
 export function toolsOf(routes: readonly AnyRoute[], caller: Caller): AnyRoute[] {
   return routes.filter((route) => {
     const [noun = ""] = route.operation.split(".");
@@ -54,19 +55,19 @@ export function toolsOf(routes: readonly AnyRoute[], caller: Caller): AnyRoute[]
   });
 }
 
-function serverFor(door: McpDoor): McpServer {
+function createServer(session: McpSession): McpServer {
   const server = new McpServer({ name: "svc", version: VERSION });
-  for (const route of toolsOf(door.routes, door.caller)) {
+  for (const route of toolsOf(session.routes, session.caller)) {
     const description = route.description === undefined
       ? route.summary
       : `${route.summary}. ${route.description}`;
     server.registerTool(toolName(route), {
       description,
-      inputSchema: fromJsonSchema<Arguments>(inputOf(route), TRUSTING),
+      inputSchema: fromJsonSchema<Arguments>(buildInputSchema(route), ACCEPT_ALL),
       annotations: { readOnlyHint: route.method === "GET", destructiveHint: route.method === "DELETE" },
     }, async (input: Arguments, { mcpReq: { signal } }) => {
-      const response = await door.dispatch(requestOf(route, input, door.token));
-      const text = await textOf(response, signal);
+      const response = await session.dispatch(buildRequest(route, input, session.token));
+      const text = await readText(response, signal);
       return { content: [{ type: "text" as const, text }], ...(response.ok ? {} : { isError: true }) };
     });
   }
@@ -77,8 +78,8 @@ type Arguments = Record<string, unknown>;
 
 const TOOL_ANSWER_MAX_BYTES = 1024 * 1024;
 
-// A log, also one that goes on, has no other bound, and no model reads that much. A wait or a log ends when its client has left.
-async function textOf({ body }: Response, signal: AbortSignal): Promise<string> {
+// A log has no other limit, and no model reads more. A wait or a log ends when its client disconnects.
+async function readText({ body }: Response, signal: AbortSignal): Promise<string> {
   if (body === null) return "";
   const reader = body.getReader();
   const leave = () => void reader.cancel().catch(() => {});
@@ -86,12 +87,12 @@ async function textOf({ body }: Response, signal: AbortSignal): Promise<string> 
   if (signal.aborted) leave();
   const decoder = new TextDecoder();
   let text = "";
-  let left = TOOL_ANSWER_MAX_BYTES;
+  let remainingBytes = TOOL_ANSWER_MAX_BYTES;
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      text += decoder.decode(part.value.subarray(0, left), { stream: true });
-      if (part.value.length > left) return text + CUT;
-      left -= part.value.length;
+      text += decoder.decode(part.value.subarray(0, remainingBytes), { stream: true });
+      if (part.value.length > remainingBytes) return text + CUT_NOTICE;
+      remainingBytes -= part.value.length;
     }
     return text + decoder.decode();
   } finally {
@@ -100,13 +101,12 @@ async function textOf({ body }: Response, signal: AbortSignal): Promise<string> 
   }
 }
 
-const CUT = `\n[Cut after ${TOOL_ANSWER_MAX_BYTES} bytes. Ask for less: the end of a log with tail, ` +
-  "a list in smaller pages (page_size, then page or cursor).]";
+const CUT_NOTICE = `\n[Cut after ${TOOL_ANSWER_MAX_BYTES} bytes. Request less: the end of a log with tail, ` +
+  "or smaller pages of a list (page_size, then page or cursor).]";
 
-// The route that gets the input checks it, with messages that name the field.
-const TRUSTING: jsonSchemaValidator = {
+// The route validates the input, with messages that name the field.
+const ACCEPT_ALL: jsonSchemaValidator = {
   getValidator<T>() {
-    // The schema promises a T that is not undefined.
     return (input: unknown) => ({
       valid: true as const,
       data: input as NonNullable<T>,
@@ -115,28 +115,28 @@ const TRUSTING: jsonSchemaValidator = {
   },
 };
 
-/** `worker.get` -> `worker_get`. */
+/** Converts `worker.get` to `worker_get`. */
 export function toolName(route: AnyRoute): string {
   return route.operation.replaceAll(".", "_");
 }
 
 type Schema = Parameters<typeof fromJsonSchema>[0];
 
-const known = new WeakMap<AnyRoute, Schema>();
+const schemas = new WeakMap<AnyRoute, Schema>();
 
-/** One flat object of everything that a route takes: path, query and body. */
-function inputOf(route: AnyRoute): Schema {
-  const made = known.get(route) ?? z.toJSONSchema(
-    z.strictObject({ ...bodyShape(route), ...route.query, ...route.params }),
+/** Builds one flat schema of a route's path, query and body. */
+function buildInputSchema(route: AnyRoute): Schema {
+  const schema = schemas.get(route) ?? z.toJSONSchema(
+    z.strictObject({ ...buildBodyShape(route), ...route.query, ...route.params }),
     { io: "input", unrepresentable: "any" },
   ) as unknown as Schema;
-  known.set(route, made);
-  return made;
+  schemas.set(route, schema);
+  return schema;
 }
 
-function bodyShape(route: AnyRoute): Record<string, z.ZodType> {
+function buildBodyShape(route: AnyRoute): Record<string, z.ZodType> {
   if (!(route.body instanceof z.ZodObject)) return {};
-  // Fields that an update ignores are accepted for clients that send back what they read; a model need not know them.
+  // An update ignores these fields of objects that clients send back. A model does not need them.
   return Object.fromEntries(
     Object.entries(route.body.shape).filter(([, field]) => !isIgnored(field as z.ZodType)),
   ) as Record<string, z.ZodType>;
@@ -147,22 +147,22 @@ function isIgnored(field: z.ZodType): boolean {
     field instanceof z.ZodOptional && field.unwrap() instanceof z.ZodUnknown;
 }
 
-function requestOf(route: AnyRoute, input: Arguments, token: string): Request {
-  const left = { ...input };
+function buildRequest(route: AnyRoute, input: Arguments, token: string): Request {
+  const rest = { ...input };
   const path = route.path.replace(/:(\w+)/g, (_match, name: string) => {
-    const value = String(left[name] ?? "");
-    delete left[name];
-    // An empty part or a dot would be another path; a blank names nothing, and the answer says so.
+    const value = String(rest[name] ?? "");
+    delete rest[name];
+    // An empty or dotted part would change the path. A blank gives `not_found`.
     return encodeURIComponent(/^\.{0,2}$/.test(value) ? " " : value.toWellFormed());
   });
   const url = new URL(path, "http://localhost");
   const headers: Record<string, string> = { authorization: `Bearer ${token}` };
   if (route.body === undefined) {
-    for (const [name, value] of Object.entries(left)) {
+    for (const [name, value] of Object.entries(rest)) {
       for (const one of Array.isArray(value) ? value : [value]) url.searchParams.append(name, String(one));
     }
     return new Request(url, { method: route.method, headers });
   }
   headers["content-type"] = "application/json";
-  return new Request(url, { method: route.method, headers, body: JSON.stringify(left) });
+  return new Request(url, { method: route.method, headers, body: JSON.stringify(rest) });
 }

@@ -1,10 +1,10 @@
 import { gauge, type Metric, type Sample } from "../api/system/metrics.ts";
 import { authenticate, isLoopback } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
-import type { Door } from "./http_deps.ts";
 import type { App } from "./app_types.ts";
+import type { Door } from "./http_deps.ts";
 
-// Headers that a proxy adds.
+// Headers of proxies.
 const FORWARDED = [
   "x-forwarded-for",
   "x-forwarded-host",
@@ -14,10 +14,7 @@ const FORWARDED = [
   "via",
 ];
 
-/**
- * GET /metrics: Prometheus text, for a token that may read the system, or for a direct caller on this machine (contract 5.2).
- * Totals only, no names and no ids.
- */
+/** Mounts /metrics for a token with read:system and for direct callers on this machine (contract 5.2). Totals only: no names or ids. */
 export function mountMetrics(app: App, { api, authority, lifecycle }: Door): void {
   let lag: LagMeter | null = null;
   app.get("/metrics", async (c) => {
@@ -39,7 +36,7 @@ export function mountMetrics(app: App, { api, authority, lifecycle }: Door): voi
   });
 }
 
-/** How late timers are: the longest delay between two scrapes. It measures from the first scrape on. */
+/** Measures the longest timer delay between two scrapes, starting at the first scrape. */
 class LagMeter {
   #longestMs = 0;
   #expected = 0;
@@ -65,18 +62,18 @@ class LagMeter {
 
 const LAG_TICK_MS = 100;
 
-/** The text format of Prometheus, version 0.0.4. */
+/** Formats metrics as Prometheus text, version 0.0.4. */
 export function exposition(metrics: readonly Metric[]): string {
   return metrics.map(({ name, type, help, value }) => {
     const samples = typeof value === "number" ? [[{}, value] as Sample] : value;
     const lines = samples.map(([labels, number]) => {
-      const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`);
+      const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`);
       return `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${number}\n`;
     });
     return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
   }).join("");
 }
 
-function escaped(text: string): string {
+function escapeLabel(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
 }

@@ -4,24 +4,21 @@ import type { Call, IdempotencyKey } from "../api/call/call.ts";
 import { digest } from "../base/bytes.ts";
 import { ruleOf } from "../domain/call/access.ts";
 import { invalid, notFound, ServiceError } from "../domain/call/error.ts";
-import type { App } from "./app_types.ts";
 import { withOrigin } from "../base/origin.ts";
 import { type Caller, SYSTEM_ACTOR } from "../domain/call/scope.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import { parse, query, readJson, readQuery } from "./input.ts";
 import type { Lifecycle } from "../api/call/services.ts";
+import type { App } from "./app_types.ts";
 import type { Door } from "./http_deps.ts";
 import { respond } from "./respond.ts";
 import type { AnyRoute } from "./route.ts";
 
-// Who is not known, or not yet. What the service notes of them it notes by itself.
+// Caller without authentication. The journal names the system as the actor.
 const ANONYMOUS: Caller = { subject: SYSTEM_ACTOR, scopes: [], run: null, person: null };
 
-/**
- * Puts a route into the app: authenticate, authorise, parse, handle, answer, in this order, so that no caller learns
- * about input rules or objects without the right to.
- */
+/** Mounts a route. Authenticates and authorizes before parsing, so that callers without access learn nothing about input or objects. */
 export function mount(app: App, door: Door, route: AnyRoute): void {
   const { api, authority, lifecycle, runLimits, clock } = door;
   const querySchema = query(route.query ?? {});
@@ -48,7 +45,7 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
     const call: Call = {
       caller,
       ended: () => identity === null ? Promise.resolve(null) : authority.ended(identity),
-      idempotency: route.idempotent ? idempotencyKey(request, caller, url.pathname, body) : null,
+      idempotency: route.idempotent ? buildIdempotencyKey(request, caller, url.pathname, body) : null,
     };
     const input = {
       api,
@@ -64,27 +61,27 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
     const origin = { actor: caller.subject, address: c.env.address, userAgent };
     const answer = await withOrigin(origin, () => route.handle(input));
     const response = answer instanceof Response ? answer : respond(answer, route, url);
-    return request.method === "HEAD" ? await headOf(response, response === answer) : response;
+    return request.method === "HEAD" ? await buildHeadResponse(response, response === answer) : response;
   });
 }
 
-// Hono leaves the body out and would give its length as 0. Nobody reads it, so the source of a stream is stopped.
-async function headOf(response: Response, streamed: boolean): Promise<Response> {
+// Hono drops the body of HEAD and would set its length to 0. Cancelling stops the source of a stream.
+async function buildHeadResponse(response: Response, streamed: boolean): Promise<Response> {
   if (streamed) await response.body?.cancel();
   else response.headers.set("content-length", String((await response.arrayBuffer()).byteLength));
   return response;
 }
 
-// While runs are drained, agents may still finish their work; new work of people has to wait for the next start.
+// During a drain only agents and runners may change data. New work from people waits for the next start.
 function checkStopping(lifecycle: Lifecycle, route: AnyRoute, identity: Authentication | null): void {
   if (lifecycle.state !== "stopping" || route.method === "GET") return;
   if (identity?.caller.run || identity?.caller.runner !== undefined) return;
-  throw new ServiceError("unavailable", "Cannot take this now: the service is stopping; try again", {
+  throw new ServiceError("unavailable", "Cannot accept the request: the service is stopping. Try again.", {
     retry_after_s: 5,
   });
 }
 
-// A malformed id is answered like an unknown one (contract 1.7).
+// A malformed id gets the same response as an unknown one (contract 1.7).
 function parseParams(
   schema: z.ZodObject,
   values: Record<string, string>,
@@ -93,17 +90,17 @@ function parseParams(
   const result = schema.safeParse(values);
   if (result.success) return result.data;
   const name = String(result.error.issues[0]?.path[0] ?? "id");
-  throw notFound(nounOf(route.path, name), (values[name] ?? "").slice(0, 100));
+  throw notFound(findNoun(route.path, name), (values[name] ?? "").slice(0, 100));
 }
 
-/** The noun that a parameter of a path names: that of its own name, else that of the collection before it. */
-function nounOf(path: string, name: string): string {
+/** Finds the noun of a path parameter: in its name (`worker_id`), else in the collection before it (`workers/:id`). */
+function findNoun(path: string, name: string): string {
   const [, noun = "thing"] = /^(\w+)_id$/.exec(name) ?? new RegExp(`/([a-z]+?)s?/:${name}\\b`).exec(path) ??
     [];
   return noun;
 }
 
-function idempotencyKey(
+function buildIdempotencyKey(
   request: Request,
   { subject, person, run }: Caller,
   path: string,
@@ -112,7 +109,7 @@ function idempotencyKey(
   const key = request.headers.get("idempotency-key");
   if (key === null) return null;
   if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw invalid("Idempotency-Key", "must be 1-200 visible characters");
-  // A worker is one subject in all of its conversations, and no run may meet what another conversation made.
+  // All conversations of a worker share one subject. A run must not get the response of another conversation.
   const owner = person?.userId ?? run?.session_key ?? "";
   return {
     key: digest(`${subject} ${owner}\n${request.method} ${path}\n${key}`),

@@ -15,10 +15,7 @@ const problemSchema = z.strictObject({
   required_scope: z.string().optional(),
 }).meta({ id: "Problem" });
 
-/**
- * The OpenAPI 3.1 document of all routes (contract 5.2). It is made from the same definitions that parse and answer
- * requests, at the first request for it: the library costs start-up time.
- */
+/** Builds the OpenAPI 3.1 document of all routes (contract 5.2). Loads its library on the first call to keep the start fast. */
 export async function openApiDocument(routes: readonly AnyRoute[], version: string): Promise<object> {
   const { createRoute, OpenAPIHono } = await import("@hono/zod-openapi");
   const app = new OpenAPIHono();
@@ -37,9 +34,11 @@ export async function openApiDocument(routes: readonly AnyRoute[], version: stri
       summary: route.summary,
       ...(route.description === undefined ? {} : { description: route.description }),
       ...(route.access === "public" ? { security: [] } : { security: [{ bearer: [] }, { token: [] }] }),
-      request: requestOf(route),
-      responses: responsesOf(route),
-      ...(route.events === undefined ? {} : { "x-events": refsOf(app.openAPIRegistry, route.events) }),
+      request: describeRequest(route),
+      responses: describeResponses(route),
+      ...(route.events === undefined
+        ? {}
+        : { "x-events": registerEvents(app.openAPIRegistry, route.events) }),
       ...(route.access === "public" || route.access === "token" ? {} : { "x-required-scope": route.access }),
     }));
   }
@@ -53,24 +52,24 @@ export async function openApiDocument(routes: readonly AnyRoute[], version: stri
 
 type Registry = { registerComponent: (type: "schemas", name: string, schema: object) => unknown };
 
-/** The data of each event of a stream, as references: OpenAPI 3.1 itself has no words for what a stream sends. */
-function refsOf(registry: Registry, events: Record<string, z.ZodType>): Record<string, object> {
+/** Registers a schema for each event of a stream. OpenAPI 3.1 cannot describe streams, so `x-events` refers to the schemas. */
+function registerEvents(registry: Registry, events: Record<string, z.ZodType>): Record<string, object> {
   return Object.fromEntries(
     Object.entries(events).map(([name, schema]) => {
       const component = schema.meta()?.id ?? name;
-      registry.registerComponent("schemas", component, componentOf(schema, component));
+      registry.registerComponent("schemas", component, buildComponent(schema, component));
       return [name, { $ref: `#/components/schemas/${component}` }];
     }),
   );
 }
 
-// What it refers to is a component already, since some answer has it, too.
-function componentOf(schema: z.ZodType, component: string): object {
+// Nested schemas are components already, because a response contains them.
+function buildComponent(schema: z.ZodType, component: string): object {
   const { $defs: parts } = z.toJSONSchema(schema);
   return JSON.parse(JSON.stringify(parts?.[component]).replaceAll("#/$defs/", "#/components/schemas/"));
 }
 
-function requestOf(route: AnyRoute) {
+function describeRequest(route: AnyRoute) {
   const headers = {
     ...(route.idempotent ? { "idempotency-key": z.string().min(1).max(200).optional() } : {}),
     ...(route.events === undefined ? {} : { "last-event-id": z.string().optional() }),
@@ -79,11 +78,11 @@ function requestOf(route: AnyRoute) {
     ...(route.params === undefined ? {} : { params: z.object(route.params) }),
     query: query(route.query ?? {}).omit({ token: true }),
     ...(Object.keys(headers).length === 0 ? {} : { headers: z.object(headers) }),
-    ...bodyOf(route),
+    ...describeBody(route),
   };
 }
 
-function bodyOf(route: AnyRoute) {
+function describeBody(route: AnyRoute) {
   const { form, body = route.ownBody } = route;
   if (body === undefined && form === undefined) return {};
   const file = z.string().meta({ format: "binary" });
@@ -104,27 +103,30 @@ function bodyOf(route: AnyRoute) {
   };
 }
 
-function problem(description: string) {
+function describeProblem(description: string) {
   return { description, content: { "application/problem+json": { schema: problemSchema } } };
 }
 
-function responsesOf(route: AnyRoute) {
+function describeResponses(route: AnyRoute) {
   const headers: Record<string, object> = { "X-Request-Id": { schema: { type: "string" } } };
   if (route.paged) {
     headers["X-Total-Count"] = { schema: { type: "string" }, description: "exact up to 10000, then 10000+" };
     headers.Link = { schema: { type: "string" }, description: "RFC 8288; rel=next" };
   }
   if (route.warns) {
-    headers.Warning = { schema: { type: "string" }, description: "RFC 9111; what looks wrong" };
+    headers.Warning = {
+      schema: { type: "string" },
+      description: "RFC 9111; a possible mistake in the request",
+    };
   }
   if (route.idempotent) headers["Idempotent-Replayed"] = { schema: { type: "string" } };
   const content = route.status === 204 || route.status === 303 ? undefined : {
     [route.responseType ?? "application/json"]: { schema: route.response },
     ...(route.streams ? { "text/event-stream": { schema: z.string() } } : {}),
   };
-  // 403 is also the answer to a wrong Host header.
+  // A wrong Host header is 403.
   const statuses = new Set([400, 403, 405, 429, 500, 503]);
-  // What a run may not see is answered as not found, with or without an id in the path.
+  // An object that a run may not see is 404, with or without an id in the path.
   if (route.access !== "public") statuses.add(401).add(404);
   if (route.operation === "auth.login" || route.operation === "auth.refresh") statuses.add(401);
   if (route.status === 303) statuses.add(404).add(409);
@@ -135,37 +137,37 @@ function responsesOf(route: AnyRoute) {
     const titles = Object.values(PROBLEMS).filter((entry) => entry.status === status).map((entry) =>
       entry.title
     );
-    return [status, problem(titles.join(" / "))] as const;
+    return [status, describeProblem(titles.join(" / "))] as const;
   });
   const success = { description: route.summary, headers, ...(content === undefined ? {} : { content }) };
-  return { [route.status]: success, ...Object.fromEntries(errors) };
+  return { [route.status ?? 200]: success, ...Object.fromEntries(errors) };
 }
 
 const statusSchema = z.strictObject({ status: z.string() });
-const json = (description: string) => ({
+const describeStatus = (description: string) => ({
   description,
   content: { "application/json": { schema: statusSchema } },
 });
 
-/** What stands outside of /api (contract 5.2). */
+/** Paths outside /api (contract 5.2). */
 const OUTSIDE: RouteConfig[] = [
   {
     method: "get",
     path: "/livez",
     operationId: "outside.livez",
     tags: ["outside"],
-    summary: "Whether the process answers",
+    summary: "Check that the process responds",
     security: [],
-    responses: { 200: json("it does") },
+    responses: { 200: describeStatus("alive") },
   },
   {
     method: "get",
     path: "/readyz",
     operationId: "outside.readyz",
     tags: ["outside"],
-    summary: "Whether the service takes work",
+    summary: "Check that the service accepts work",
     security: [],
-    responses: { 200: json("it does"), 503: json("why not") },
+    responses: { 200: describeStatus("ready"), 503: describeStatus("not ready, with the status") },
   },
   {
     method: "get",
@@ -173,12 +175,12 @@ const OUTSIDE: RouteConfig[] = [
     operationId: "outside.metrics",
     tags: ["outside"],
     summary:
-      "Metrics in the text format of Prometheus; no token is needed on this machine, else one with read:system",
+      "Metrics in the text format of Prometheus. Callers on other machines need a token with read:system",
     security: [{}, { bearer: [] }],
     responses: {
       200: { description: "the metrics", content: { "text/plain": { schema: z.string() } } },
-      401: problem("no token, from another machine"),
-      403: problem("the token lacks read:system"),
+      401: describeProblem("no token, from another machine"),
+      403: describeProblem("the token lacks read:system"),
     },
   },
   {
@@ -197,8 +199,8 @@ const OUTSIDE: RouteConfig[] = [
         description: "JSON-RPC, or a stream of it",
         content: { "application/json": { schema: z.unknown() }, "text/event-stream": { schema: z.string() } },
       },
-      202: { description: "a notification was taken" },
-      401: problem("no token"),
+      202: { description: "notification accepted" },
+      401: describeProblem("no token"),
     },
   },
 ];

@@ -20,7 +20,7 @@ export const PROBLEMS: Record<ErrorCode, { status: number; title: string }> = {
   storage_full: { status: 507, title: "Storage full" },
 };
 
-/** The body of every error answer (RFC 9457, contract 1.7). */
+/** The body of error responses (RFC 9457, contract 1.7). */
 export interface Problem {
   type: string;
   title: string;
@@ -33,38 +33,38 @@ export interface Problem {
 }
 
 /**
- * The answer to a request that failed. An error that is not ours becomes `internal` with a fixed text; its cause
- * goes to the log under the request id and never to the client (reliability SEC-6).
+ * Builds the response to a failed request. An unexpected error becomes `internal` with a fixed text. Its cause is logged with the request id
+ * and never sent to the client (reliability SEC-6).
  */
 export function toProblem(error: unknown, requestId: string): Response {
-  const known = error instanceof ServiceError ? error : new ServiceError(
+  const fault = error instanceof ServiceError ? error : new ServiceError(
     "internal",
-    "Something went wrong here; the log tells more under this request id",
+    "Cannot complete the request: internal error. The log of the service has details under this request id.",
     { cause: error },
   );
-  const { status, title } = PROBLEMS[known.code];
-  // Starting and stopping are not errors, and would be logged for every request.
-  const intended = known.code === "unavailable" && known.cause === undefined;
+  const { status, title } = PROBLEMS[fault.code];
+  // Starting and stopping are not errors. Every request would log one.
+  const intended = fault.code === "unavailable" && fault.cause === undefined;
   if (status >= 500 && !intended) {
-    log.error("Request {request_id} failed: {error}", { request_id: requestId, error: known.cause ?? known });
+    log.error("Request {request_id} failed: {error}", { request_id: requestId, error: fault.cause ?? fault });
   }
   const problem: Problem = {
-    type: `about:blank#${known.code}`,
+    type: `about:blank#${fault.code}`,
     title,
     status,
-    detail: known.message,
-    code: known.code,
+    detail: fault.message,
+    code: fault.code,
     request_id: requestId,
-    ...(known.extras.errors === undefined ? {} : { errors: known.extras.errors }),
-    ...(known.extras.required_scope === undefined ? {} : { required_scope: known.extras.required_scope }),
+    ...(fault.extras.errors === undefined ? {} : { errors: fault.extras.errors }),
+    ...(fault.extras.required_scope === undefined ? {} : { required_scope: fault.extras.required_scope }),
   };
   const headers = new Headers({ "content-type": "application/problem+json", "cache-control": "no-store" });
-  if (known.extras.retry_after_s !== undefined) {
-    headers.set("retry-after", String(known.extras.retry_after_s));
+  if (fault.extras.retry_after_s !== undefined) {
+    headers.set("retry-after", String(fault.extras.retry_after_s));
   }
-  if (known.extras.allow !== undefined) headers.set("allow", known.extras.allow.join(", "));
+  if (fault.extras.allow !== undefined) headers.set("allow", fault.extras.allow.join(", "));
   if (status === 401) headers.set("www-authenticate", "Bearer");
-  // The rest of a body that is too large is not read.
-  if (known.code === "payload_too_large") headers.set("connection", "close");
+  // The server does not read the rest of the body.
+  if (fault.code === "payload_too_large") headers.set("connection", "close");
   return new Response(JSON.stringify(problem), { status, headers });
 }

@@ -3,19 +3,19 @@ import { totalText } from "../domain/call/page.ts";
 import type { AnyRoute } from "./route.ts";
 import { textStream } from "./stream/text_stream.ts";
 
-/** Longer texts go out in pieces. */
+/** Longer texts are sent in pieces. */
 const WHOLE_MAX_CHARS = 512 * 1024;
 
-/** The answer of an operation as a response: the status comes from the route, what is not the body goes into headers (contract 1.4). */
+/** Converts the answer of an operation to a response with the status of the route (contract 1.4). */
 export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Response {
   const { json, total, next, replayed, warning } = answer;
-  const { status } = route;
+  const { status = 200 } = route;
   if (status === 204) return new Response(null, { status });
   const headers: Record<string, string> = { "content-type": "application/json" };
-  // What needs no token may answer one, and that must not be cached.
+  // Routes without a token may return one (login), and caches must not store it.
   if (route.access === "public") headers["cache-control"] = "no-store";
   if (total !== undefined) headers["x-total-count"] = totalText(total);
-  if (next) headers.link = nextLink(url, next);
+  if (next) headers.link = formatNextLink(url, next);
   if (replayed === true) headers["idempotent-replayed"] = "true";
   if (warning !== undefined) headers.warning = `299 svc "${warning}"`;
   if (answer.form === "lines") {
@@ -26,8 +26,8 @@ export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Res
   return new Response(json.length > WHOLE_MAX_CHARS ? textStream(json) : json, { status, headers });
 }
 
-// The token is not repeated in a link (reliability SEC-1).
-function nextLink(url: URL, { name, value }: NextPage): string {
+// Links never contain the token (reliability SEC-1).
+function formatNextLink(url: URL, { name, value }: NextPage): string {
   const next = new URLSearchParams(url.search);
   next.delete("token");
   next.delete("page");

@@ -7,78 +7,74 @@ import type { StreamParts } from "./http_deps.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
-/** What a handler gets, after authorisation, parsing and checks. */
 interface RouteRequest<Params, Query, Body> {
-  /** The operations. */
   api: Operations;
-  /** What a stream needs. */
   streams: StreamParts;
   call: Call;
   params: Params;
   query: Query;
   body: Body;
-  /** The address of the client, behind trusted proxies the one they name. */
+  /** The address of the client, which trusted proxies report. */
   address: string;
   raw: Request;
 }
 
 type Shape = Record<string, z.ZodType>;
 
-/** One operation of the REST API: everything that routing, checking, the OpenAPI document and the CLI's types need. */
+/** An operation of the REST API, for routing, validation, the OpenAPI document and the types of the CLI. */
 export interface Route<
   M extends Method = Method,
   P extends string = string,
   Params extends Shape = Shape,
   Query extends Shape = Shape,
   Body extends z.ZodType = z.ZodType,
-  Shown extends z.ZodType = z.ZodType,
+  Output extends z.ZodType = z.ZodType,
 > {
   method: M;
-  /** Hono's form: `/api/workers/:id`. */
+  /** A pattern of Hono: `/api/workers/:id`. */
   path: P;
-  /** As in the table of rules: a route without a rule, or with another one, stops the start (reliability AUT-10). */
+  /** Must be equal to the table of rules, or the service does not start (reliability AUT-10). */
   access: Access;
-  /** `worker.create`: names the operation in the OpenAPI document. */
+  /** Operation id of the OpenAPI document, such as `worker.create`. */
   operation: string;
   summary: string;
-  /** More than a line, for the reference. */
   description?: string;
   params?: Params;
   query?: Query;
   body?: Body;
-  /** What the body is, where the handler reads it itself: for the OpenAPI document. */
+  /** Schema of a body that the handler reads; only for the OpenAPI document. */
   ownBody?: z.ZodType;
-  /** The largest JSON body, where it is more than elsewhere (contract 1.8). */
+  /** Replaces BODY_MAX_BYTES (contract 1.8). */
   bodyMaxBytes?: number;
-  /** The texts of a multipart form with a file, taken instead of a JSON body, or beside it when both are declared. */
+  /** Text fields of a multipart form with a file. A route with `body` and `form` accepts both. */
   form?: z.ZodType;
-  status: 200 | 201 | 202 | 204 | 303;
-  /** Statuses of refusals beside those that every such route has. */
+  /** Status of the response; 200 by default. */
+  status?: 201 | 202 | 204 | 303;
+  /** Additional error statuses for the OpenAPI document. */
   refusals?: number[];
-  response: Shown;
-  /** Set when the answer is not JSON. */
+  response: Output;
+  /** Content type of a response that is not JSON. */
   responseType?: "text/plain" | "text/event-stream" | "application/x-tar" | "*/*";
-  /** Answers an event stream unless the client asks for JSON. */
+  /** Responds with an event stream unless the client accepts only JSON. */
   streams?: boolean;
-  /** What it streams: the data of each event, by the event's name. */
+  /** Data schemas of streamed events by event name. */
   events?: Record<string, z.ZodType>;
-  /** May say in the header Warning that something about the request looks wrong. */
+  /** May set the header Warning. */
   warns?: boolean;
-  /** A list with paging headers. */
+  /** Sets paging headers. */
   paged?: boolean;
-  /** Takes the header Idempotency-Key. */
+  /** Accepts the header Idempotency-Key. */
   idempotent?: boolean;
-  /** Returns the answer of the operation, or a Response where the body is not JSON. */
   handle: (
     request: RouteRequest<
       { [K in keyof Params]: z.output<Params[K]> },
       { [K in keyof Query]: z.output<Query[K]> },
       z.output<Body>
     >,
-  ) => Promise<Answer<z.output<Shown>> | Response>;
+  ) => Promise<Answer<z.output<Output>> | Response>;
 }
 
-/** Declares a route. It exists so that the handler gets the types of its input. */
+/** Declares a route. Infers the input types of its handler. */
 export function route<
   const M extends Method,
   const P extends string,
@@ -87,12 +83,11 @@ export function route<
   // deno-lint-ignore ban-types
   Query extends Shape = {},
   Body extends z.ZodType = z.ZodUndefined,
-  Shown extends z.ZodType = z.ZodType,
->(definition: Route<M, P, Params, Query, Body, Shown>): Route<M, P, Params, Query, Body, Shown> {
+  Output extends z.ZodType = z.ZodType,
+>(definition: Route<M, P, Params, Query, Body, Output>): Route<M, P, Params, Query, Body, Output> {
   return definition;
 }
 
-/** Any route, whatever its types. */
 // deno-lint-ignore no-explicit-any
 export type AnyRoute = Route<Method, string, any, any, any, any>;
 
@@ -102,10 +97,10 @@ type Input<S> =
     [K in keyof S as S[K] extends z.ZodOptional | z.ZodDefault ? K : never]?: Wire<S[K]>;
   };
 
-// A query is sent as text; callers may give numbers and booleans.
+// Clients may pass numbers and booleans, which a query sends as text.
 type Wire<S> = S extends z.ZodType ? z.input<S> | number | boolean : never;
 
-/** The routes as a type for clients: `"GET /api/workers/:id"` -> its query, body and response. */
+/** Maps `"GET /api/workers/:id"` to its query, body and response, as a type for clients. */
 export type ApiOf<R extends AnyRoute> = {
   [E in R as `${E["method"]} ${E["path"]}`]: {
     query: Input<NonNullable<E["query"]>>;

@@ -1,12 +1,14 @@
 import { Buffer } from "node:buffer";
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from "@fastify/busboy";
+import type { Call } from "../api/call/call.ts";
+import { digest } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { invalid, ServiceError } from "../domain/call/error.ts";
-import type { UploadTarget } from "../api/chat/media.ts";
+import type { SentFile, UploadTarget } from "../api/chat/media.ts";
 import type { IncomingFile } from "../files/uploads.ts";
 import { bodyOf, type IncomingBody } from "./server/incoming_body.ts";
 
-/** A form that was read: its texts, and its file, or null, which the caller has to finish or discard. */
+/** A parsed form. The caller must finish or discard the file. */
 interface Form {
   fields: Record<string, string>;
   file: IncomingFile | null;
@@ -15,12 +17,12 @@ interface Form {
 
 const FIELD_MAX_BYTES = 256 * 1024;
 const FIELDS_MAX = 10;
-// Boundaries, part headers and texts beside the file itself.
+// Boundaries, part headers and text fields in addition to the file.
 const OVERHEAD_BYTES = FIELD_MAX_BYTES + 64 * 1024;
 
 /**
- * Reads a multipart form with at most one file, in the field `file`, straight to the disk. Throws
- * `payload_too_large`, `unsupported_media_type` and `invalid_request`, and then nothing is left behind (reliability UPL-1, UPL-3).
+ * Reads a multipart form with at most one file in the field `file`, and writes the file to disk. Throws `payload_too_large`,
+ * `unsupported_media_type` and `invalid_request`, after deleting the partial file (reliability UPL-1, UPL-3).
  */
 export async function readForm(
   request: Request,
@@ -29,33 +31,36 @@ export async function readForm(
 ): Promise<Form> {
   const type = request.headers.get("content-type") ?? "";
   if (!/^multipart\/form-data\s*;/i.test(type)) {
-    throw new ServiceError("unsupported_media_type", "Cannot read the upload: send multipart/form-data");
+    throw new ServiceError(
+      "unsupported_media_type",
+      "Cannot read the upload: it is not a form. Send multipart/form-data.",
+    );
   }
   const body = bodyOf(request, clock);
-  if (body === null) throw invalid("", "the body is empty; send multipart/form-data");
+  if (body === null) throw invalid("", "the body is empty. Send multipart/form-data.");
   const length = Number(request.headers.get("content-length") ?? 0);
-  if (length > target.maxBytes + OVERHEAD_BYTES) throw tooLarge(target.maxBytes);
+  if (length > target.maxBytes + OVERHEAD_BYTES) throw createSizeError(target.maxBytes);
   const upload = new Upload(target, length);
   try {
     await upload.read(body, type);
     return upload.finish();
   } catch (error) {
     await upload.discard();
-    // An error of our disk is not the client's fault.
+    // Faults of our disk are not errors of the client.
     if (error instanceof ServiceError || error === upload.fault) throw error;
-    throw unreadable(error);
+    throw createReadError(error);
   }
 }
 
-function tooLarge(max: number): ServiceError {
-  return new ServiceError("payload_too_large", `Cannot take the file: it is larger than ${max} bytes`);
+function createSizeError(max: number): ServiceError {
+  return new ServiceError("payload_too_large", `Cannot accept the file: it is larger than ${max} bytes`);
 }
 
-function unreadable(error: unknown): ServiceError {
-  return new ServiceError("invalid_request", `Cannot read the upload: ${words(error)}`);
+function createReadError(error: unknown): ServiceError {
+  return new ServiceError("invalid_request", `Cannot read the upload: ${describeError(error)}`);
 }
 
-function words(error: unknown): string {
+function describeError(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return /boundary|multipart|part|unexpected end|header/i.test(text)
     ? text.slice(0, 200)
@@ -69,7 +74,6 @@ class Upload {
   #file: IncomingFile | null = null;
   #name = "";
   #writing: Promise<void> = Promise.resolve();
-  /** Why it is refused or cannot be stored; null without a fault. */
   fault: Error | null = null;
 
   constructor(target: UploadTarget, bytes: number) {
@@ -94,27 +98,27 @@ class Upload {
       busboy.on("finish", resolve);
       busboy.on("error", reject);
     });
-    // The promise may be rejected long before it is awaited.
+    // The promise may reject long before the await.
     ended.catch(() => {});
-    busboy.on("file", (field, stream, name) => this.#takeFile(field, stream, name));
+    busboy.on("file", (field, stream, name) => this.#startFile(field, stream, name));
     busboy.on("field", (name, value, _nameCut, valueCut) => {
       if (valueCut) this.#fail(invalid(name.slice(0, 100), `must be at most ${FIELD_MAX_BYTES} bytes`));
-      else if (name in this.#fields) this.#fail(invalid(name.slice(0, 100), "is there twice"));
+      else if (name in this.#fields) this.#fail(invalid(name.slice(0, 100), "is a duplicate"));
       else this.#fields[name] = value;
     });
     for (const limit of ["partsLimit", "filesLimit", "fieldsLimit"] as const) {
       busboy.on(
         limit,
-        () => this.#fail(invalid("file", "one file per upload, and nothing else beside texts")),
+        () => this.#fail(invalid("file", "an upload has one file and text fields only")),
       );
     }
     while (true) {
       const value = await body.read();
       if (this.fault !== null) throw this.fault;
       if (value === null) break;
-      // Waiting for the file bounds memory, however fast the client sends.
+      // Waiting for the disk limits memory when the client is faster.
       const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-      if (!busboy.write(bytes)) await Promise.race([drained(busboy), ended]);
+      if (!busboy.write(bytes)) await Promise.race([waitForDrain(busboy), ended]);
       await this.#writing;
     }
     busboy.end();
@@ -127,13 +131,13 @@ class Upload {
     this.fault ??= error;
   }
 
-  #takeFile(field: string, stream: BusboyFileStream, name: string | undefined): void {
-    stream.on("error", (error: Error) => this.#fail(unreadable(error)));
+  #startFile(field: string, stream: BusboyFileStream, name: string | undefined): void {
+    stream.on("error", (error: Error) => this.#fail(createReadError(error)));
     if (field !== "file" || this.#file !== null) {
       this.#fail(
         invalid(
           "file",
-          `the file has to be in the field "file", not in ${JSON.stringify(field.slice(0, 100))}`,
+          `must be the field of the file, not ${JSON.stringify(field.slice(0, 100))}`,
         ),
       );
       stream.resume();
@@ -152,7 +156,7 @@ class Upload {
   async #write(chunk: Uint8Array): Promise<void> {
     if (this.fault !== null || this.#file === null) return;
     if (this.#file.size + chunk.length > this.#target.maxBytes) {
-      return this.#fail(tooLarge(this.#target.maxBytes));
+      return this.#fail(createSizeError(this.#target.maxBytes));
     }
     await this.#file.write(chunk);
   }
@@ -167,6 +171,16 @@ class Upload {
   }
 }
 
-function drained(busboy: InstanceType<typeof Busboy>): Promise<void> {
+function waitForDrain(busboy: InstanceType<typeof Busboy>): Promise<void> {
   return new Promise((resolve) => busboy.once("drain", () => resolve()));
+}
+
+/** Adds the fingerprint of a form to the call, for a comparison with earlier calls of the same Idempotency-Key (contract 1.9, contract 8.4). */
+export async function withForm(call: Call, input: unknown, sent: SentFile | null): Promise<Call> {
+  if (call.idempotency === null) return call;
+  const file = sent === null ? null : [sent.originalName, await sent.file.digest()];
+  return {
+    ...call,
+    idempotency: { ...call.idempotency, fingerprint: digest(JSON.stringify([input, file])) },
+  };
 }

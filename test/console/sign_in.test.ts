@@ -164,7 +164,7 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
           origin,
           route,
           403,
-          expect.stringContaining("from another origin: open the page of this service itself"),
+          expect.stringContaining("from another origin: it is not this service"),
         ]);
       }
     }

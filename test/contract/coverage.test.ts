@@ -354,7 +354,7 @@ describe("the interface, row by row (interface 4, contract 5, contract 6)", () =
     const routes = new Map((ROUTES as readonly AnyRoute[]).map((one) => [`${one.method} ${one.path}`, one]));
     for (const [row, status] of ENDPOINTS) {
       const route = routes.get(row);
-      expect([row, route?.status]).toEqual([row, status]);
+      expect([row, route?.status ?? 200]).toEqual([row, status]);
       expect([row, route?.summary]).toEqual([row, expect.stringMatching(/^[A-Z].{5,}/)]);
       const operation = document.paths[row.split(" ")[1]?.replace(/:(\w+)/g, "{$1}") ?? ""]
         ?.[row.split(" ")[0]?.toLowerCase() ?? ""];

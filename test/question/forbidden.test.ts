@@ -75,7 +75,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     for (const verb of ["answer", "cancel"]) {
       const body = verb === "answer" ? { answer: "Yes" } : {};
       const reply = await app.send(`POST /api/questions/${own.id}/${verb}`, body, run.headers);
-      expect([reply.status, reply.body.detail]).toEqual([403, expect.stringMatching(/it is for people/)]);
+      expect([reply.status, reply.body.detail]).toEqual([403, expect.stringMatching(/only people may/)]);
     }
     const tools = await mcp(app, run, "tools/list", {});
     expect(tools).toContain('"ask"');

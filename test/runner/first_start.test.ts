@@ -66,13 +66,13 @@ it("a runner that cannot begin says why, and which way out there is (contract 18
     run(...at, "--token-file", "removed", "-c", await configIn(folder.path, "one")),
     run(...at, "--token-file", "person", "-c", await configIn(folder.path, "two")),
   ]);
-  expect(none).toMatch(/^2 [\s\S]*--token-file is missing; it is: svc runner --url/);
+  expect(none).toMatch(/^2 [\s\S]*--token-file is missing\. Usage: svc runner --url/);
   expect(missing).toMatch(/^2 [\s\S]*nothing/);
   expect(empty).toMatch(/^2 [\s\S]*--token-file: the file is empty/);
   expect(clear).toMatch(/^2 [\s\S]*--url: must start with https:/);
   expect(removed).toMatch(/^4 [\s\S]*runner was removed|^4 [\s\S]*revoked/);
-  expect(person).toMatch(/^4 [\s\S]*Others on this machine may read the token[\s\S]*runners/);
-  expect(removed).not.toContain("Others on this machine");
+  expect(person).toMatch(/^4 [\s\S]*Other users of this machine can read the token[\s\S]*runners/);
+  expect(removed).not.toContain("Other users of this machine");
 });
 
 /** A configuration of a machine of its own. */

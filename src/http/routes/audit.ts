@@ -8,12 +8,11 @@ export const auditRoutes = [
     path: "/api/audit",
     access: "read:users",
     operation: "audit.list",
-    summary: "Who changed what, when, and from where, oldest first",
+    summary: "List changes with caller, time and address, oldest first",
     description:
-      "Kept as long as the journal. `Accept: application/x-ndjson` answers the page as JSON lines; the header " +
-      "Link leads to the next.",
+      "Entries are kept as long as the journal. `Accept: application/x-ndjson` returns the page as JSON lines. The header " +
+      "Link has the address of the next page.",
     query: auditQuery,
-    status: 200,
     response: z.array(auditSchema),
     paged: true,
     handle: async ({ api, query, raw }) => {

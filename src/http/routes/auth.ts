@@ -25,10 +25,9 @@ export const authRoutes = [
     operation: "auth.login",
     summary: "Log in",
     description:
-      "With `browser: true` the secret comes in two halves: a cookie that no script reads, and `session`, which the " +
-      "page sends as `X-Svc-Session`. A browser may log in with a code of `svc ctl console` or of an OpenID provider instead.",
+      "With `browser: true` the secret has two halves: a cookie that no script can read, and `session`, which the " +
+      "page sends as `X-Svc-Session`. A browser can also log in with a code of `svc ctl console` or of an OpenID provider.",
     body: loginSchema,
-    status: 200,
     response: loginAnswerSchema,
     handle: async ({ api, body, address, raw }) => {
       const place = api.auth.place();
@@ -44,13 +43,12 @@ export const authRoutes = [
     access: "public",
     operation: "auth.refresh",
     summary: "Get a new access token",
-    description: "A browser sends no refresh token but its cookie and `X-Svc-Session`.",
+    description: "A browser sends its cookie and `X-Svc-Session` instead of a refresh token.",
     body: refreshSchema,
-    status: 200,
     response: accessSchema,
     handle: async ({ api, body, raw }) => {
       const place = api.auth.place();
-      const { secret, kind } = secretOf(raw, body.refresh_token, new BrowserCookies(place));
+      const { secret, kind } = readSecret(raw, body.refresh_token, new BrowserCookies(place));
       if (kind === "browser") checkOrigin(raw, place.publicUrl);
       return await api.auth.refresh(secret, kind);
     },
@@ -61,14 +59,14 @@ export const authRoutes = [
     access: "public",
     operation: "auth.logout",
     summary: "Revoke a refresh token",
-    description: "A browser sends no refresh token but its cookie and `X-Svc-Session`.",
+    description: "A browser sends its cookie and `X-Svc-Session` instead of a refresh token.",
     body: refreshSchema,
     status: 204,
     response: z.undefined(),
     handle: async ({ api, body, raw }) => {
       const place = api.auth.place();
       const cookies = new BrowserCookies(place);
-      const { secret, kind } = secretOf(raw, body.refresh_token, cookies);
+      const { secret, kind } = readSecret(raw, body.refresh_token, cookies);
       if (kind === "browser") checkOrigin(raw, place.publicUrl);
       const done = await api.auth.logout(secret, kind);
       if (kind === "login") return done;
@@ -80,8 +78,7 @@ export const authRoutes = [
     path: "/api/auth/whoami",
     access: "token",
     operation: "auth.whoami",
-    summary: "Who calls, and what they may",
-    status: 200,
+    summary: "Get the caller and its scopes",
     response: whoamiSchema,
     handle: ({ api, call }) => api.auth.whoami(call),
   }),
@@ -90,7 +87,7 @@ export const authRoutes = [
     path: "/api/auth/console",
     access: "token",
     operation: "auth.console",
-    summary: "Get a code that logs a browser in as the caller, once, within a minute",
+    summary: "Create a code that logs a browser in as the caller, valid once and for one minute",
     body: z.strictObject({}),
     status: 201,
     response: codeSchema,
@@ -101,13 +98,13 @@ export const authRoutes = [
     path: "/api/auth/oidc/start",
     access: "public",
     operation: "auth.oidc_start",
-    summary: "Sign in with the OpenID provider: sends the browser there",
+    summary: "Redirect the browser to the OpenID provider",
     query: { return: returnPath },
     status: 303,
     response: z.undefined(),
     handle: async ({ api, query }) => {
       const { location, cookie } = await api.auth.beginOidc(query.return);
-      return leave(location, new BrowserCookies(api.auth.place()).setFlow(cookie, FLOW_LIFE_S));
+      return redirect(location, new BrowserCookies(api.auth.place()).setFlow(cookie, FLOW_LIFE_S));
     },
   }),
   route({
@@ -115,26 +112,26 @@ export const authRoutes = [
     path: CALLBACK_PATH,
     access: "public",
     operation: "auth.oidc_callback",
-    summary: "Where the OpenID provider sends the browser back to",
+    summary: "Finish a sign-in after the redirect from the OpenID provider",
     query: oidcAnswerQuery,
     status: 303,
     response: z.undefined(),
     handle: async ({ api, raw, address }) => {
       const cookie = new BrowserCookies(api.auth.place()).flow(raw);
-      return leave(await api.auth.finishOidc(new URL(raw.url).search, cookie, address));
+      return redirect(await api.auth.finishOidc(new URL(raw.url).search, cookie, address));
     },
   }),
 ] as const;
 
-// Addresses on this way hold codes: nobody keeps them, and no other site is told.
-function leave(location: string, cookie?: string): Response {
+// Addresses of the sign-in contain codes: no cache may store them, and no other site may see them.
+function redirect(location: string, cookie?: string): Response {
   const headers = new Headers({ location, "cache-control": "no-store", "referrer-policy": "no-referrer" });
   if (cookie !== undefined) headers.set("set-cookie", cookie);
   return new Response(null, { status: 303, headers });
 }
 
-// What somebody shows to go on with a login. A page that has its half has to be in the browser that has the other.
-function secretOf(
+// The secret of a login: a refresh token, or both halves from one browser.
+function readSecret(
   request: Request,
   given: string | undefined,
   cookies: BrowserCookies,
@@ -142,7 +139,7 @@ function secretOf(
   if (given !== undefined) return { secret: given, kind: "login" };
   const session = request.headers.get(SESSION_HEADER);
   if (session === null) {
-    throw invalid("refresh_token", "is missing; a browser sends its cookie and X-Svc-Session instead");
+    throw invalid("refresh_token", "is missing. A browser sends its cookie and X-Svc-Session instead.");
   }
   return { secret: whole(cookies.login(request) ?? "", session), kind: "browser" };
 }

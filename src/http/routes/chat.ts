@@ -16,15 +16,14 @@ import { mediaSchema } from "../../domain/chat/message.ts";
 import { CONVERSATION_EVENTS } from "../../domain/chat/stream.ts";
 import { conversationStream } from "../stream/conversation_stream.ts";
 import { parse } from "../input.ts";
-import { withForm } from "../form_call.ts";
 import { download } from "../stream/download.ts";
 import { route } from "../route.ts";
 import { clientOf } from "../stream/event_source.ts";
-import { readForm } from "../upload.ts";
+import { readForm, withForm } from "../upload.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const ROOT = "/api/local/sessions";
-const NOTHING_MORE = z.strictObject({});
+const NO_FIELDS = z.strictObject({});
 
 export const chatRoutes = [
   route({
@@ -46,7 +45,6 @@ export const chatRoutes = [
     operation: "chat.list",
     summary: "List local sessions, newest first",
     query: chatListQuery,
-    status: 200,
     response: z.array(chatSessionSchema),
     paged: true,
     handle: ({ api, call, query }) => api.chat.list(call, query),
@@ -58,7 +56,6 @@ export const chatRoutes = [
     operation: "chat.get",
     summary: "Get a local session",
     params: { id },
-    status: 200,
     response: chatSessionSchema,
     handle: ({ api, call, params }) => api.chat.get(call, params.id),
   }),
@@ -67,10 +64,9 @@ export const chatRoutes = [
     path: `${ROOT}/:id`,
     access: "write:chat",
     operation: "chat.update",
-    summary: "Change a local session's name or default worker",
+    summary: "Change the name or default worker of a local session",
     params: { id },
     body: chatUpdateSchema,
-    status: 200,
     response: chatSessionSchema,
     handle: ({ api, call, params, body }) => api.chat.update(call, params.id, body),
   }),
@@ -81,7 +77,6 @@ export const chatRoutes = [
     operation: "chat.delete",
     summary: "Delete a local session with its messages, replies and contexts",
     params: { id },
-    status: 200,
     response: deletedSchema,
     handle: ({ api, call, params }) => api.chat.delete(call, params.id),
   }),
@@ -90,7 +85,7 @@ export const chatRoutes = [
     path: `${ROOT}/:id/messages`,
     access: "write:chat",
     operation: "chat.send",
-    summary: "Send a message; the reply comes on the stream",
+    summary: "Send a message; the stream carries the reply",
     params: { id },
     body: chatSendSchema,
     status: 202,
@@ -103,11 +98,9 @@ export const chatRoutes = [
     path: `${ROOT}/:id/messages`,
     access: "read:chat",
     operation: "chat.messages",
-    summary:
-      "List the messages of a session by time, the latest of them; the header Link leads to those before",
+    summary: "List the latest messages of a session by time; the header Link has the address of earlier ones",
     params: { id },
     query: historyQuery,
-    status: 200,
     response: z.array(chatMessageSchema),
     paged: true,
     handle: ({ api, call, params, query }) => api.chat.messages(call, params.id, query),
@@ -117,18 +110,17 @@ export const chatRoutes = [
     path: `${ROOT}/:id/media`,
     access: "write:chat",
     operation: "chat.upload",
-    summary: "Upload a file, in the form field `file`",
+    summary: "Upload a file in the form field `file`",
     params: { id },
-    form: NOTHING_MORE,
-    status: 200,
+    form: NO_FIELDS,
     response: mediaSchema,
     idempotent: true,
     handle: async ({ api, streams, call, params, raw }) => {
       const target = await api.chat.prepareUpload(call, params.id);
       const { fields, file, originalName } = await readForm(raw, target, streams.clock);
-      if (file === null) throw invalid("file", 'is missing; send the file in the form field "file"');
+      if (file === null) throw invalid("file", 'is missing. Send the file in the form field "file".');
       try {
-        const input = parse(NOTHING_MORE, fields);
+        const input = parse(NO_FIELDS, fields);
         const sent = { file, originalName };
         return await api.chat.keepUpload(await withForm(call, input, sent), params.id, sent);
       } catch (error) {
@@ -144,7 +136,6 @@ export const chatRoutes = [
     operation: "chat.media",
     summary: "Download an uploaded file",
     params: { id, name: z.string().min(1).max(300) },
-    status: 200,
     response: z.string(),
     responseType: "*/*",
     handle: async ({ api, call, params }) => download(await api.chat.openMedia(call, params.id, params.name)),
@@ -157,7 +148,6 @@ export const chatRoutes = [
     summary: "Stream replies and states as Server-Sent Events",
     params: { id },
     query: { after: whole(0, Number.MAX_SAFE_INTEGER).optional() },
-    status: 200,
     response: z.string(),
     responseType: "text/event-stream",
     events: CONVERSATION_EVENTS,

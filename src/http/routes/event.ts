@@ -11,11 +11,11 @@ export const eventRoutes = [
     path: "/api/events",
     access: "read:system",
     operation: "event.list",
-    summary: "Follow everything that happens, as Server-Sent Events, or read a page of it as JSON",
-    description: "`Accept: application/json` answers a page, oldest first: behind `after`, or the latest. " +
-      "Anything else answers a stream of events called `event`, from now on or behind `after` or `Last-Event-ID`.",
+    summary: "Stream events as Server-Sent Events, or get a page of them as JSON",
+    description:
+      "`Accept: application/json` returns a page, oldest first: after the number `after`, or the latest. " +
+      "Other values return a stream of events named `event`: new ones, or all after `after` or `Last-Event-ID`.",
     query: eventListQuery,
-    status: 200,
     response: z.array(eventSchema),
     streams: true,
     paged: true,

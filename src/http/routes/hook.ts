@@ -17,33 +17,33 @@ export const hookRoutes = [
     path: "/hooks/:name",
     access: "public",
     operation: "hook.receive",
-    summary: "Send a message of a program to its worker",
+    summary: "Send a message from a program to its worker",
     description:
-      "Signed as Standard Webhooks, GitHub or Slack do, as the configuration of the hook says; or with a token " +
-      "that has `write:hooks`. The same id again changes nothing. The text is data: no mentions, commands or answers.",
+      "The configuration of the hook chooses the signature: Standard Webhooks, GitHub or Slack. Instead of a signature, send a token " +
+      "with `write:hooks`. A repeated id has no effect. Mentions, commands and answers in the text have no effect.",
     params: { name: z.string().max(40) },
     ownBody: hookBodySchema,
     status: 202,
     refusals: [401, 404, 415],
     response: hookReceivedSchema,
     handle: async ({ api, streams, params, raw }) => {
-      const held = raw.headers.has("authorization") ? await holderOf(streams.authority, raw) : null;
+      const found = raw.headers.has("authorization") ? await findTokenHolder(streams.authority, raw) : null;
       const hook = {
         name: params.name,
         headers: Object.fromEntries(raw.headers),
         body: await readBody(raw, BODY_MAX_BYTES, streams.clock),
-        holder: held instanceof ServiceError ? null : held,
+        holder: found instanceof ServiceError ? null : found,
       };
       return await api.hook.receive(hook).catch((error) => {
-        // The token was meant, so what is wrong with it says more than the missing signature.
-        throw held instanceof ServiceError && isUnauthenticated(error) ? held : error;
+        // The client sent a token, so the error of the token helps more than the one of the signature.
+        throw found instanceof ServiceError && isUnauthenticated(error) ? found : error;
       });
     },
   }),
 ] as const;
 
-// Either of the two will do, so a token that does not count is no end.
-async function holderOf(authority: Authority, raw: Request): Promise<Caller | ServiceError> {
+// Returns the error of an invalid token: the request may also have a signature.
+async function findTokenHolder(authority: Authority, raw: Request): Promise<Caller | ServiceError> {
   try {
     const { caller } = await authenticate(authority, raw, new URL(raw.url));
     authorize(caller, WITH_TOKEN);

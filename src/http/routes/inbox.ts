@@ -8,10 +8,10 @@ export const inboxRoutes = [
     path: "/api/inbox",
     access: "read:tasks",
     operation: "inbox.list",
-    summary: "List what needs a person: failures, undelivered replies, limits, paused workers; newest first",
-    description: "At most 100 of each kind. A failed run whose task was run again is left out.",
+    summary:
+      "List items that need a person: failures, undelivered replies, limits, paused workers; newest first",
+    description: "At most 100 of each kind, without failed runs whose task ran again.",
     query: inboxQuery,
-    status: 200,
     response: z.array(inboxItemSchema),
     paged: true,
     handle: ({ api, query }) => api.inbox.list(query),

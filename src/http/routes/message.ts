@@ -12,10 +12,9 @@ import {
 } from "../../domain/chat/message.ts";
 import { messageId } from "../../domain/call/message_id.ts";
 import { traceSchema } from "../../domain/chat/trace.ts";
-import { withForm } from "../form_call.ts";
 import { parse } from "../input.ts";
 import { route } from "../route.ts";
-import { readForm } from "../upload.ts";
+import { readForm, withForm } from "../upload.ts";
 
 export const messageRoutes = [
   route({
@@ -23,8 +22,9 @@ export const messageRoutes = [
     path: "/api/messages",
     access: "write:messages",
     operation: "message.send",
-    summary: "Say something more in the conversation of a message",
-    description: "Text as JSON, or a form with the fields `message_id`, `content` (optional) and `file`.",
+    summary: "Send another message into the conversation of a message",
+    description:
+      "Accepts text as JSON, or a form with the fields `message_id`, `content` (optional) and `file`.",
     body: messageSendSchema,
     form: messageFormSchema,
     status: 201,
@@ -51,7 +51,6 @@ export const messageRoutes = [
     operation: "message.list",
     summary: "List inbound messages, newest first",
     query: inboundListQuery,
-    status: 200,
     response: z.array(inboundSchema),
     paged: true,
     handle: ({ api, call, query }) => api.message.list(call, query),
@@ -63,7 +62,6 @@ export const messageRoutes = [
     operation: "message.list_outbound",
     summary: "List outbound messages, newest first",
     query: outboundListQuery,
-    status: 200,
     response: z.array(outboundSchema),
     paged: true,
     handle: ({ api, call, query }) => api.message.listOutbound(call, query),
@@ -73,9 +71,8 @@ export const messageRoutes = [
     path: "/api/messages/:id/trace",
     access: "read:messages",
     operation: "message.trace",
-    summary: "Follow a message: its parts, the routing and why, tasks, executions, replies, with times",
+    summary: "Trace a message: parts, routing with its reason, tasks, executions and replies, with times",
     params: { id: messageId },
-    status: 200,
     response: traceSchema,
     handle: ({ api, call, params }) => api.message.trace(call, params.id),
   }),
@@ -84,10 +81,9 @@ export const messageRoutes = [
     path: "/api/messages/:id/resend",
     access: "write:messages",
     operation: "message.resend",
-    summary: "Send a message again whose delivery was given up, also one that may have arrived",
-    description: "A message that still waits stays as it is. One that was sent is 409.",
+    summary: "Send a failed message again, even one that may have arrived",
+    description: "A queued message stays as it is. A sent message is 409.",
     params: { id: messageId },
-    status: 200,
     response: outboundSchema,
     idempotent: true,
     handle: ({ api, call, params }) => api.message.resend(call, params.id),
@@ -97,9 +93,8 @@ export const messageRoutes = [
     path: "/api/messages/resend",
     access: "write:messages",
     operation: "message.resend_all",
-    summary: "Send all messages of a platform again whose delivery was given up, oldest first",
+    summary: "Send all failed messages of a platform again, oldest first",
     body: resendSchema,
-    status: 200,
     response: resentSchema,
     idempotent: true,
     handle: ({ api, call, body }) => api.message.resendAll(call, body),
@@ -109,9 +104,8 @@ export const messageRoutes = [
     path: "/api/messages/explain",
     access: "write:messages",
     operation: "message.explain",
-    summary: "Say where a message would go, and why, without sending it",
+    summary: "Explain the routing of a message without sending it",
     body: explainSchema,
-    status: 200,
     response: explanationSchema,
     handle: ({ api, body }) => api.message.explain(body),
   }),

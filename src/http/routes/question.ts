@@ -15,13 +15,13 @@ export const questionRoutes = [
     method: "POST",
     path: "/api/questions",
     access: "write:questions",
-    // A tool of this name is what agents look for.
+    // Agents look for a tool with this name.
     operation: "ask",
     summary: "Ask a person a question",
     description:
-      "It is sent to the conversation of the message. Then end your turn: the answer comes to you as a " +
-      "new task. `default` counts when nobody answers within `timeout_ms` (24 hours when left out). " +
-      "An equal open question of the same task is the same question.",
+      "Sends the question to the conversation of the message. Then end your turn: you get the answer as a " +
+      "new task. Without an answer within `timeout_ms` (24 hours by default), `default` is the answer. " +
+      "Repeating an open question in the same task returns that question.",
     body: questionCreateSchema,
     status: 201,
     response: questionSchema,
@@ -35,7 +35,6 @@ export const questionRoutes = [
     operation: "question.list",
     summary: "List questions, newest first",
     query: questionListQuery,
-    status: 200,
     response: z.array(questionSchema),
     paged: true,
     handle: ({ api, call, query }) => api.question.list(call, query),
@@ -47,7 +46,6 @@ export const questionRoutes = [
     operation: "question.get",
     summary: "Get a question",
     params: { id },
-    status: 200,
     response: questionSchema,
     handle: ({ api, call, params }) => api.question.get(call, params.id),
   }),
@@ -58,11 +56,10 @@ export const questionRoutes = [
     operation: "question.wait",
     summary: "Wait until a question is answered, expired or cancelled",
     description:
-      "Answers the question as it is when `timeout_ms` are over. The run that asked has seen an answer " +
-      "that comes so; it gets no task for it.",
+      "Returns the question unchanged after `timeout_ms`. The run that asked and gets the answer here " +
+      "gets no task with it.",
     params: { id },
     query: questionWaitQuery,
-    status: 200,
     response: questionSchema,
     handle: async ({ api, call, params, query }) => {
       await api.question.get(call, params.id);
@@ -76,11 +73,10 @@ export const questionRoutes = [
     path: "/api/questions/:id/answer",
     access: "write:questions",
     operation: "question.answer",
-    summary: "Answer a question, once",
-    description: "An option is named by its text or its number; any other text is an answer, too.",
+    summary: "Answer an open question",
+    description: "Choose an option by its text or number, or give any other text.",
     params: { id },
     body: questionAnswerSchema,
-    status: 200,
     response: questionSchema,
     handle: ({ api, call, params, body }) => api.question.answer(call, params.id, body.answer),
   }),
@@ -92,7 +88,6 @@ export const questionRoutes = [
     summary: "Cancel an open question",
     params: { id },
     body: z.strictObject({}),
-    status: 200,
     response: questionSchema,
     handle: ({ api, call, params }) => api.question.cancel(call, params.id),
   }),

@@ -21,10 +21,10 @@ export const taskRoutes = [
     path: "/api/tasks",
     access: "write:tasks",
     operation: "task.create",
-    summary: "Give a task to a worker, past the coordinator",
+    summary: "Create a task for a worker, without the coordinator",
     description:
       "`countdown` needs `scheduled_at`, at least 5 seconds ahead; `scheduled` needs `cron`. A schedule " +
-      "whose cron cannot fire is created `cancelled`, with the `reason`.",
+      "whose cron never fires is created as `cancelled` with a `reason`.",
     body: taskCreateSchema,
     status: 201,
     response: taskSchema,
@@ -36,10 +36,10 @@ export const taskRoutes = [
     path: "/api/tasks/batch",
     access: "write:tasks",
     operation: "task.create_all",
-    summary: "Give up to 500 tasks to workers, all or none",
+    summary: "Create up to 500 tasks, all or none",
     description:
-      "Each task is as in `POST /api/tasks`, and the answer has them in the same order. What is wrong with one refuses " +
-      "all; `errors` names it by its index and field, such as `tasks.3.cron`.",
+      "Each task is as in `POST /api/tasks`, and the answer keeps their order. One invalid task refuses all; " +
+      "`errors` names its index and field, such as `tasks.3.cron`.",
     body: taskBatchCreateSchema,
     bodyMaxBytes: TASK_BATCH_MAX_BYTES,
     status: 201,
@@ -52,9 +52,8 @@ export const taskRoutes = [
     path: "/api/tasks",
     access: "read:tasks",
     operation: "task.list",
-    summary: "List tasks, newest first, of a session, a message or a worker",
+    summary: "List tasks of a session, a message or a worker, newest first",
     query: taskListQuery,
-    status: 200,
     response: z.array(taskSchema),
     paged: true,
     handle: ({ api, call, query }) => api.task.list(call, query),
@@ -66,7 +65,6 @@ export const taskRoutes = [
     operation: "task.get",
     summary: "Get a task",
     params: { id },
-    status: 200,
     response: taskSchema,
     handle: ({ api, call, params }) => api.task.get(call, params.id),
   }),
@@ -77,11 +75,10 @@ export const taskRoutes = [
     operation: "task.update",
     summary: "Change a schedule or a countdown; absent fields stay as they are",
     description:
-      "`paused: false` goes on with the next time and catches up with nothing. Setting `gate` or `verify` asks " +
-      "for `write:commands` as well.",
+      "`paused: false` continues with the next time and skips missed ones. Setting `gate` or `verify` also requires " +
+      "`write:commands`.",
     params: { id },
     body: taskUpdateSchema,
-    status: 200,
     response: taskSchema,
     handle: ({ api, call, params, body }) => api.task.update(call, params.id, body),
   }),
@@ -90,10 +87,9 @@ export const taskRoutes = [
     path: "/api/tasks/:id/cancel",
     access: "write:tasks",
     operation: "task.cancel",
-    summary: "Cancel a pending or scheduled task, or a running schedule's future",
+    summary: "Cancel a pending or scheduled task, or the next times of a running schedule",
     params: { id },
     body: z.strictObject({}),
-    status: 200,
     response: taskSchema,
     handle: ({ api, call, params }) => api.task.cancel(call, params.id),
   }),
@@ -102,10 +98,9 @@ export const taskRoutes = [
     path: "/api/tasks/:id/run",
     access: "write:tasks",
     operation: "task.run",
-    summary: "Run a scheduled task now; its schedule stays as it is; `run_no` is that run",
+    summary: "Run a scheduled task now without changing its schedule; `run_no` is the number of that run",
     params: { id },
     body: z.strictObject({}),
-    status: 200,
     response: taskSchema,
     idempotent: true,
     handle: ({ api, call, params }) => api.task.run(call, params.id),
@@ -115,12 +110,11 @@ export const taskRoutes = [
     path: "/api/tasks/:id/wait",
     access: "read:tasks",
     operation: "task.wait",
-    summary: "Wait until a task has ended, a schedule until its current or next run has",
+    summary: "Wait for the end of a task, or of the current or next run of a schedule",
     description:
-      "`run_no`, as `run` answers it, waits for that run. Answers the task as it is when `timeout_ms` are over.",
+      "`run_no` from the answer of `run` waits for that run. Returns the task unchanged after `timeout_ms`.",
     params: { id },
     query: taskWaitQuery,
-    status: 200,
     response: taskSchema,
     handle: async ({ api, call, params, query }) => {
       await api.task.get(call, params.id);

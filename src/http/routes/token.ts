@@ -9,7 +9,8 @@ import {
 import { route } from "../route.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
-const OWN = "Everybody who logged in has their own; a token needs write:tokens, and so do those of others.";
+const OWN =
+  "Users manage their own tokens after a login. Managing tokens of others, or with a token, needs write:tokens.";
 
 export const tokenRoutes = [
   route({
@@ -20,7 +21,6 @@ export const tokenRoutes = [
     summary: "List tokens, newest first, without their secrets",
     description: OWN,
     query: tokenListQuery,
-    status: 200,
     response: z.array(tokenSchema),
     paged: true,
     handle: ({ api, call, query }) => api.token.list(call, query),
@@ -30,7 +30,7 @@ export const tokenRoutes = [
     path: "/api/tokens",
     access: "write:tokens",
     operation: "token.create",
-    summary: "Make a token for a program; its secret is shown once",
+    summary: "Create a token for a program; only this response contains its secret",
     description: OWN,
     body: tokenCreateSchema,
     status: 201,
@@ -43,10 +43,9 @@ export const tokenRoutes = [
     path: "/api/tokens/:id",
     access: "write:tokens",
     operation: "token.delete",
-    summary: "Revoke a token; it counts no longer at once",
+    summary: "Revoke a token; it is invalid immediately",
     description: OWN,
     params: { id },
-    status: 200,
     response: deletedSchema,
     handle: ({ api, call, params }) => api.token.delete(call, params.id),
   }),

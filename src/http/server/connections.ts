@@ -8,40 +8,40 @@ import { TcpStream } from "./tcp_stream.ts";
 
 const log = logger("http");
 
-/** How many connections may be open at once. */
+/** Limits of open connections. */
 export interface ConnectionLimits {
   /** In all (server.max_connections). */
   total: number;
   /** From one address (server.max_connections_per_address). */
   perAddress: number;
-  /** Addresses that speak for many people: only the total counts for them. */
+  /** Addresses of proxies: `perAddress` does not apply to them. */
   proxies: readonly string[];
 }
 
-/** What handles the requests. */
 export interface RequestHandler {
-  /** `onCaller` is called when it is known who sends the request. */
+  /** `handle` calls `onCaller` after authentication. */
   handle: (request: Request, address: string, onCaller: (caller: Caller) => void) => Promise<Response>;
-  /** Reports an error of which no answer could tell the client. */
+  /** Reports an error that no response reports to the client. */
   onError: (error: unknown) => void;
-  /** Answers a request for which there is no room. */
+  /** Builds the response for a request beyond the limits. */
   onFull: () => Response;
 }
 
-// Pause after a failed accept, mostly because there are no files; clients that connect meanwhile wait in the backlog.
+// Pause after a failed accept, mostly for lack of file descriptors. New clients wait in the backlog.
 const ACCEPT_PAUSE_MS = 100;
 const WARN_EVERY_MS = 10_000;
 const HEADERS_MAX_BYTES = 64 * 1024;
-// A connection whose first request has no complete headers by then is closed (reliability BKP-4).
+// The sweep closes a connection whose first request has no complete headers by then (reliability BKP-4).
 const HEADERS_MAX_MS = 30_000;
-// One that was used and sends no further request is closed, too: what is left of a refused body may come for ever.
+// The sweep closes a used connection without a new request by then. The rest of a refused body may never end.
 const IDLE_MAX_MS = 300_000;
 const SWEEP_EVERY_MS = 5_000;
+
 /**
- * The open connections of a port. Deno.serve() and node:http stop accepting permanently when there are no files left, and close no idle
- * connection for a new one. Here accepting continues after a pause, and over a limit the connection that was idle for longest is closed;
- * else one that is used without a token, else one of the agent or runner that uses most. When people use all of them, the new one is closed
- * (reliability BYT-3).
+ * Accepts and limits the connections of a port. Deno.serve() and node:http accept no more connections after the process ran out of files
+ * once, and close no idle connection for a new one. `Connections` continues after a pause. Over a limit it closes the connection that was
+ * idle for longest, else one in use without a token, else one of the agent or runner with most connections. When people use all of them,
+ * it closes the new one (reliability BYT-3).
  */
 export class Connections {
   readonly #listener: Deno.TcpListener;
@@ -65,7 +65,7 @@ export class Connections {
     this.#stopAccepting = this.#startAccepting();
   }
 
-  /** Has all further requests handled by another one, also those of connections that are open. */
+  /** Replaces the handler of further requests, also for open connections. */
   handOver(handler: RequestHandler): void {
     this.#handler = handler;
   }
@@ -74,7 +74,6 @@ export class Connections {
     return this.#listener.addr;
   }
 
-  /** How many are open. */
   get size(): number {
     return this.#open.size;
   }
@@ -84,21 +83,21 @@ export class Connections {
     this.#closed = true;
     clearInterval(this.#sweeper);
     this.#stopAccepting();
-    const all = [...this.#open];
-    for (const one of all) if (one.requests === 0) this.#end(one);
+    const connections = [...this.#open];
+    for (const connection of connections) if (connection.requests === 0) this.#end(connection);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise((resolve) => timer = setTimeout(resolve, maxMs));
-    await Promise.race([Promise.all(all.map(({ answered }) => answered)), late]);
+    await Promise.race([Promise.all(connections.map(({ answered }) => answered)), late]);
     clearTimeout(timer);
-    for (const one of [...this.#open]) this.#end(one);
+    for (const connection of [...this.#open]) this.#end(connection);
   }
 
   #createServer(): Server {
     const server = createServer({
       maxHeaderSize: HEADERS_MAX_BYTES,
-      // Clients hear of it; the sweep keeps it.
+      // Sent to clients as a header. The sweep enforces it.
       keepAliveTimeout: IDLE_MAX_MS,
-      // IncomingBody bounds a slow body: a large one that arrives steadily may take its time.
+      // IncomingBody limits slow bodies. A large body that arrives steadily has no limit.
       requestTimeout: 0,
     });
     const answer = (incoming: IncomingMessage, outgoing: ServerResponse) =>
@@ -110,13 +109,13 @@ export class Connections {
 
   #startAccepting(): () => void {
     if (this.#server.listenerCount("connection") > 0) {
-      // Without a port of its own node:http would close each connection after one answer.
+      // A node:http server that does not listen closes each connection after one response.
       Object.defineProperty(this.#server, "listening", { value: true });
       void this.#accept();
       return () => this.#listener.close();
     }
-    // The node:http of Deno 2.6 takes no connections from elsewhere and does not report its own.
-    log.warning("Connections are not limited: Deno {version} is too old for that; use 2.9", {
+    // The node:http of Deno 2.6 takes no connections from outside and emits no event for its own.
+    log.warning("Cannot limit connections: Deno {version} is too old. Use Deno 2.9 or newer.", {
       version: Deno.version.deno,
     });
     const { hostname, port } = this.#listener.addr;
@@ -128,40 +127,42 @@ export class Connections {
   async #accept(): Promise<void> {
     while (!this.#closed) {
       try {
-        this.#take(await this.#listener.accept());
+        this.#register(await this.#listener.accept());
       } catch (error) {
         if (this.#closed) return;
-        this.#warn("A connection could not be accepted, going on: {error}", { error });
-        this.#closeOne(this.#open);
+        this.#warnRarely("Cannot accept a connection: {error}. Retrying.", { error });
+        this.#closeFor(this.#open);
         await new Promise((resolve) => setTimeout(resolve, ACCEPT_PAUSE_MS));
       }
     }
   }
 
-  #take(connection: Deno.TcpConn): void {
-    const address = connection.remoteAddr.hostname;
-    if (!this.#makeRoom(address)) return connection.close();
-    const stream = new TcpStream(connection);
-    const one = createOpenConnection(stream, address);
-    this.#open.add(one);
-    this.#byStream.set(stream, one);
-    const same = this.#byAddress.get(address);
-    if (same === undefined) this.#byAddress.set(address, new Set([one]));
-    else same.add(one);
-    stream.once("close", () => this.#forget(one));
+  #register(tcp: Deno.TcpConn): void {
+    const address = tcp.remoteAddr.hostname;
+    if (!this.#admit(address)) return tcp.close();
+    const stream = new TcpStream(tcp);
+    const connection = createOpenConnection(stream, address);
+    this.#open.add(connection);
+    this.#byStream.set(stream, connection);
+    const neighbors = this.#byAddress.get(address);
+    if (neighbors === undefined) this.#byAddress.set(address, new Set([connection]));
+    else neighbors.add(connection);
+    stream.once("close", () => this.#forget(connection));
     this.#server.emit("connection", stream);
   }
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const one = this.#byStream.get(incoming.socket) ??
+    const connection = this.#byStream.get(incoming.socket) ??
       createOpenConnection(null, incoming.socket.remoteAddress ?? "");
-    await this.#begin(one, outgoing);
+    await this.#countRequest(connection, outgoing);
     const handler = this.#handler;
     try {
       await exchange(incoming, outgoing, (request) => {
-        if (one.requests > 1 && !this.#hasRoomFor(one)) return Promise.resolve(handler.onFull());
-        return handler.handle(request, one.address, ({ run, runner }) => {
-          one.usedBy = run?.execution_id ?? (runner === undefined ? PERSON : `runner:${runner.id}`);
+        if (connection.requests > 1 && !this.#hasRoomFor(connection)) {
+          return Promise.resolve(handler.onFull());
+        }
+        return handler.handle(request, connection.address, ({ run, runner }) => {
+          connection.usedBy = run?.execution_id ?? (runner === undefined ? PERSON : `runner:${runner.id}`);
         });
       });
     } catch (error) {
@@ -170,46 +171,53 @@ export class Connections {
     }
   }
 
-  /** Counts a request until its answer is sent. Resolves when those that the client sent before it on this connection are answered. */
-  #begin(one: OpenConnection, outgoing: ServerResponse): Promise<void> {
-    const before = one.answered;
+  /** Counts a request until its response is sent. Resolves when all earlier requests of the connection have their responses. */
+  #countRequest(connection: OpenConnection, outgoing: ServerResponse): Promise<void> {
+    const earlier = connection.answered;
     const { promise, resolve } = Promise.withResolvers<void>();
-    one.answered = promise;
-    one.used = true;
-    if (one.requests++ === 0) {
-      one.since = performance.now();
-      one.usedBy = NO_TOKEN;
+    connection.answered = promise;
+    connection.used = true;
+    if (connection.requests++ === 0) {
+      connection.since = performance.now();
+      connection.usedBy = NO_TOKEN;
     }
     outgoing.once("close", () => {
-      one.requests--;
-      one.since = performance.now();
-      if (this.#closed) one.stream?.end();
+      connection.requests--;
+      connection.since = performance.now();
+      if (this.#closed) connection.stream?.end();
       resolve();
     });
-    return before;
+    return earlier;
   }
 
-  // A client may send many requests without waiting for answers: each counts like a connection.
+  // A client may pipeline many requests: each counts like a connection.
   #hasRoomFor({ address }: OpenConnection): boolean {
     const { total, perAddress, proxies } = this.#limits;
-    if (requestsOf(this.#open) > total) return false;
-    return proxies.includes(bare(address)) || requestsOf(this.#byAddress.get(address) ?? []) <= perAddress;
+    if (countRequests(this.#open) > total) return false;
+    return proxies.includes(stripIpv4Prefix(address)) ||
+      countRequests(this.#byAddress.get(address) ?? []) <= perAddress;
   }
 
-  /** Whether one more from this address may stay; closes an idle one where a limit is met. */
-  #makeRoom(address: string): boolean {
+  /** Closes a connection if a limit is reached. Returns whether a new one from this address may stay. */
+  #admit(address: string): boolean {
     const { total, perAddress, proxies } = this.#limits;
-    const same = this.#byAddress.get(address);
-    if (same !== undefined && same.size >= perAddress && !proxies.includes(bare(address))) {
-      this.#warn("Too many connections from {address} (server.max_connections_per_address)", { address });
-      return this.#closeOne(same);
+    const neighbors = this.#byAddress.get(address);
+    if (
+      neighbors !== undefined && neighbors.size >= perAddress && !proxies.includes(stripIpv4Prefix(address))
+    ) {
+      this.#warnRarely("Too many connections from {address} (server.max_connections_per_address)", {
+        address,
+      });
+      return this.#closeFor(neighbors);
     }
     if (this.#open.size < total) return true;
-    this.#warn("Too many connections: {open} are open (server.max_connections)", { open: this.#open.size });
-    return this.#closeOne(this.#open);
+    this.#warnRarely("Too many connections: {open} are open (server.max_connections)", {
+      open: this.#open.size,
+    });
+    return this.#closeFor(this.#open);
   }
 
-  #closeOne(among: ReadonlySet<OpenConnection>): boolean {
+  #closeFor(among: ReadonlySet<OpenConnection>): boolean {
     const found = chooseForClosing(among);
     if (found === null) return false;
     this.#end(found);
@@ -218,37 +226,40 @@ export class Connections {
 
   #sweep(): void {
     const now = performance.now();
-    for (const one of [...this.#open]) {
-      if (one.requests === 0 && now - one.since >= (one.used ? IDLE_MAX_MS : HEADERS_MAX_MS)) this.#end(one);
+    for (const connection of [...this.#open]) {
+      if (
+        connection.requests === 0 &&
+        now - connection.since >= (connection.used ? IDLE_MAX_MS : HEADERS_MAX_MS)
+      ) this.#end(connection);
     }
   }
 
-  #end(one: OpenConnection): void {
-    one.stream?.destroy();
-    this.#forget(one);
+  #end(connection: OpenConnection): void {
+    connection.stream?.destroy();
+    this.#forget(connection);
   }
 
-  #forget(one: OpenConnection): void {
-    this.#open.delete(one);
-    const same = this.#byAddress.get(one.address);
-    same?.delete(one);
-    if (same?.size === 0) this.#byAddress.delete(one.address);
+  #forget(connection: OpenConnection): void {
+    this.#open.delete(connection);
+    const neighbors = this.#byAddress.get(connection.address);
+    neighbors?.delete(connection);
+    if (neighbors?.size === 0) this.#byAddress.delete(connection.address);
   }
 
   // An attack must not fill the log as well.
-  #warn(text: string, properties: Record<string, unknown>): void {
+  #warnRarely(text: string, properties: Record<string, unknown>): void {
     if (performance.now() - this.#warnedAt < WARN_EVERY_MS) return;
     this.#warnedAt = performance.now();
     log.warning(text, properties);
   }
 }
 
-/** An IPv4 address without the prefix that makes it an IPv6 one. */
-function bare(address: string): string {
+/** Removes the prefix of an IPv4 address that is written as an IPv6 address. */
+function stripIpv4Prefix(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-function requestsOf(connections: Iterable<OpenConnection>): number {
+function countRequests(connections: Iterable<OpenConnection>): number {
   let sum = 0;
   for (const { requests } of connections) sum += Math.max(1, requests);
   return sum;

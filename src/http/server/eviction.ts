@@ -1,62 +1,61 @@
 import type { TcpStream } from "./tcp_stream.ts";
 
-/** Uses a connection until its request has shown a token: a body that is on its way, or an answer that the client does not read. */
+/** User of a connection before its request is authenticated. */
 export const NO_TOKEN = "";
-/** All people count as one user, since their connections are never closed for others. */
+/** All people share one name, because their connections are never closed for others. */
 export const PERSON = "person";
 
-/** What is known of an open connection. */
 export interface OpenConnection {
   stream: TcpStream | null;
   address: string;
-  /** Requests whose answers are not sent yet. */
+  /** Requests without a complete response. */
   requests: number;
-  /** Resolves when the answers to all requests so far are sent. */
+  /** Resolves when the responses to all requests so far are sent. */
   answered: Promise<void>;
-  /** Whether a request ever came. */
+  /** Whether the client ever sent a request. */
   used: boolean;
-  /** Since when it is idle, or in use, monotonic ms. */
+  /** Start of the idle time or of the use, monotonic ms. */
   since: number;
-  /** Who uses it: nobody who is known, an agent by its run, a runner, or a person. */
+  /** NO_TOKEN, PERSON, the id of an execution, or `runner:<id>`. */
   usedBy: string;
 }
 
-/** Starts to count a connection that has no requests yet; `stream` is null where Deno cannot hand it over. */
+/** Creates a connection without requests. `stream` is null on Deno 2.6. */
 export function createOpenConnection(stream: TcpStream | null, address: string): OpenConnection {
   const since = performance.now();
   return { stream, address, requests: 0, answered: Promise.resolve(), used: false, since, usedBy: NO_TOKEN };
 }
 
-/** Chooses the connection that makes room for a new one, or null when people use all of them (reliability BYT-3). */
+/** Chooses the connection to close for a new one. Returns null when people use all of them (reliability BYT-3). */
 export function chooseForClosing(connections: ReadonlySet<OpenConnection>): OpenConnection | null {
-  return longestIdle(connections) ?? longestInUse([...connections]);
+  return findLongestIdle(connections) ?? findLongestInUse([...connections]);
 }
 
-// First one that never sent a request. They are in the order in which they came, and this is asked for each that comes.
-function longestIdle(connections: Iterable<OpenConnection>): OpenConnection | null {
+// Prefers a connection that never sent a request. The set is in order of arrival, so the first one found is the oldest.
+function findLongestIdle(connections: Iterable<OpenConnection>): OpenConnection | null {
   let found: OpenConnection | null = null;
-  for (const one of connections) {
-    if (one.requests > 0) continue;
-    if (!one.used) return one;
-    if (found === null || one.since < found.since) found = one;
+  for (const connection of connections) {
+    if (connection.requests > 0) continue;
+    if (!connection.used) return connection;
+    if (found === null || connection.since < found.since) found = connection;
   }
   return found;
 }
 
-function longestInUse(connections: readonly OpenConnection[]): OpenConnection | null {
-  return longestOf(connections.filter(({ usedBy }) => usedBy === NO_TOKEN)) ??
-    longestOf(greediestAgent(connections));
+function findLongestInUse(connections: readonly OpenConnection[]): OpenConnection | null {
+  return findOldest(connections.filter(({ usedBy }) => usedBy === NO_TOKEN)) ??
+    findOldest(listGreediestAgent(connections));
 }
 
-function longestOf(connections: readonly OpenConnection[]): OpenConnection | null {
+function findOldest(connections: readonly OpenConnection[]): OpenConnection | null {
   return connections.reduce<OpenConnection | null>(
-    (found, one) => found === null || one.since < found.since ? one : found,
+    (found, connection) => found === null || connection.since < found.since ? connection : found,
     null,
   );
 }
 
-function greediestAgent(connections: readonly OpenConnection[]): readonly OpenConnection[] {
-  // A runner repeats what was cut off.
+function listGreediestAgent(connections: readonly OpenConnection[]): readonly OpenConnection[] {
+  // A runner repeats a request that was cut off.
   const agents = Map.groupBy(connections.filter(({ usedBy }) => usedBy !== PERSON), ({ usedBy }) => usedBy);
-  return [...agents.values()].reduce((most, some) => some.length > most.length ? some : most, []);
+  return [...agents.values()].reduce((largest, group) => group.length > largest.length ? group : largest, []);
 }

@@ -1,15 +1,15 @@
 import type { Clock } from "../../base/clock.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 
-/** How long the next piece of a body may take to come (reliability BKP-4). */
+/** Longest wait for the next piece of a body (reliability BKP-4). */
 export const BODY_PIECE_MAX_MS = 30_000;
-// A body that always sends a little would hold its connection for ever: in all, so many bytes have to come in each second of waiting.
+// Without this minimum rate, averaged over the whole wait, a client could occupy a connection permanently.
 const BODY_MIN_BYTES_PER_S = 4 * 1024;
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>;
 type Clocked = Pick<Clock, "monotonic" | "after">;
 
-/** The body of a request, piece by piece. Only the time for which the client is waited for counts, not that of our own disk. */
+/** Reads the body of a request in pieces. The time limits count only the wait for the client, not for our disk. */
 export class IncomingBody {
   readonly #reader: Reader;
   readonly #clock: Clocked;
@@ -21,14 +21,14 @@ export class IncomingBody {
     this.#clock = clock;
   }
 
-  /** The next piece, or null at the end. Throws `invalid_request` when it does not come in time, and what the connection throws. */
+  /** Returns null at the end. Throws `invalid_request` when the next piece is late, and errors of the connection. */
   async read(): Promise<Uint8Array | null> {
     const earned = this.#bytes / BODY_MIN_BYTES_PER_S * 1_000;
     const patienceMs = Math.min(BODY_PIECE_MAX_MS, BODY_PIECE_MAX_MS + earned - this.#waitedMs);
     const started = this.#clock.monotonic();
     const { promise: late, reject } = Promise.withResolvers<never>();
     const cancel = this.#clock.after(Math.max(0, patienceMs), () => {
-      reject(new ServiceError("invalid_request", "Cannot read the body: it came too slowly"));
+      reject(new ServiceError("invalid_request", "Cannot read the body: it arrived too slowly"));
     });
     try {
       const { done, value } = await Promise.race([this.#reader.read(), late]);
@@ -42,7 +42,6 @@ export class IncomingBody {
   }
 }
 
-/** The body of a request, or null when it has none. */
 export function bodyOf(request: Request, clock: Clocked): IncomingBody | null {
   return hasBody(request) ? new IncomingBody(request, clock) : null;
 }

@@ -9,36 +9,31 @@ import { toProblem } from "../problem.ts";
 
 const log = logger("http");
 
-// Requests in progress at a stop have this long; then the connection is closed.
+// After this time a stop closes connections with requests in progress.
 const FINISH_MAX_MS = 5_000;
 
 const TOO_MANY_REQUESTS = new ServiceError(
   "unavailable",
-  "Cannot take this now: too many requests are open (server.max_connections_per_address, server.max_connections); try again",
+  "Cannot accept the request: too many requests are open (server.max_connections_per_address, server.max_connections). Try again.",
   { retry_after_s: 1 },
 );
 
-// So many clients may connect at once while this thread does something else, as far as the kernel's own limit goes: one that finds no place
-// tries again after a whole second.
+// Clients that may wait for accept, limited by the kernel. A client beyond the backlog retries only after a second.
 const TCP_BACKLOG = 4_096;
 
-/**
- * Binds the port; clients that connect wait until a Listener accepts them. Throws an Error with a message for the operator when it is
- * taken.
- */
+/** Binds the port. Clients wait until a Listener accepts them. Throws an Error for the operator when the port is taken. */
 export function bindPort({ host, port }: { host: string; port: number }): Deno.TcpListener {
   try {
     return Deno.listen({ hostname: host, port, tcpBacklog: TCP_BACKLOG });
   } catch (error) {
     if (!(error instanceof Deno.errors.AddrInUse)) throw error;
-    throw new Error(`Cannot listen on ${host}:${port}: the port is taken; set server.port to another one`);
+    throw new Error(`Cannot listen on ${host}:${port}: the port is in use. Set server.port to another port.`);
   }
 }
 
-/** Where to listen, and how many connections to take. */
 interface ListenerOptions extends Limited {
   port: Deno.TcpListener;
-  /** What a standby has accepted on this port until now, else null. */
+  /** Connections that a standby accepted on this port, or null. */
   taken: Connections | null;
 }
 
@@ -48,7 +43,6 @@ interface Limited {
   max_connections_per_address: number;
 }
 
-/** How many connections a configuration allows. */
 export function limitsOf(server: Limited): ConnectionLimits {
   return {
     total: server.max_connections,
@@ -57,7 +51,7 @@ export function limitsOf(server: Limited): ConnectionLimits {
   };
 }
 
-/** The port: accepts, counts requests in progress, and closes after they are answered. */
+/** Serves the application on the port. Closing waits for requests in progress. */
 export class Listener {
   readonly #app: App;
   readonly #options: ListenerOptions;
@@ -71,7 +65,7 @@ export class Listener {
     this.#announced = announced;
   }
 
-  /** `http://host:port` as a client on this machine reaches it; "" before it accepts connections. */
+  /** `http://host:port` for clients on this machine; "" before listen(). */
   get url(): string {
     return this.#connections === null ? "" : this.#address;
   }
@@ -80,16 +74,16 @@ export class Listener {
     return addressOf(this.#options.port.addr as Deno.NetAddr);
   }
 
-  /** Writes its address for `ctl`, and accepts connections from now on: who asks again after a 401 finds the new instance. */
+  /** Writes the address for `ctl`, then accepts connections. A client that retries after a 401 finds the new instance in the file. */
   listen(): void {
     announce(this.#announced, this.#address);
     const { port, taken } = this.#options;
     const handler: RequestHandler = {
       handle: (request, address, onCaller) => this.handle(request, address, onCaller),
       onError: (error) => {
-        // A body that came late was refused after its headers: its client asks again.
+        // The response refused a late body after its headers were sent. Its client retries.
         if (error instanceof ServiceError) return;
-        log.error("A request failed outside of the application: {error}", { error });
+        log.error("Cannot complete a request: {error}", { error });
       },
       onFull: () => toProblem(TOO_MANY_REQUESTS, crypto.randomUUID()),
     };
@@ -112,7 +106,7 @@ export class Listener {
       );
       return await this.#app.fetch(request, { address, onCaller });
     } catch (error) {
-      // The framework handles every Error; only other values that are thrown come here.
+      // Hono handles every Error. Other thrown values arrive here.
       const requestId = crypto.randomUUID();
       const response = toProblem(error, requestId);
       response.headers.set("x-request-id", requestId);
@@ -121,8 +115,8 @@ export class Listener {
   }
 
   /**
-   * Lets requests finish that were there, then closes the port. Those that come meanwhile are not waited for, or clients that ask again
-   * and again would keep it open. The server's own shutdown breaks bodies that are still being read, so it comes last (reliability SHD-5).
+   * Waits for the requests in progress, then closes the port. New requests don't extend the wait, or busy clients would keep the port open.
+   * Closing connections breaks bodies that are still being read, so it comes last (reliability SHD-5).
    */
   async close(): Promise<void> {
     await Deno.remove(this.#announced.path).catch(() => {});

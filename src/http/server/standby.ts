@@ -8,11 +8,11 @@ const log = logger("http");
 
 const WAITS = new ServiceError(
   "unavailable",
-  "Cannot take this now: this service is a standby, which waits while another one holds the database; ask that one",
+  "Cannot accept the request: this service is a standby, and another one uses the database. Send the request to that one.",
   { retry_after_s: 2 },
 );
 
-/** What a standby answers: that it lives, that it is not ready, and to everything else a 503 that says why (contract 18). */
+/** Answers /livez with 200, and all other paths with 503 (contract 18). */
 function standbyAnswer(request: Request): Response {
   switch (new URL(request.url).pathname) {
     case "/livez":
@@ -26,7 +26,7 @@ function standbyAnswer(request: Request): Response {
   return response;
 }
 
-/** Answers on a port as a standby does, and tells `ctl` the address. Who takes over goes on with these connections: none is refused meanwhile. */
+/** Answers on a port as a standby, and writes the address for `ctl`. The Listener continues with these connections after a takeover. */
 export function answerAsStandby(
   port: Deno.TcpListener,
   limits: ConnectionLimits,
@@ -35,7 +35,7 @@ export function answerAsStandby(
   announce(announced, addressOf(port.addr as Deno.NetAddr));
   return new Connections(port, limits, {
     handle: (request) => Promise.resolve(standbyAnswer(request)),
-    onError: (error) => log.error("A request failed outside of the application: {error}", { error }),
+    onError: (error) => log.error("Cannot complete a request: {error}", { error }),
     onFull: () => toProblem(WAITS, crypto.randomUUID()),
   });
 }

@@ -1,9 +1,11 @@
 import { Buffer } from "node:buffer";
 import { Duplex } from "node:stream";
 
-const READ_BUFFER_BYTES = 32 * 1024;
+// An idle connection keeps a buffer for its next read, so the buffer is small until one was full.
+const IDLE_BUFFER_BYTES = 4 * 1024;
+const BUSY_BUFFER_BYTES = 32 * 1024;
 const ONE_PACKET_BYTES = 16 * 1024;
-// An honest client that was refused stops sending when it has read the answer.
+// A well-behaved client that is refused stops sending when it has read the answer.
 const LINGER_MAX_BYTES = 64 * 1024 * 1024;
 const LINGER_MAX_MS = 10_000;
 const LINGER_IDLE_MS = 500;
@@ -11,15 +13,15 @@ const LINGER_IDLE_MS = 500;
 type Done = (error?: Error | null) => void;
 
 /**
- * A TCP connection as the stream that node:http takes connections as. Its own `net.Server` never accepts again after the process was out of
- * files (tried on Deno 2.9.6), so `Connections` accepts and hands over.
+ * A TCP connection as a stream for node:http. The `net.Server` of node:http accepts no connection after the process ran out of files once
+ * (tried on Deno 2.9.6), so `Connections` accepts them and creates this stream.
  *
- * end() closes it lingering: a connection with unread bytes that is closed at once is reset, and a client that is refused while it sends
- * may lose the answer (reliability UPL-1).
+ * end() lingers: the kernel resets a connection that is closed with unread bytes, and a client that is refused while it sends may lose the
+ * answer (reliability UPL-1).
  */
 export class TcpStream extends Duplex {
   readonly #connection: Deno.TcpConn;
-  #buffer = new Uint8Array(READ_BUFFER_BYTES);
+  #buffer = new Uint8Array(IDLE_BUFFER_BYTES);
   #reading: Promise<void> = Promise.resolve();
 
   constructor(connection: Deno.TcpConn) {
@@ -32,7 +34,7 @@ export class TcpStream extends Duplex {
     return this.#connection.remoteAddr.hostname;
   }
 
-  /** node:http asks for this. `Connections` closes idle connections itself. */
+  /** Does nothing: node:http calls it, but `Connections` closes idle connections. */
   setTimeout(): this {
     return this;
   }
@@ -75,15 +77,16 @@ export class TcpStream extends Duplex {
     }
   }
 
-  /** The bytes just read: a copy of few, the buffer itself of many. */
+  /** Returns the bytes just read: a copy of few, the buffer itself of many. */
   #take(size: number): Uint8Array {
-    if (size < READ_BUFFER_BYTES / 4) return Buffer.from(this.#buffer.subarray(0, size));
-    const full = this.#buffer.subarray(0, size);
-    this.#buffer = new Uint8Array(READ_BUFFER_BYTES);
-    return full;
+    const { length } = this.#buffer;
+    const bytes = this.#buffer.subarray(0, size);
+    if (size < length / 4) return Buffer.from(bytes);
+    this.#buffer = new Uint8Array(size === length ? BUSY_BUFFER_BYTES : length);
+    return bytes;
   }
 
-  /** Headers and a short body go out as one packet. A copy of large pieces would only be garbage. */
+  /** Sends headers and a short body as one packet. Large pieces are not copied. */
   async #writeAll(pieces: Uint8Array[]): Promise<void> {
     const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
     if (bytes <= ONE_PACKET_BYTES) return await this.#write(Buffer.concat(pieces, bytes));
@@ -94,7 +97,7 @@ export class TcpStream extends Duplex {
     for (let at = 0; at < bytes.length;) at += await this.#connection.write(bytes.subarray(at));
   }
 
-  /** Says that no more follows, and drops what still comes until the client stops, sends too much, or takes too long. */
+  /** Closes the sending half, and drops incoming bytes until the client stops, sends too much, or takes too long. */
   async #linger(): Promise<void> {
     await this.#connection.closeWrite();
     if (this.readableEnded) return;

@@ -2,15 +2,15 @@ import { logger } from "../../base/log.ts";
 
 const log = logger("http");
 
-/** The source of a body that is made while it is read. */
+/** Produces the body of a response while the client reads it. */
 export interface BodySource {
   /** Called when the client reads more. */
   pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void>;
-  /** Releases everything; may be called again. */
+  /** Releases all resources. Repeated calls have no effect. */
   close(): void;
 }
 
-/** A body without a buffer. Its source is closed when the client leaves and when the source throws. */
+/** Builds a body without a buffer. Closes the source when the client disconnects or the source throws. */
 export function bodyFrom(source: BodySource): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -18,7 +18,7 @@ export function bodyFrom(source: BodySource): ReadableStream<Uint8Array> {
         await source.pull(controller);
       } catch (error) {
         source.close();
-        log.warning("An answer was broken off: {error}", { error });
+        log.warning("Cannot complete a response: {error}", { error });
         throw error;
       }
     },

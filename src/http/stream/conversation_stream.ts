@@ -5,7 +5,7 @@ import type { ChatState } from "../../domain/call/vocabulary.ts";
 import type { StreamParts } from "../http_deps.ts";
 import { encoded, eventStream, frame, resetFrame, type StreamClient, wantedEvent } from "./event_source.ts";
 
-/** GET /api/local/sessions/:id/stream: replies and states of one conversation (interface 6, contract 4, Stream). */
+/** Streams the replies and states of one conversation (contract 4, Stream). */
 export async function conversationStream(
   { api, streams }: { api: Operations; streams: StreamParts },
   sessionKey: string,

@@ -1,6 +1,6 @@
 import type { OpenMedia } from "../../api/chat/media.ts";
 
-/** A stored file as the answer: an attachment and never sniffed, because it must not run as a page of this server (reliability UPL-4). */
+/** Builds the response for a stored file: an attachment without sniffing, so that it never runs as a page of this server (reliability UPL-4). */
 export function download({ file, size, mime, originalName: name }: OpenMedia): Response {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%/]/g, "_").slice(0, 150) || "file";
   const exact = encodeURIComponent(name.slice(0, 150).toWellFormed()).replace(

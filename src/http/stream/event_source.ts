@@ -6,32 +6,30 @@ import type { StreamParts } from "../http_deps.ts";
 import { bodyFrom, type BodySource } from "./body_source.ts";
 import { DeliberateClose } from "../server/exchange.ts";
 
-/** One step of a stream: what to send, and where to continue. */
 interface StreamStep {
-  /** Frames in SSE form, encoded; empty for nothing new. Readers of the same step share them. */
+  /** Encoded SSE frames; empty without new events. Readers of the same step share the bytes. */
   frames: Uint8Array;
   after: number;
   /** Set when the streamed object was deleted. */
   ended?: StreamEnd;
 }
 
-/** What is streamed: a view of the journal after a number. */
 interface StreamSource {
-  /** Why the reader may read no longer, or null. */
+  /** Finds the reason that ends the caller's access, or null. */
   whyEnded: () => Promise<Ended>;
-  /** Bell that rings when there may be something new. */
+  /** Name of the notification for new events. */
   wakeup: string;
   after: number;
-  /** Sent first, such as a `reset`. */
+  /** First frames, such as a `reset`. */
   opening: string;
   step: (after: number) => Promise<StreamStep>;
 }
 
-/** Comment that keeps proxies from closing a silent stream (contract 4, Stream). */
+/** Interval of comments that keep proxies from closing a silent stream (contract 4, Stream). */
 export const HEARTBEAT_MS = 15_000;
-// How soon a revoked token or a lost bell is noticed (reliability SSE-6).
+// Delay until a stream notices a revoked token or a lost notification (reliability SSE-6).
 const CHECK_MS = 1_000;
-/** A client that has not read for so long is disconnected; it continues with Last-Event-ID (reliability SSE-4). */
+/** A client that reads nothing for this long is disconnected. It continues with Last-Event-ID (reliability SSE-4). */
 export const STALLED_MAX_MS = 60_000;
 
 const encoder = new TextEncoder();
@@ -39,8 +37,8 @@ const NO_FRAMES = new Uint8Array();
 const HEARTBEAT = encoder.encode(":\n\n");
 
 /**
- * A Server-Sent Events answer. Rows are read when the client takes more, so a client that stops reading costs one
- * step: there is no buffer that could overflow, and reconnecting is the same query.
+ * Builds a response of Server-Sent Events. The stream reads rows when the client has taken the last ones, so a client that stops reading
+ * costs one step. Reconnecting is the same query.
  */
 export function eventStream(parts: StreamParts, source: StreamSource): Response {
   return new Response(bodyFrom(new EventStream(parts, source)), {
@@ -67,7 +65,7 @@ class EventStream implements BodySource {
     this.#source = source;
     this.#wakeup = parts.wakeups.listen(source.wakeup);
     this.#after = source.after;
-    // The first bytes make every proxy send the headers on.
+    // The first bytes make every proxy forward the headers.
     this.#opening = `: connected\n\n${source.opening}`;
     this.#wroteAt = parts.clock.monotonic();
   }
@@ -78,7 +76,7 @@ class EventStream implements BodySource {
     while (!this.#gone.signal.aborted) {
       if (this.#opening !== "") return this.#open(controller);
       const reason = await this.#endReason();
-      // Who may read no longer gets nothing more; at a stop the client gets what is there.
+      // A caller without access gets no more events. At a shutdown the client gets the events so far.
       const step = reason === undefined || reason === "shutdown"
         ? await this.#source.step(this.#after)
         : { frames: NO_FRAMES, after: this.#after, ended: reason };
@@ -130,37 +128,34 @@ class EventStream implements BodySource {
   }
 }
 
-/** One event in SSE form. Data is JSON, so no content can break out of its line (reliability SSE-8). */
+/** Formats one event as an SSE frame. Data is JSON, so no content can break out of its line (reliability SSE-8). */
 export function frame(event: string, data: unknown, id?: number): string {
   const text = typeof data === "string" ? data : JSON.stringify(data);
-  // U+2028 and the like are no line breaks in SSE, and JSON has no others.
+  // JSON contains no line breaks of SSE. U+2028 is not one.
   return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${text}\n\n`;
 }
 
-/** Frames as they are sent. */
 export function encoded(frames: readonly string[]): Uint8Array {
   return encoder.encode(frames.join(""));
 }
 
-/** Who opens a stream, and where to continue. */
 export interface StreamClient {
   whyEnded: () => Promise<Ended>;
   lastEventId: string | null;
   after: number | undefined;
 }
 
-/** The client behind a request for a stream. */
 export function clientOf(request: Request, call: Call, after: number | undefined): StreamClient {
   return { whyEnded: call.ended, lastEventId: request.headers.get("last-event-id"), after };
 }
 
-/** The number after which a client wants to continue; null for now, -1 for what cannot be a number of ours (contract 4, Stream). */
+/** Finds the event number after which a client continues: null for "from now", -1 for an invalid Last-Event-ID (contract 4, Stream). */
 export function wantedEvent({ lastEventId, after }: StreamClient): number | null {
   if (lastEventId === null) return after ?? null;
   return /^\d{1,15}$/.test(lastEventId) ? Number(lastEventId) : -1;
 }
 
-/** The event that tells a client to forget what it knows; "" when it need not (reliability SSE-3). */
+/** Builds the `reset` event for a client whose events are gone, or "" (reliability SSE-3). */
 export function resetFrame({ after, reset }: StreamStart): string {
   return reset ? frame("reset", { after }) : "";
 }

@@ -5,7 +5,7 @@ import type { EventFilter } from "../../domain/system/journal.ts";
 import type { StreamParts } from "../http_deps.ts";
 import { encoded, eventStream, frame, resetFrame, type StreamClient, wantedEvent } from "./event_source.ts";
 
-/** GET /api/events as a stream: every journal entry as an event called `event` (contract 4, Stream). */
+/** Streams journal entries as events named `event` (contract 4, Stream). */
 export async function journalStream(
   { api, streams }: { api: Operations; streams: StreamParts },
   call: Call,

@@ -5,30 +5,29 @@ const BLOCK_BYTES = 64 * 1024;
 const POLL_MS = 1_000;
 const NEWLINE = 10;
 
-/** How a log is asked for (contract 3, Execution). */
 interface LogRequest {
   path: string;
   executionId: string;
-  /** Whether the execution has ended, so that nothing more is written. */
+  /** Whether the execution has ended. */
   ended: boolean;
   follow: boolean;
   tail: number | undefined;
-  /** Asks again whether it has ended; null for a reader who may read no longer. */
+  /** Reads `ended` again. Returns null when the caller has lost access. */
   again: () => Promise<{ ended: boolean } | null>;
 }
 
-/** The bell that rings when a log grows. */
+/** Builds the name of the notification that a log has grown. */
 export function logWakeup(executionId: string): string {
   return `log:${executionId}`;
 }
 
-/** The log as plain text, read while it is sent; following continues until the execution has ended (contract 3, Execution). */
+/** Builds a response that reads the log while it is sent. `follow` continues until the execution ends (contract 3, Execution). */
 export async function logResponse(parts: StreamParts, request: LogRequest): Promise<Response> {
   const headers: Record<string, string> = {
     "content-type": "text/plain; charset=utf-8",
     "x-content-type-options": "nosniff",
     "vary": "Authorization",
-    // Only what cannot change any more may be cached (interface 4.1, reliability SEC-4).
+    // Caches may store only a complete log (interface 4.1, reliability SEC-4).
     "cache-control": request.ended ? "public, max-age=3600" : "no-store",
   };
   const file = await Deno.open(request.path, { read: true }).catch(() => null);
@@ -36,7 +35,6 @@ export async function logResponse(parts: StreamParts, request: LogRequest): Prom
   if (file !== null && request.tail !== undefined) {
     await file.seek(await startOfTail(file, request.tail), Deno.SeekMode.Start);
   }
-  // Without following, the file itself is the answer: Deno sends it without using memory of V8.
   if (file !== null && (request.ended || !request.follow)) return new Response(file.readable, { headers });
   return new Response(bodyFrom(new LogReader(parts, request, file)), { headers });
 }
@@ -58,9 +56,9 @@ class LogReader implements BodySource {
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     const { clock, lifecycle: { stopping } } = this.#parts;
     while (!this.#closed) {
-      // Asked before reading, so that everything that was written before the end is read.
-      const known = !this.#request.follow || this.#request.ended || stopping.aborted;
-      const now = known ? { ended: true } : await this.#request.again();
+      // Check before reading, so that the last read sees everything written before the end.
+      const isEnded = !this.#request.follow || this.#request.ended || stopping.aborted;
+      const now = isEnded ? { ended: true } : await this.#request.again();
       if (now === null) return this.#end(controller);
       const block = await this.#read();
       if (this.#closed) return;
@@ -92,21 +90,21 @@ class LogReader implements BodySource {
   }
 }
 
-/** Where the last `lines` lines of a file begin. Reads backwards, as far as it has to. */
+/** Finds the offset of the last `lines` lines. Reads the file backwards. */
 async function startOfTail(file: Deno.FsFile, lines: number): Promise<number> {
   const { size } = await file.stat();
   const block = new Uint8Array(BLOCK_BYTES);
-  // A line break at the very end closes the last line and begins none.
-  let wanted = lines + 1;
+  // A line break at the end of the file terminates the last line.
+  let remainingBreaks = lines + 1;
   if (lines === 0) return size;
   for (let end = size; end > 0;) {
     const start = Math.max(0, end - BLOCK_BYTES);
     await file.seek(start, Deno.SeekMode.Start);
     const part = block.subarray(0, end - start);
     for (let at = 0; at < part.length;) at += await file.read(part.subarray(at)) ?? part.length;
-    if (end === size && part.at(-1) !== NEWLINE) wanted--;
+    if (end === size && part.at(-1) !== NEWLINE) remainingBreaks--;
     for (let at = part.length - 1; at >= 0; at--) {
-      if (part[at] === NEWLINE && --wanted === 0) return start + at + 1;
+      if (part[at] === NEWLINE && --remainingBreaks === 0) return start + at + 1;
     }
     end = start;
   }

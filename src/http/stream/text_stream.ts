@@ -2,10 +2,7 @@ import { turn } from "../../base/yield_to_loop.ts";
 
 const PIECE_CHARS = 256 * 1024;
 
-/**
- * A text as the body of a response, in pieces as the client takes them: megabytes of it in one go would hold everybody else up
- * (reliability BYT-1).
- */
+/** Sends a text in pieces. Megabytes in one piece would block all other requests (reliability BYT-1). */
 export function textStream(text: string): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let at = 0;
@@ -20,7 +17,7 @@ export function textStream(text: string): ReadableStream<Uint8Array> {
   }, { highWaterMark: 0 });
 }
 
-// Never between the halves of a character.
+// Never splits a surrogate pair.
 function endOfPiece(text: string, from: number): number {
   const end = Math.min(text.length, from + PIECE_CHARS);
   const code = text.charCodeAt(end - 1);

@@ -10,20 +10,19 @@ import { startRun } from "../../harness/service/run.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-/** What runs may never do, listed independently of the code (contract 9). */
+/** Scopes that no run gets, listed independently of the code (contract 9). */
 const NEVER_A_RUN =
   /:(users|tokens|platforms|webhooks|notices|fleet|runners|runs)$|^write:(budgets|engines|commands)$/;
 const FIRST_PART =
   /^read:(workers|tasks|memory|sessions|executions|departments|messages|chat|system|questions)$/;
 
-/** A kind of caller: its header, and whether it may call a route with this rule. */
 interface Kind {
   name: string;
   headers: Record<string, string>;
   may: (access: string, only: string | undefined) => boolean;
 }
 
-/** The operations below /api in the service's OpenAPI document; the others have no rule in the table. */
+/** Lists the operations below /api in the OpenAPI document. Others have no rule in the table. */
 async function operations(app: App): Promise<[method: string, path: string][]> {
   const { paths } = await app.call("GET /openapi.json") as { paths: Record<string, Record<string, unknown>> };
   return Object.entries(paths).filter(([path]) => path.startsWith("/api/")).flatMap(([path, methods]) =>
@@ -98,7 +97,7 @@ async function kindsOf(app: App): Promise<Kind[]> {
     run("a run with two scopes", narrow.headers, (access) => ["read:tasks", "write:memory"].includes(access)),
     run("the bee", await beeHeaders(app), (access) => bee.includes(access) || FIRST_PART.test(access)),
   ];
-  // What is for runners is for nobody else, and nothing else is for runners (reliability RUN-2).
+  // Only runners may call their routes, and no others (reliability RUN-2).
   return [
     ...others.map((kind) => ({
       ...kind,
@@ -120,9 +119,9 @@ async function beeHeaders(app: App): Promise<Record<string, string>> {
   return { authorization: `Bearer ${await signToken(authority.key, claims, 600, clock.now())}` };
 }
 
-describe("who may call what (contract 9) [USR-1]", () => {
+describe("access rules (contract 9) [USR-1]", () => {
   it(
-    "every operation of /openapi.json has a rule, and it is applied exactly to each kind of caller [USR-1, RUN-2]",
+    "every operation of /openapi.json has a rule, which decides for each kind of caller [USR-1, RUN-2]",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const kinds = await kindsOf(app);
@@ -136,7 +135,7 @@ describe("who may call what (contract 9) [USR-1]", () => {
           continue;
         }
         for (const { name, headers, may } of kinds) {
-          // A parameter that no operation knows: an allowed caller gets 400, and nothing is done.
+          // The unknown parameter gives an allowed caller 400 without an effect.
           const url = `http://localhost${path.replace(/:\w+/g, UNKNOWN)}?nothing=1`;
           const reply = await app.server.fetch(new Request(url, { method, headers }));
           const { required_scope } = await reply.json();
@@ -156,7 +155,7 @@ describe("who may call what (contract 9) [USR-1]", () => {
     180_000,
   );
 
-  it("no run deletes a worker, and only one with *:* makes or renames a local session (contract 8.5)", () => {
+  it("a run never deletes a worker, and only a run with *:* creates or renames a local session (contract 8.5)", () => {
     expect(RULES.get("DELETE /api/workers/:id")?.only).toBe("people");
     for (const operation of ["POST /api/local/sessions", "PUT /api/local/sessions/:id"]) {
       expect(RULES.get(operation)?.only).toBe("unbound");
@@ -171,7 +170,7 @@ describe("who may call what (contract 9) [USR-1]", () => {
     expect(new Set(rules.map(([operation]) => operation)).size).toBe(rules.length);
   });
 
-  it("a route with a rule that differs from the table stops the start [AUT-10]", () => {
+  it("checkRules() throws for a route whose rule differs from the table [AUT-10]", () => {
     const app = { routes: [{ method: "GET", path: "/api/workers" }] } as never;
     const [list] = (ROUTES as readonly AnyRoute[]).filter(({ operation }) => operation === "worker.list");
     if (list === undefined) throw new Error("there is no such route");

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { SignJWT } from "jose";
 import { openApp, PASSWORD } from "../../harness/service/app.ts";
+import { bearer } from "../../harness/model/people.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { hashPassword } from "../../../src/api/account/password.ts";
 import { signToken } from "../../../src/base/token.ts";
@@ -10,7 +11,7 @@ const LOGIN = "POST /api/auth/login";
 const right = { username: "admin", password: PASSWORD };
 
 describe("authentication (interface 5, contract 2)", () => {
-  it("login answers both tokens, seconds and the type", async () => {
+  it("login returns both tokens, the lifetime in seconds and the type", async () => {
     await using app = await openApp();
     const reply = await app.send(LOGIN, right, { authorization: "" });
     expect(reply.status).toBe(200);
@@ -37,7 +38,7 @@ describe("authentication (interface 5, contract 2)", () => {
     });
   });
 
-  it("refresh answers a new access token and no refresh token; logout ends it", async () => {
+  it("refresh returns a new access token and no refresh token; logout revokes the refresh token", async () => {
     await using app = await openApp();
     const { refresh_token } = await app.call(LOGIN, right);
     const refreshed = await app.call("POST /api/auth/refresh", { refresh_token });
@@ -48,10 +49,10 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send("POST /api/auth/logout", { refresh_token })).status).toBe(204);
   });
 
-  it("a login with the old password, in progress while it changed, gives no valid token", async () => {
+  it("a login in progress during a password change returns no valid token", async () => {
     await using app = await openApp();
     const { refresh_token } = await app.call(LOGIN, right);
-    // What a change does last, while the old password is still being checked.
+    // The last step of a change, during the check of the old password.
     const pending = [app.call(LOGIN, right), app.call("POST /api/auth/refresh", { refresh_token })];
     await app.db.read("select 1");
     app.server.parts.authority.raiseVersion(2);
@@ -78,7 +79,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
   });
 
-  it("answers the same for a wrong name and a wrong password [AUT-3]", async () => {
+  it("a wrong name and a wrong password get the same response [AUT-3]", async () => {
     await using app = await openApp();
     const name = await app.send(LOGIN, { username: "nobody", password: PASSWORD });
     const word = await app.send(LOGIN, { username: "admin", password: "wrong" });
@@ -103,7 +104,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send(LOGIN, right)).status).toBe(200);
   });
 
-  it("recognises a trusted proxy on a socket for both protocols, where its address has the form of IPv6", async () => {
+  it("recognizes a trusted proxy whose IPv4 address is written as IPv6", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
     const login = (password: string, from: string) =>
@@ -120,7 +121,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await login(right.password, "203.0.113.7")).status).toBe(200);
   });
 
-  it("counts before it checks, so that parallel logins get no more tries [AUT-4]", async () => {
+  it("counts attempts before checking them, so that parallel logins get no more [AUT-4]", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const replies = await Promise.all(
@@ -130,7 +131,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(replies.every((reply) => reply.status === 401 || reply.status === 429)).toBe(true);
   });
 
-  it("accepts only its own tokens [AUT-1, AUT-2]", async () => {
+  it("refuses forged tokens [AUT-1, AUT-2]", async () => {
     await using app = await openApp();
     const { key } = app.server.parts.authority;
     const now = Math.floor(Date.now() / 1000);
@@ -183,7 +184,7 @@ describe("authentication (interface 5, contract 2)", () => {
       .toBe(401);
   });
 
-  it("asks for a token on every route except the open ones", async () => {
+  it("requires a token on every route except the public ones", async () => {
     await using app = await openApp();
     const id = crypto.randomUUID();
     for (const { method, path, access } of ROUTES) {
@@ -197,7 +198,7 @@ describe("authentication (interface 5, contract 2)", () => {
     }
   });
 
-  it("a changed password ends all older tokens [AUT-6, AUT-7]", async () => {
+  it("a changed password invalidates all older tokens [AUT-6, AUT-7]", async () => {
     await using app = await openApp({ password: "first" });
     const login = await app.call(LOGIN, { username: "admin", password: "first" });
     expect((await app.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(200);
@@ -211,7 +212,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await later.send(LOGIN, { username: "admin", password: "second" })).status).toBe(200);
   });
 
-  it("no restart waits for the hash of its password; what needs the operator's password waits, and nothing else [AUT-7]", async () => {
+  it("a restart does not wait for the password hash, and neither do requests without the operator's password [AUT-7]", async () => {
     await using app = await openApp({ password: "first" });
     const login = await app.call(LOGIN, { username: "admin", password: "first" });
     const scopes = ["read:workers", "write:system"];
@@ -227,7 +228,7 @@ describe("authentication (interface 5, contract 2)", () => {
       reply.then(({ status }) => void order.push(`${what} ${status}`));
     const none = { authorization: "" };
     const stolen = { include_key: true, password: "first" };
-    // Each is sent before anything has waited.
+    // Send all before the first one waits.
     await Promise.all([
       first("old login", later.send("GET /api/workers", undefined, bearer(login.access_token))),
       first("refresh", later.send("POST /api/auth/refresh", { refresh_token: login.refresh_token }, none)),
@@ -244,7 +245,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(order.indexOf("old password 401")).toBeGreaterThan(compared);
   });
 
-  it("a changed password that cannot be stored opens nothing, and is stored later [AUT-7]", async () => {
+  it("a changed password that cannot be stored allows no login until it is stored [AUT-7]", async () => {
     await using app = await openApp({ password: "first" });
     const login = await app.call(LOGIN, { username: "admin", password: "first" });
     const broken =
@@ -253,7 +254,7 @@ describe("authentication (interface 5, contract 2)", () => {
     await app.stop();
     const clock = new TestClock();
     await using later = await openApp({ dataDir: app.dataDir, password: "second", clock });
-    // Longer than the two hashes take, after which it was tried in vain.
+    // Longer than both hashes, so that the first attempt has failed.
     for (let i = 0; i < 8; i++) {
       const old = later.send("GET /api/workers", undefined, bearer(login.access_token));
       expect(await whileTimePasses(clock, old)).toMatchObject({ status: 503, body: { code: "unavailable" } });
@@ -266,7 +267,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(401);
   });
 
-  it("the same password after a restart keeps tokens valid", async () => {
+  it("tokens stay valid after a restart with the same password", async () => {
     await using app = await openApp({ password: "same" });
     const login = await app.call(LOGIN, { username: "admin", password: "same" });
     await app.stop();
@@ -277,7 +278,7 @@ describe("authentication (interface 5, contract 2)", () => {
     );
   });
 
-  it("the first start without a password makes one and stores its hash only (contract 2) [AUT-8]", async () => {
+  it("the first start without a password generates one and stores only its hash (contract 2) [AUT-8]", async () => {
     await using app = await openApp({ config: { auth: { password_hash: "" } } });
     const password = app.server.generatedPassword ?? "";
     expect(password).toMatch(/^[a-z2-9]{24}$/);
@@ -286,7 +287,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(dump).not.toContain(password);
   });
 
-  it("answers only to its own host names when it is bound to loopback [AUT-11]", async () => {
+  it("accepts only its own host names when it is bound to loopback [AUT-11]", async () => {
     await using app = await openApp({ config: { server: { allowed_hosts: ["Svc.example.org"] } } });
     for (const host of ["localhost", "127.0.0.1:9", "[::1]:80", "svc.example.org", "SVC.Example.org:80"]) {
       expect((await app.send("GET /api/workers", undefined, { host })).status, host).toBe(200);
@@ -313,7 +314,7 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(foreign.headers.get("access-control-allow-origin")).toBeNull();
   });
 
-  it("a run token is not a login, nor a login a run token; a run token is valid only during its run [AUT-2]", async () => {
+  it("a run token is valid only during its run [AUT-2]", async () => {
     await using app = await openApp();
     const { authority, clock } = app.server.parts;
     const token = await signToken(
@@ -333,17 +334,13 @@ describe("authentication (interface 5, contract 2)", () => {
   });
 });
 
-function bearer(token: string): Record<string, string> {
-  return { authorization: `Bearer ${token}` };
-}
-
 async function drained(request: Promise<Response>): Promise<Response> {
   const response = await request;
   await response.body?.cancel();
   return response;
 }
 
-/** What comes of it, while a second of the clock passes every twentieth of a real one. */
+/** Advances the clock by a second every 50 ms until `work` resolves. */
 async function whileTimePasses<T>(clock: TestClock, work: Promise<T>): Promise<T> {
   const timer = setInterval(() => clock.advance(1_000), 50);
   try {

@@ -27,14 +27,14 @@ describe("tokenOf", () => {
     expect(of("bearer   h")).toBe("h");
   });
 
-  it("is an empty token, which nothing accepts, where the header is not one of ours", () => {
+  it("is an empty token for an unknown authorization header", () => {
     for (const odd of ["Basic h", "Bearer", "Bearer a b", "xBearer h"]) {
       expect([odd, of(odd, "?token=q")]).toEqual([odd, ""]);
     }
   });
 });
 
-it("authenticate knows whoever has a good token, and says whether there was none or a bad one (interface 5)", async () => {
+it("authenticate() finds the caller of a valid token, and distinguishes a missing token from an invalid one (interface 5)", async () => {
   const found = {} as Authentication;
   const asked: string[] = [];
   const authority = {
@@ -50,7 +50,7 @@ it("authenticate knows whoever has a good token, and says whether there was none
   expect(await by("?token=good")).toBe(found);
   const refusals: [query: string, words: RegExp][] = [["?token=bad", /expired, revoked/], [
     "",
-    /without a token/,
+    /has no token/,
   ]];
   for (const [query, words] of refusals) {
     await expect(by(query)).rejects.toMatchObject({
@@ -69,7 +69,7 @@ describe("clientAddress (contract 2) [AUT-4]", () => {
     ["127.0.0.1", "198.51.100.1", "198.51.100.1"],
     ["::ffff:127.0.0.1", "198.51.100.1", "198.51.100.1"],
     ["::ffff:203.0.113.9", null, "203.0.113.9"],
-    // The client writes what it likes in front; what the nearest proxy saw stands at the end.
+    // A client can forge the first entries. The nearest proxy adds the last one.
     ["127.0.0.1", "6.6.6.6, 198.51.100.1", "198.51.100.1"],
     ["127.0.0.1", "198.51.100.1 , 10.0.0.2", "198.51.100.1"],
     ["127.0.0.1", "2001:db8::1", "2001:db8::1"],
@@ -95,7 +95,7 @@ describe("checkHost (contract 2) [AUT-11]", () => {
     }
   };
 
-  it("lets addresses and localhost in, with any port and however it is bound", () => {
+  it("accepts addresses and localhost with any port and bind address", () => {
     for (const host of ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "192.0.2.7", "[::1]", "[::1]:8080"]) {
       for (const loopback of [true, false]) {
         expect([host, lets(host, [], loopback), lets(host, ["svc.example"], loopback)]).toEqual([
@@ -107,7 +107,7 @@ describe("checkHost (contract 2) [AUT-11]", () => {
     }
   });
 
-  it("lets only listed names in, in any case; without a list, every name when it is bound to a network", () => {
+  it("accepts only listed names in any case; without a list every name if bound to a network", () => {
     expect(lets("evil.example", [], true)).toBe(false);
     expect(lets("evil.example", [], false)).toBe(true);
     for (const loopback of [true, false]) {
@@ -118,7 +118,7 @@ describe("checkHost (contract 2) [AUT-11]", () => {
   });
 });
 
-it("isLoopback knows the addresses of this machine", () => {
+it("isLoopback() recognizes loopback addresses", () => {
   const known = ["localhost", "::1", "127.0.0.1", "127.1.2.3"];
   const others = ["0.0.0.0", "::", "192.0.2.7", "1127.0.0.1", "svc.example"];
   expect([...known, ...others].filter(isLoopback)).toEqual(known);
@@ -136,7 +136,7 @@ describe("mayEnter and authorize (contract 9) [USR-1]", () => {
   };
   const operator: Caller = { subject: "operator:admin", scopes: ["*:*"], run: null, person: null };
   const agent = (...scopes: string[]): Caller => ({ subject: "worker:w", scopes, run, person: null });
-  // Who may enter: the operator, an agent with everything, one with the scope, one with none.
+  // Callers: the operator, an agent with *:*, one with the scope, one without scopes.
   const cases: [rule: Rule, operator: boolean, all: boolean, scoped: boolean, none: boolean][] = [
     [{ access: "public" }, true, true, true, true],
     [{ access: "token" }, true, true, true, true],
@@ -160,7 +160,7 @@ describe("mayEnter and authorize (contract 9) [USR-1]", () => {
     });
   }
 
-  it("what is a person's own needs a login, and no scope; a token of a person needs the scope", () => {
+  it("a rule with `own` accepts a login without the scope, and a token only with the scope", () => {
     const person = (by: Person["by"]): Caller => ({
       subject: "user:ada",
       scopes: [],
@@ -174,7 +174,7 @@ describe("mayEnter and authorize (contract 9) [USR-1]", () => {
     expect(callers.map((caller) => mayEnter(caller, plain))).toEqual([false, false, true]);
   });
 
-  it("names the scope that is missing, or that it is not for runs", () => {
+  it("names the missing scope, or says that runs are excluded", () => {
     const refusal = (caller: Caller, rule: Rule) => {
       try {
         authorize(caller, rule);
@@ -190,8 +190,8 @@ describe("mayEnter and authorize (contract 9) [USR-1]", () => {
       [nobody, { access: "write:users" }, "lacks the scope write:users", "write:users"],
       [nobody, unbound, "lacks the scope write:chat", "write:chat"],
       [agent("write:chat"), unbound, "bound to its conversation", "write:chat"],
-      [agent("*:*"), { access: "write:users" }, "for people", "write:users"],
-      [agent("*:*"), { access: "token", only: "people" }, "for people", undefined],
+      [agent("*:*"), { access: "write:users" }, "only people may", "write:users"],
+      [agent("*:*"), { access: "token", only: "people" }, "only people may", undefined],
     ];
     for (const [caller, rule, words, scope] of cases) {
       expect(refusal(caller, rule)).toEqual([expect.stringContaining(words), scope]);

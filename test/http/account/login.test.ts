@@ -14,9 +14,9 @@ const proxied = { server: { trusted_proxies: ["127.0.0.1"] } };
 const LOGINS = Number(Deno.env.get("SVC_TEST_LOGINS") ?? 40);
 const GUESSES = LOGINS * 5;
 
-describe("guessing passwords [AUT-4]", () => {
+describe("password guessing [AUT-4]", () => {
   it(
-    "gets ten tries a minute for an address and a name, however often, also across a restart; others may log in [AUT-4]",
+    "gets ten attempts a minute per address and name, also after a restart; other users can log in [AUT-4]",
     async () => {
       const clock = new TestClock("2026-01-05T08:00:10Z");
       await using app = await openApp({ clock, config: proxied });
@@ -38,7 +38,7 @@ describe("guessing passwords [AUT-4]", () => {
     180_000,
   );
 
-  it("counts a whole IPv6 network as one address, and an IPv4 address as itself however it is written", async () => {
+  it("counts an IPv6 network as one address, and all notations of an IPv4 address as one", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock, config: proxied });
     const statusFrom = async (address: string, body = wrong) =>
@@ -54,7 +54,7 @@ describe("guessing passwords [AUT-4]", () => {
     }
   });
 
-  it("a login that the database could not answer counts nowhere, and locks out nobody [AUT-4]", async () => {
+  it("a login that fails in the database does not count as an attempt [AUT-4]", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const { db } = app;
@@ -68,7 +68,7 @@ describe("guessing passwords [AUT-4]", () => {
     }
   });
 
-  it("a header that no trusted proxy sent changes nothing", async () => {
+  it("ignores the header of an untrusted proxy", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     for (let i = 0; i < 12; i++) await app.send(LOGIN, wrong, { "x-forwarded-for": `203.0.113.${i}` });
@@ -76,14 +76,14 @@ describe("guessing passwords [AUT-4]", () => {
   });
 });
 
-it("a hash of a high cost is checked like any other (contract 2)", async () => {
+it("accepts a password hash with a high cost (contract 2)", async () => {
   const password_hash = await hashPassword(PASSWORD, { ln: 18, r: 8, p: 1 });
   await using app = await openApp({ config: { auth: { password_hash } } });
   expect((await app.send(LOGIN, right)).status).toBe(200);
 });
 
 describe("the first start [AUT-8]", () => {
-  it("has no known password, and a key of its own that only its user can read [AUT-8]", async () => {
+  it("creates an unknown password, and a private signing key [AUT-8]", async () => {
     const seen = new Set<string>();
     for (let i = 0; i < 2; i++) {
       await using folder = await tempDir();
@@ -106,7 +106,7 @@ describe("the first start [AUT-8]", () => {
     expect(seen.size).toBe(4);
   });
 
-  it("refuses a key that is too short, and an empty password counts as none [AUT-8]", async () => {
+  it("refuses a short key, and treats an empty password as missing [AUT-8]", async () => {
     const starts: [env: Record<string, string>, file: string | null, code: number, words: RegExp][] = [
       [{ SVC_AUTH__JWT_SECRET: "short" }, null, 2, /auth\.jwt_secret: must be at least 32 characters/],
       [{ SVC_AUTH__JWT_SECRET: "x".repeat(31) }, null, 2, /at least 32 characters/],
@@ -127,7 +127,7 @@ describe("the first start [AUT-8]", () => {
   });
 });
 
-it("listens on loopback, sets no cookie, and accepts no other site, on any route [AUT-11]", async () => {
+it("listens on loopback, sets no cookie, and accepts no other origin, on all routes [AUT-11]", async () => {
   await using folder = await tempDir();
   await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "pass" } });
   expect(new URL(server.url).hostname).toBe("127.0.0.1");

@@ -29,7 +29,7 @@ function sameDistribution(a: number[], b: number[]): number {
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 
 describe("an unknown name and a wrong password [AUT-3]", () => {
-  it(`cannot be told apart by their time, ${LOGINS} and ${LOGINS} attempts [AUT-3]`, async () => {
+  it(`take the same time, ${LOGINS} and ${LOGINS} attempts [AUT-3]`, async () => {
     const password_hash = await hashPassword(PASSWORD, { ln: 12, r: 8, p: 1 });
     await using app = await openApp({
       config: { auth: { password_hash, login_failures_per_minute: 10_000 } },
@@ -43,7 +43,7 @@ describe("an unknown name and a wrong password [AUT-3]", () => {
       const names: number[] = [];
       const words: number[] = [];
       for (let i = 0; i < LOGINS; i++) {
-        // The order alternates, so that neither profits from caches that the other has filled.
+        // Alternate the order, so that neither profits from the caches of the other.
         const turns: [number[], object][] = [[names, { username: "nobody", password: PASSWORD }], [
           words,
           wrong,
@@ -53,7 +53,7 @@ describe("an unknown name and a wrong password [AUT-3]", () => {
       return { names, words };
     };
     await timeOf(wrong);
-    // By chance, "different" comes once in a hundred times; three times in a row means a real difference.
+    // A random difference has a probability of 1 %. Three in a row are a real difference.
     let found = { p: 0, ratio: 0 };
     for (let round = 0; round < 3 && !(found.p > 0.01); round++) {
       const { names, words } = await attempt();
@@ -66,7 +66,7 @@ describe("an unknown name and a wrong password [AUT-3]", () => {
 });
 
 it(
-  "200 logins at once are hashed a few at a time, the rest is told to come back, and everybody else is served [AUT-5]",
+  "200 simultaneous logins are hashed a few at a time or get 429, and other requests are served [AUT-5]",
   async () => {
     await using folder = await tempDir();
     const env = { SVC_AUTH_PASSWORD: "pass", SVC_AUTH__LOGIN_FAILURES_PER_MINUTE: "1000" };
@@ -97,7 +97,7 @@ it(
     }
     const answers = await flood;
     const refused = answers.filter(({ status }) => status === 401).length;
-    // Eight wait, and two are hashed; on a small machine one, or it rests. A place that becomes free meanwhile is taken again.
+    // Eight logins wait, and up to two are hashed. A free slot is used again.
     const atOnce = navigator.hardwareConcurrency > 2 ? 2 : 1;
     expect(refused).toBeGreaterThanOrEqual(atOnce === 1 ? 8 : 10);
     expect(refused).toBeLessThanOrEqual(atOnce * 30);

@@ -5,7 +5,6 @@ import { TestClock } from "../../harness/clock.ts";
 import { CLIENT, type Lies, lyingProvider, type TestProvider } from "../../harness/fakes/openid.ts";
 import { freePort } from "../../harness/service/port.ts";
 
-/** A service that signs in with this provider. */
 async function appWith(
   { issuer }: TestProvider,
   roles: Record<string, string> = { staff: "operator" },
@@ -29,7 +28,7 @@ interface Ended {
   callback: string;
 }
 
-/** Begins a sign-in, lets the provider send us back, and answers what became of it. */
+/** Starts a sign-in, follows the redirects, and returns the result. */
 async function signIn(app: App, change: (callback: URL) => void = () => {}): Promise<Ended> {
   const begun = await fetch(`${app.url}/api/auth/oidc/start?return=/work`, { redirect: "manual" });
   await begun.body?.cancel();
@@ -56,8 +55,8 @@ async function finish(
 
 const users = (app: App) => app.db.read("select name, origin, issuer from user order by name");
 
-describe("a provider that lies (contract 9) [USR-4]", () => {
-  it("is believed when it does not", async () => {
+describe("a malicious provider (contract 9) [USR-4]", () => {
+  it("is accepted with valid answers", async () => {
     await using provider = await lyingProvider({});
     await using app = await appWith(provider);
     const { status, location, cookie } = await signIn(app);
@@ -96,7 +95,7 @@ describe("a provider that lies (contract 9) [USR-4]", () => {
     ["userinfo of somebody else", { claims: { roles: null }, userinfo: { sub: "admin", roles: ["staff"] } }],
   ];
   for (const [what, lie] of lies) {
-    it(`${what} is refused in words, and nothing is stored [USR-4]`, async () => {
+    it(`${what} is refused with a message and stores nothing [USR-4]`, async () => {
       await using provider = await lyingProvider(lie);
       await using app = await appWith(provider);
       const { status, detail } = await signIn(app);
@@ -110,8 +109,8 @@ describe("a provider that lies (contract 9) [USR-4]", () => {
   }
 });
 
-describe("a browser that lies (contract 9) [USR-4]", () => {
-  it("writes nothing without a sign-in of ours, and may fail so often in a minute [USR-4]", async () => {
+describe("a malicious browser (contract 9) [USR-4]", () => {
+  it("stores nothing without a started sign-in, and has a limit of failures per minute [USR-4]", async () => {
     await using provider = await lyingProvider({});
     await using app = await appWith(provider, undefined, new TestClock("2026-01-05T08:00:10Z"));
     const callback = `${app.url}/api/auth/oidc/callback?code=x&state=x`;
@@ -121,13 +120,13 @@ describe("a browser that lies (contract 9) [USR-4]", () => {
   });
 
   it(
-    "another state, no cookie, a forged one, an answer twice, an error: refused, and nothing is stored [USR-4]",
+    "another state, no cookie, a forged cookie, a repeated answer, an error: refused without storing anything [USR-4]",
     async () => {
       await using provider = await lyingProvider({});
       await using app = await appWith(provider);
       const state = await signIn(app, (url) => url.searchParams.set("state", "another"));
       expect([state.status, state.detail]).toEqual([403, expect.stringContaining("does not fit")]);
-      // What was tried once is over, also with the right answer.
+      // A failed sign-in stays failed, also with the right answer.
       const right = new URL(state.callback);
       expect((await finish(right.href, state.cookie)).detail).toContain("was used before");
       const denied = await signIn(app, (url) => {
@@ -150,7 +149,7 @@ describe("a browser that lies (contract 9) [USR-4]", () => {
     90_000,
   );
 
-  it("a code is good once, in the browser that signed in, for a minute", async () => {
+  it("a code is valid once, for a minute, in the browser that signed in", async () => {
     await using provider = await lyingProvider({});
     await using app = await appWith(provider);
     const logIn = async (code: string, cookie: string, origin = app.url) => {
@@ -172,7 +171,7 @@ describe("a browser that lies (contract 9) [USR-4]", () => {
     expect(await logIn(codeOf(own), own.cookie)).toBe(401);
   });
 
-  it("is sent to no other host in the end", async () => {
+  it("is never redirected to another host", async () => {
     await using provider = await lyingProvider({});
     await using app = await appWith(provider);
     for (
@@ -184,9 +183,9 @@ describe("a browser that lies (contract 9) [USR-4]", () => {
   });
 });
 
-describe("who a provider means (contract 9)", () => {
+describe("users of a provider (contract 9)", () => {
   it(
-    "a role that is not mapped is refused, the highest of several counts, and it is set at each login",
+    "an unmapped role is refused, and each login sets the highest of several roles",
     async () => {
       const lies: Lies = { claims: { roles: ["nobody"] } };
       await using provider = await lyingProvider(lies);
@@ -206,14 +205,14 @@ describe("who a provider means (contract 9)", () => {
     90_000,
   );
 
-  it("a name that somebody has is 409 and never linked, the operator's least of all [USR-4]", async () => {
+  it("a name of an existing user is 409 and never linked, also the operator's [USR-4]", async () => {
     const lies: Lies = { claims: { preferred_username: "Admin" } };
     await using provider = await lyingProvider(lies);
     await using app = await appWith(provider);
     const { status, detail } = await signIn(app);
     expect([status, detail]).toEqual([409, expect.stringContaining("is not taken for you")]);
     expect(await users(app)).toHaveLength(1);
-    // The same subject of another issuer is somebody else, too.
+    // The same subject of another issuer is another user.
     lies.claims = { preferred_username: "mallory" };
     expect((await signIn(app)).status).toBe(303);
     await app.db.write([{
@@ -223,7 +222,7 @@ describe("who a provider means (contract 9)", () => {
     expect((await signIn(app)).status).toBe(409);
   });
 
-  it("a provider that is down or slow is said in words, and passwords go on", async () => {
+  it("an unreachable or slow provider gives a clear error, and password logins work", async () => {
     const lies: Lies = { delayMs: 20_000 };
     await using provider = await lyingProvider(lies);
     await using app = await appWith(provider);

@@ -10,7 +10,7 @@ const statusOf = async (app: App, route: string, headers: Record<string, string>
 
 describe("users (contract 9)", () => {
   it(
-    "are made, changed, disabled and deleted; a password that is made is shown once and stored as a hash",
+    "are created, changed, disabled and deleted; a generated password appears once and is stored as a hash",
     async () => {
       await using app = await openApp();
       const made = await app.send("POST /api/users", { name: "  Ada ", role: "operator" }, {
@@ -60,7 +60,7 @@ describe("users (contract 9)", () => {
   );
 
   it(
-    "a name in another case, or one that cannot be seen, is refused; names are trimmed (contract 8.1)",
+    "an existing name in another case and an invisible name are refused; names are trimmed (contract 8.1)",
     async () => {
       await using app = await openApp();
       await app.call("POST /api/users", { name: "Ada", role: "viewer", password: WORD });
@@ -90,7 +90,7 @@ describe("users (contract 9)", () => {
     180_000,
   );
 
-  it("the operator of the configuration stays an admin, and the last admin is not removed (contract 9)", async () => {
+  it("the configured operator stays an admin, and the last admin cannot be removed (contract 9)", async () => {
     await using app = await openApp();
     for (const change of [{ role: "viewer" }, { disabled: true }, { name: "root" }]) {
       const reply = await app.send("PUT /api/users/admin", change);
@@ -104,7 +104,7 @@ describe("users (contract 9)", () => {
     expect(await app.call("GET /api/users/admin")).toMatchObject({ role: "admin", origin: "operator" });
   });
 
-  it("guessing one's current password counts for a whole IPv6 network [AUT-4]", async () => {
+  it("wrong current passwords count for a whole IPv6 network [AUT-4]", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
     const ada = await someUser(app, "Ada", "operator");
@@ -117,28 +117,34 @@ describe("users (contract 9)", () => {
     expect((await guess(11)).status).toBe(429);
   });
 
-  it("a password is changed by its owner, who knows it, or by who may; other logins go on", async () => {
-    await using app = await openApp();
-    const ada = await someUser(app, "Ada", "operator");
-    const eve = await someUser(app, "Eve", "operator");
-    const route = "PUT /api/users/Ada/password";
-    const fresh = { password: "another long word" };
-    expect((await app.send(route, fresh, eve.headers)).body.required_scope).toBe("write:users");
-    expect((await app.send(route, fresh, ada.headers)).body.detail).toContain("current_password: is needed");
-    const wrong = { ...fresh, current_password: "wrong wrong wrong" };
-    expect((await app.send(route, wrong, ada.headers)).body.detail).toContain("current_password: is wrong");
-    expect((await app.send(route, { ...fresh, current_password: WORD }, ada.headers)).status).toBe(200);
-    expect(await statusOf(app, "GET /api/workers", ada.headers)).toBe(401);
-    expect(await statusOf(app, "POST /api/auth/refresh", {}, { refresh_token: ada.refresh })).toBe(401);
-    expect(await statusOf(app, "GET /api/workers", eve.headers)).toBe(200);
-    expect((await app.send("POST /api/auth/login", { username: "admin", password: PASSWORD })).status).toBe(
-      200,
-    );
-    await logIn(app, "Ada", fresh.password);
-  }, 180_000);
+  it(
+    "a user with the current password, or a caller with the scope, changes a password; other users' logins stay",
+    async () => {
+      await using app = await openApp();
+      const ada = await someUser(app, "Ada", "operator");
+      const eve = await someUser(app, "Eve", "operator");
+      const route = "PUT /api/users/Ada/password";
+      const fresh = { password: "another long word" };
+      expect((await app.send(route, fresh, eve.headers)).body.required_scope).toBe("write:users");
+      expect((await app.send(route, fresh, ada.headers)).body.detail).toContain(
+        "current_password: is needed",
+      );
+      const wrong = { ...fresh, current_password: "wrong wrong wrong" };
+      expect((await app.send(route, wrong, ada.headers)).body.detail).toContain("current_password: is wrong");
+      expect((await app.send(route, { ...fresh, current_password: WORD }, ada.headers)).status).toBe(200);
+      expect(await statusOf(app, "GET /api/workers", ada.headers)).toBe(401);
+      expect(await statusOf(app, "POST /api/auth/refresh", {}, { refresh_token: ada.refresh })).toBe(401);
+      expect(await statusOf(app, "GET /api/workers", eve.headers)).toBe(200);
+      expect((await app.send("POST /api/auth/login", { username: "admin", password: PASSWORD })).status).toBe(
+        200,
+      );
+      await logIn(app, "Ada", fresh.password);
+    },
+    180_000,
+  );
 
   it(
-    "nobody reaches above themselves: a token with write:users makes no admin and takes none over",
+    "no caller exceeds its rights: a token with write:users creates no admin and takes none over",
     async () => {
       await using app = await openApp();
       const anna = await someUser(app, "Anna", "admin");
@@ -171,7 +177,7 @@ describe("users (contract 9)", () => {
 
 describe("tokens (contract 9)", () => {
   it(
-    "are shown once, listed without their secret, used within their scopes, and revoked at once",
+    "appear once, are listed without their secret, work within their scopes, and are revoked immediately",
     async () => {
       await using app = await openApp();
       const ada = await someUser(app, "Ada", "operator");
@@ -201,7 +207,7 @@ describe("tokens (contract 9)", () => {
     180_000,
   );
 
-  it("reach no further than their maker does, then and later", async () => {
+  it("never exceed the rights of their creator, also later ones", async () => {
     await using app = await openApp();
     const ada = await someUser(app, "Ada", "operator");
     for (const scope of ["write:workers", "*:*", "write:*", "*:tasks", "write:users"]) {
@@ -226,7 +232,7 @@ describe("tokens (contract 9)", () => {
     expect(await statusOf(app, "GET /api/workers", token.headers)).toBe(401);
   }, 180_000);
 
-  it("expire at their time; one in the past is refused; null is never", async () => {
+  it("expire at their time; a past time is refused; null means never", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const now = clock.now();
@@ -247,7 +253,7 @@ describe("tokens (contract 9)", () => {
   });
 
   it(
-    "are one's own: others see and revoke them with write:tokens only, and a token needs it for any",
+    "belong to a user: other callers need write:tokens, and a token always needs it",
     async () => {
       await using app = await openApp();
       const ada = await someUser(app, "Ada", "operator");
@@ -276,7 +282,7 @@ describe("tokens (contract 9)", () => {
     180_000,
   );
 
-  it("of ctl itself are taken by the service alone that they name (contract 8.14)", async () => {
+  it("of ctl are valid only for the service that they name (contract 8.14)", async () => {
     await using app = await openApp();
     const { signToken } = await import("../../../src/base/token.ts");
     const { key, instance } = app.server.parts.authority;
@@ -293,7 +299,7 @@ describe("tokens (contract 9)", () => {
 
 describe("the audit (contract 9)", () => {
   it(
-    "says of each change who, what, when and from where, as a list and as JSON lines; the actor filters events",
+    "names caller, change, time and address, as a list and as JSON lines; events can be filtered by actor",
     async () => {
       await using app = await openApp();
       const ada = await someUser(app, "Ada", "operator");
@@ -340,8 +346,8 @@ describe("the audit (contract 9)", () => {
   );
 });
 
-describe("passwords that travel where they must not (contract 9)", () => {
-  it("in a query are refused, and the words say where they belong", async () => {
+describe("passwords in a query (contract 9)", () => {
+  it("are refused with a message that names the body", async () => {
     await using app = await openApp();
     for (const route of ["POST /api/auth/login", "POST /api/auth/refresh", "GET /api/workers"]) {
       const reply = await app.send(
@@ -351,7 +357,7 @@ describe("passwords that travel where they must not (contract 9)", () => {
       expect([route, reply.status, reply.body.detail]).toEqual([
         route,
         400,
-        expect.stringContaining("password: must travel in the body, never in an address"),
+        expect.stringContaining("password: must be in the body and never in an address"),
       ]);
       expect(JSON.stringify(reply.body)).not.toContain(PASSWORD);
     }
@@ -359,7 +365,7 @@ describe("passwords that travel where they must not (contract 9)", () => {
 });
 
 it(
-  "a name that the configuration gives the operator is taken from the user who had it (contract 9)",
+  "the operator's configured name is taken from a user with that name (contract 9)",
   async () => {
     await using folder = await tempDir();
     const first = await openApp({ dataDir: folder.path });

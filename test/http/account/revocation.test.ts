@@ -7,10 +7,10 @@ import { logIn, type Somebody, someToken, someUser, WORD } from "../../harness/m
 import { type GoingRun, startRun } from "../../harness/service/run.ts";
 
 const ENDS_WITHIN_MS = 1_000;
-// What the machine may be late by, under load.
+// Tolerance for a busy machine.
 const LATE_MS = 2_000;
 
-/** One of each kind of connection that stays open; resolves with its last words when it ends. */
+/** Opens one connection of each kind. Each resolves with its last text at its end. */
 async function openAll(app: App, { headers }: Somebody, run: GoingRun): Promise<Promise<string>[]> {
   const paths = [
     "/api/events",
@@ -22,14 +22,14 @@ async function openAll(app: App, { headers }: Somebody, run: GoingRun): Promise<
   for (const path of paths) {
     const response = await fetch(app.url + path, { headers });
     expect([path, response.status]).toEqual([path, 200]);
-    // A wait that is broken off has no last words.
+    // An interrupted wait has no last text.
     open.push(response.text().catch(() => "broken off"));
   }
   await new Promise((resolve) => setTimeout(resolve, 300));
   return open;
 }
 
-/** Their last words, when they all end soon after `end` is done. */
+/** Returns the last texts when all connections end soon after `end`. */
 async function endedBy(open: Promise<string>[], end: () => Promise<unknown>): Promise<string[]> {
   await end();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -39,7 +39,7 @@ async function endedBy(open: Promise<string>[], end: () => Promise<unknown>): Pr
   return await Promise.race([Promise.all(open), late]).finally(() => clearTimeout(timer));
 }
 
-describe("what is open when rights end (contract 9) [USR-2]", () => {
+describe("open connections after a loss of rights (contract 9) [USR-2]", () => {
   it(
     "streams, logs and waits end within a second: user disabled, role or password changed, token revoked [USR-2]",
     async () => {
@@ -70,7 +70,7 @@ describe("what is open when rights end (contract 9) [USR-2]", () => {
     270_000,
   );
 
-  it("a stream and a log send nothing more to a reader whose rights have ended [USR-2]", async () => {
+  it("a stream and a log send nothing to a reader without rights [USR-2]", async () => {
     await using app = await openApp();
     const { wakeups } = app.server.parts;
     const before = wakeups.size;
@@ -96,7 +96,7 @@ describe("what is open when rights end (contract 9) [USR-2]", () => {
     await Deno.remove(path);
   });
 
-  it("what another program changes in the database counts after a second as well [USR-2]", async () => {
+  it("a change by another program in the database is effective within a second [USR-2]", async () => {
     await using app = await openApp();
     const ada = await someUser(app, "Ada", "viewer");
     const status = async () => (await app.send("GET /api/workers", undefined, ada.headers)).status;

@@ -7,8 +7,8 @@ import { startRun } from "../../harness/service/run.ts";
 
 const ROTATE = "POST /api/system/rotate-key";
 
-describe("another signing key (contract 8.16)", () => {
-  it("a token that is being verified while the key changes is not remembered as good", async () => {
+describe("a new signing key (contract 8.16)", () => {
+  it("a token verified during the change is not cached as valid", async () => {
     await using app = await openApp();
     const { token } = await app.call("POST /api/tokens", { name: "ci", scopes: ["read:*"] });
     const { authority } = app.server.parts;
@@ -19,7 +19,7 @@ describe("another signing key (contract 8.16)", () => {
   });
 
   it(
-    "ends every login and every token, of everybody, and streams with them; new ones count, also after a restart",
+    "ends all logins, tokens and streams; new ones are valid, also after a restart",
     async () => {
       await using app = await openApp();
       const file = join(app.dataDir, "secret.key");
@@ -51,7 +51,7 @@ describe("another signing key (contract 8.16)", () => {
   );
 
   it(
-    "is refused while runs are open, from runs, and while the configuration sets the key; nothing is changed",
+    "is refused while runs are active, from runs, and with a configured key, and changes nothing",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const before = await Deno.readTextFile(join(app.dataDir, "secret.key"));

@@ -12,7 +12,7 @@ import { eventually } from "../../harness/wait.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const guarded = (ROUTES as readonly AnyRoute[]).filter((route) => route.access !== "public");
-// Routes for people only have their own test (access.test.ts): no scope is enough for them.
+// access.test.ts tests the routes that are only for people.
 const forRuns = guarded.filter((route) => {
   const { access, only } = ruleOf(route.method, route.path);
   return access !== "token" && only === undefined && !closedToRuns(access);
@@ -30,13 +30,13 @@ function tries(access: string): [scopes: string[], enough: boolean][] {
     [[`${verb}:${otherResource}`], false],
     [[`${otherVerb}:*`, `*:${otherResource}`], false],
     [[`*:${resource}`], true],
-    // `read:*` of a run is what was there before engines and the like (contract 9).
+    // `read:*` of a run excludes newer resources (contract 9).
     [[`${verb}:*`], access !== "read:engines" && access !== "read:budgets"],
   ];
 }
 
 describe("Idempotency-Key of runs (contract 1)", () => {
-  it("belongs to a conversation: another one of the same worker does not meet it", async () => {
+  it("belongs to one conversation of a worker", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["write:tasks"]);
     const other = await startRun(app, ["write:tasks"], "Other");
@@ -57,7 +57,7 @@ describe("Idempotency-Key of runs (contract 1)", () => {
 });
 
 describe("scopes of run tokens (contract 2) [SCP-1]", () => {
-  it(`each of ${forRuns.length} routes asks for exactly its scope [SCP-1]`, async () => {
+  it(`each of ${forRuns.length} routes requires exactly its scope [SCP-1]`, async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:workers"]);
     const requests = forRuns.flatMap((route) =>
@@ -65,7 +65,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
     );
     const bySet = Map.groupBy(requests, ({ scopes }) => scopes.join(" "));
     for (const [scopes, group] of bySet) {
-      // Scopes are read at every request, so a change counts at once.
+      // Every request reads the scopes, so a change is effective immediately.
       await app.call(`PUT /api/workers/${run.workerId}`, { scopes: scopes.split(" ") });
       for (const { route, enough } of group) {
         const path = route.path.replace(/:\w+/g, UNKNOWN);
@@ -85,7 +85,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
     }
   }, 180_000);
 
-  it("an agent never changes what a worker may do, nor grants what it does not hold [SCP-3, SCP-4]", async () => {
+  it("an agent never changes a worker's rights and never grants rights that it lacks [SCP-3, SCP-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:*", "write:workers"]);
     await app.call("POST /api/departments", { name: "Labs" });
@@ -110,7 +110,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
       const reply = await app.send("POST /api/workers", { name: "x", [more[0]]: more[1] }, run.headers);
       expect([more[0], reply.status]).toEqual([more[0], 403]);
     }
-    // Even the default scopes are more than this token holds.
+    // The default scopes exceed those of this token.
     const plain = await app.send("POST /api/workers", { name: "x" }, run.headers);
     expect([plain.status, plain.body.required_scope]).toEqual([403, "write:memory"]);
     expect((await app.send(`PUT /api/workers/${other.id}`, { description: "ok" }, run.headers)).status).toBe(
@@ -118,7 +118,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
     );
   });
 
-  it("what another conversation owns does not exist [SCP-2]", async () => {
+  it("objects of another conversation are not found [SCP-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const own = await startRun(app, [
       "read:*",
@@ -187,7 +187,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
       body: form,
     });
     expect((await app.server.fetch(request)).status).toBe(404);
-    // Every route with an id is in one of these lists, or names what all may see.
+    // Every route with an id is in one of these lists, or names public objects.
     const shared = /^\/api\/(workers\/:id(\/status)?|departments\/:id_or_name|engines\/:name|budgets\/:id)$/;
     const tried = [...foreign, ...writes.map(([route]) => route), rename, upload];
     const untried = forRuns.filter((route) => route.path.includes(":") && !shared.test(route.path)).filter(
@@ -221,7 +221,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
     }
   });
 
-  it("a token ends with its run within a second, however it ends, and with its attempt [SCP-5, SCP-6]", async () => {
+  it("a token is invalid within a second after its run or attempt ends, in every way [SCP-5, SCP-6]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const status = async (headers: Record<string, string>) =>
       (await app.send("GET /api/workers", undefined, headers)).status;
@@ -244,7 +244,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
     expect(await status(own)).toBe(401);
   });
 
-  it("no status but that of an open run lets its token in [SCP-5]", async () => {
+  it("a token is valid only while its run is active [SCP-5]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app);
     const seen: Record<string, number> = {};

@@ -51,7 +51,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect((await app.send(`POST ${SESSIONS}`, { name: "x".repeat(200) })).status).toBe(201);
   });
 
-  it("a worker that is deleted at the same time is refused like an unknown one", async () => {
+  it("a worker that is deleted at the same time is unknown", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const seen = new Set<number>();
@@ -71,7 +71,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect(seen.has(400)).toBe(true);
   });
 
-  it("POST messages refuses empty messages, and unknown sessions", async () => {
+  it("POST messages refuses empty messages and unknown sessions", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const send = (body: unknown) => app.send(`POST ${SESSIONS}/${id}/messages`, body);
@@ -94,7 +94,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect(await app.db.first("select count(*) as n from inbound_message")).toMatchObject({ n: 1 });
   });
 
-  it("routes by the session's own worker, by mention, by words, and else lists the workers (contract 4.3, contract 4.4)", async () => {
+  it("routes by the session's worker, by mention or by words, else lists the workers (contract 4.3, contract 4.4)", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada", description: "writes invoices" });
     const bob = await app.call("POST /api/workers", { name: "Bob", description: "walks dogs" });
@@ -142,7 +142,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     }]);
   });
 
-  it("history is ascending, the latest first 1,000, and pages back with before", async () => {
+  it("history is ascending, starts with the latest 1,000, and pages back with `before`", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -212,7 +212,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
 });
 
 describe("uploads (contract 3)", () => {
-  it("stores a file under a safe name and gives it back as an attachment", async () => {
+  it("stores a file under a safe name and returns it as an attachment", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const stored = await upload(app, id, "Übersicht 2026.txt", "hello");
@@ -281,7 +281,7 @@ describe("uploads (contract 3)", () => {
     }
   });
 
-  it("accepts files up to the limit and no larger ones, and leaves nothing behind [UPL-1]", async () => {
+  it("accepts files up to the limit, refuses larger ones, and leaves no files [UPL-1]", async () => {
     await using app = await openApp({ config: { limits: { max_upload_bytes: 100_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     for (
@@ -298,7 +298,7 @@ describe("uploads (contract 3)", () => {
     expect(names).toHaveLength(3);
   });
 
-  it("refuses endless uploads while they arrive, with constant memory [UPL-1]", async () => {
+  it("refuses endless uploads early and with constant memory [UPL-1]", async () => {
     await using app = await openApp({ config: { limits: { max_upload_bytes: 1_000_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const head = new TextEncoder().encode(

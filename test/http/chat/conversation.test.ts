@@ -4,7 +4,7 @@ import { openApp } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 describe("GET /api/conversations (contract 17.6)", () => {
-  it("lists each conversation once, the one with the latest message first, and what was said last", async () => {
+  it("lists each conversation once with its last message, latest first", async () => {
     await using app = await openApp({ inMemory: true, config: { engines: fakeEngines() } });
     const first = await app.call("POST /api/local/sessions", { name: "First" });
     const second = await app.call("POST /api/local/sessions", { name: "Second" });
@@ -35,7 +35,7 @@ describe("GET /api/conversations (contract 17.6)", () => {
     expect(await names()).toEqual(["Second"]);
   });
 
-  it("keeps a conversation without messages, and drops one of another platform with its last message", async () => {
+  it("keeps a local conversation without messages, and drops one of another platform with its last message", async () => {
     await using app = await openApp({ inMemory: true });
     const session = await app.call("POST /api/local/sessions", { name: "Here" });
     await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "hello" });
@@ -57,7 +57,7 @@ describe("GET /api/conversations (contract 17.6)", () => {
     expect(await keys()).toEqual([`local:${session.id}`]);
   });
 
-  it("shows a run its own conversation and no other (contract 2.8)", async () => {
+  it("shows a run only its own conversation (contract 2.8)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/local/sessions", { name: "Foreign" });
     const run = await startRun(app, ["read:sessions"]);

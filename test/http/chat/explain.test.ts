@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { openApp } from "../../harness/service/app.ts";
 
 describe("POST /api/messages/explain (contract 16)", () => {
-  it("names the rule, the worker and each score, sends nothing, and agrees with what then happens", async () => {
+  it("names the rule, the worker and each score, sends nothing, and agrees with the real routing", async () => {
     await using app = await openApp({ inMemory: true });
     const make = (name: string, description: string) =>
       app.call("POST /api/workers", { name, description, engine: "echo" });

@@ -33,7 +33,7 @@ async function upload(app: App, body: FormData, headers: Record<string, string> 
 }
 
 describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
-  it("sends a text in the conversation of a message, as the system for an operator", async () => {
+  it("sends a text into the conversation of a message, as the system for an operator", async () => {
     await using app = await openApp();
     const { sessionId, messageId } = await conversation(app);
     const reply = await app.send("POST /api/messages", { message_id: messageId, content: "One more thing" });
@@ -75,7 +75,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
     expect(text).toMatchObject({ status: 201, body: { media: null } });
   });
 
-  it("leaves no file behind when the message is refused", async () => {
+  it("leaves no file of a refused message", async () => {
     await using app = await openApp();
     const { messageId } = await conversation(app);
     const file = new Blob(["data"]);
@@ -109,7 +109,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
     }
   });
 
-  it("a repeated request with the same key sends it once", async () => {
+  it("a repeated request with the same key sends one message", async () => {
     await using app = await openApp();
     const { messageId } = await conversation(app);
     const body = { message_id: messageId, content: "once" };
@@ -119,7 +119,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
     expect(await app.call("GET /api/messages/outbound?source_type=system")).toHaveLength(1);
   });
 
-  it("a form with the same key is sent once; another text, file or message is refused (contract 1)", async () => {
+  it("a form with the same key sends one message; another text, file or message is refused (contract 1)", async () => {
     await using app = await openApp();
     const { sessionId, messageId } = await conversation(app);
     const key = { "idempotency-key": "form" };
@@ -142,7 +142,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
     expect([...Deno.readDirSync(`${uploads}/incoming`)]).toEqual([]);
   });
 
-  it("one key, many forms at once: one message, one file, and the same answer for all", async () => {
+  it("simultaneous forms with one key create one message and one file, and get the same response", async () => {
     await using app = await openApp();
     const { sessionId, messageId } = await conversation(app);
     const replies = await Promise.all(
@@ -174,7 +174,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
 });
 
 describe("GET /api/messages/inbound and /outbound (interface 4.2)", () => {
-  it("filter by everything that the interface names, and page", async () => {
+  it("support all filters of the interface, and paging", async () => {
     await using app = await openApp();
     const { sessionId, messageId } = await conversation(app);
     const other = await conversation(app);
@@ -211,7 +211,7 @@ describe("GET /api/messages/inbound and /outbound (interface 4.2)", () => {
     }
   });
 
-  it("a run sees the messages of its own conversation (contract 2)", async () => {
+  it("a run sees only messages of its conversation (contract 2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:messages"]);
     const other = await startRun(app, [], "Other");
@@ -264,7 +264,7 @@ describe("GET /api/messages/:id/trace (contract 5)", () => {
       trace.replies[0].sent_at,
     ];
     expect(times).toEqual([...times].sort((a, b) => a - b));
-    // A merged part has no routing of its own.
+    // A merged part has no separate routing.
     expect(await app.call(`GET /api/messages/${parts[0]}/trace`)).toEqual(trace);
     expect((await app.send(`GET /api/messages/${UNKNOWN}/trace`)).status).toBe(404);
   });

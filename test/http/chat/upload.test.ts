@@ -60,7 +60,7 @@ const filesOf = (app: App, id: string) => {
 };
 
 describe("an upload with an Idempotency-Key (contract 8.4)", () => {
-  it("is kept once for each key, also when both come at the same time; another file is a conflict", async () => {
+  it("is stored once per key, also if both arrive at the same time; another file is a conflict", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const send = (content: string, name: string, key: string) =>
@@ -79,15 +79,15 @@ describe("an upload with an Idempotency-Key (contract 8.4)", () => {
     expect(both[0]?.body).toBe(both[1]?.body);
     expect(filesOf(app, id)).toHaveLength(2);
     expect(await app.db.read("select kind from journal where kind = 'upload.stored'")).toHaveLength(2);
-    // Without a key each one is a file of its own.
+    // Without a key each upload is a separate file.
     await upload(app, id, "one", "a.txt");
     expect(filesOf(app, id)).toHaveLength(3);
   });
 });
 
-describe("too much at once [UPL-1]", () => {
+describe("an upload above the limit [UPL-1]", () => {
   it.each(["content-length", "chunked", "chunked, without a token"])(
-    "is 413 while it comes, costs no memory, and ends the connection: %s [UPL-1]",
+    "is 413 before its end, uses no memory, and closes the connection: %s [UPL-1]",
     async (how) => {
       await using folder = await tempDir();
       const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_LIMITS__MAX_UPLOAD_BYTES: "5000000" };
@@ -129,7 +129,7 @@ describe("too much at once [UPL-1]", () => {
           sent += block.length;
         }
       } catch {
-        // The server closed it, as it should.
+        // Expected: the server closed the connection.
       }
       await reading;
       connection.close();
@@ -152,8 +152,8 @@ describe("too much at once [UPL-1]", () => {
   );
 });
 
-describe("too much in all [UPL-2]", () => {
-  it("a session accepts files up to the limit, and refuses one more, also when many come at once [UPL-2]", async () => {
+describe("limits of a session [UPL-2]", () => {
+  it("a session accepts files up to the limit and refuses more, also with simultaneous uploads [UPL-2]", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
     await fill(app, id, UPLOADS_PER_SESSION_MAX - 3, 1);
@@ -181,7 +181,7 @@ describe("too much in all [UPL-2]", () => {
     await upload(app, other);
   });
 
-  it("a session accepts bytes up to the limit and not one more [UPL-2]", async () => {
+  it("a session accepts bytes up to the limit and refuses one more [UPL-2]", async () => {
     await using app = await openApp({ inMemory: true, config: { limits: { max_upload_bytes: 1_000 } } });
     const { id } = await app.call(`POST ${SESSIONS}`);
     await fill(app, id, UPLOADS_PER_SESSION_MAX_LARGEST - 1, 1_000);
@@ -193,7 +193,7 @@ describe("too much in all [UPL-2]", () => {
   });
 });
 
-/** Stores the given number of uploads of a session, without files. */
+/** Inserts rows of uploads without files. */
 async function fill(app: App, sessionId: string, count: number, size: number): Promise<void> {
   await app.db.write([{
     sql: `with recursive n (i) as (select 0 union all select i + 1 from n where i + 1 < ?)
@@ -203,7 +203,7 @@ async function fill(app: App, sessionId: string, count: number, size: number): P
   }]);
 }
 
-/** Bodies that are malformed in one way each. */
+/** Bodies with one defect each. */
 function corpus(): [body: string | Uint8Array, type: string | null][] {
   const whole = `${part("file")}--b--\r\n`;
   const cut = Array.from({ length: 20 }, (_, index) => whole.slice(0, Math.floor(whole.length * index / 20)));
@@ -260,7 +260,7 @@ function corpus(): [body: string | Uint8Array, type: string | null][] {
 
 describe("odd multipart bodies [UPL-3]", () => {
   it(
-    `are taken or refused with 400, 413 or 415, and leave nothing half: ${corpus.length} of them and 300 that are broken at random (seed ${SEED}) [UPL-3]`,
+    `are accepted or refused with 400, 413 or 415, and leave no partial file: ${corpus.length} of them and 300 random ones (seed ${SEED}) [UPL-3]`,
     async () => {
       await using app = await openApp({ inMemory: true });
       const { id } = await app.call(`POST ${SESSIONS}`);
@@ -295,7 +295,7 @@ describe("odd multipart bodies [UPL-3]", () => {
   );
 });
 
-it("a form with more than the file is refused with the extra fields, and leaves nothing (contract 1)", async () => {
+it("a form with extra fields is refused, and leaves no file (contract 1)", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
   const reply = await post(app, id, `${part("file")}${part("caption", "x", null)}--b--\r\n`);
@@ -305,7 +305,7 @@ it("a form with more than the file is refused with the extra fields, and leaves 
 });
 
 describe("hostile names [UPL-4]", () => {
-  it("are kept as data, and appear neither in the path nor in the header of the download [UPL-4]", async () => {
+  it("are stored as data, and appear neither in the path nor in the header of the download [UPL-4]", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const folder = join(app.server.parts.paths.uploads, id);
@@ -371,7 +371,7 @@ describe("hostile names [UPL-4]", () => {
   });
 });
 
-it("a session that is deleted while a file comes in: the file was stored before, or the session is not found", async () => {
+it("an upload during the deletion of its session is stored before it, or the session is not found", async () => {
   await using app = await openApp();
   const seen = new Set<number>();
   for (let round = 0; round < 20; round++) {
@@ -389,7 +389,7 @@ it("a session that is deleted while a file comes in: the file was stored before,
   expect(seen.has(404)).toBe(true);
 });
 
-it("an error of the service's disk is not reported as the client's fault", async () => {
+it("a disk error of the service is not an error of the client", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
   await Deno.writeTextFile(app.server.parts.paths.uploads, "a file where a directory has to be");
@@ -397,7 +397,7 @@ it("an error of the service's disk is not reported as the client's fault", async
   expect([sent.status, JSON.parse(sent.body).code]).toEqual([500, "internal"]);
 });
 
-it("a file that is named like a partial one is complete, and survives a start [UPL-5]", async () => {
+it("a file with the name of a partial one survives a start [UPL-5]", async () => {
   await using app = await openApp();
   const { id } = await app.call(`POST ${SESSIONS}`);
   const whole = await upload(app, id, "whole", "film.part");
@@ -410,7 +410,7 @@ it("a file that is named like a partial one is complete, and survives a start [U
 });
 
 describe("another session's files [UPL-6]", () => {
-  it("cannot be read, sent, replaced or removed from here [UPL-6]", async () => {
+  it("cannot be read, sent, replaced or removed [UPL-6]", async () => {
     await using app = await openApp({ inMemory: true });
     const sessions = [(await app.call(`POST ${SESSIONS}`)).id, (await app.call(`POST ${SESSIONS}`)).id];
     const files = [
@@ -432,8 +432,8 @@ describe("another session's files [UPL-6]", () => {
   });
 });
 
-describe("a file that is swapped for a link [PTH-2]", () => {
-  it(`never returns a file from elsewhere, ${RACES} times (seed ${SEED}) [PTH-2]`, async () => {
+describe("a file replaced by a link [PTH-2]", () => {
+  it(`never returns a file outside the session, ${RACES} times (seed ${SEED}) [PTH-2]`, async () => {
     await using app = await openApp({ inMemory: true });
     const chance = random(SEED);
     const { id } = await app.call(`POST ${SESSIONS}`);

@@ -17,8 +17,8 @@ async function routedOf(app: App, id: string): Promise<string> {
   return (await app.call(`GET /api/messages/${id}/trace`)).message.routed;
 }
 
-describe("messages that are read alone, and whose answer is whose (contract 8.8)", () => {
-  it("are fed at once, merged with nothing, in their order, and each reply says what it answers", async () => {
+describe("messages with `alone`, and replies to each message (contract 8.8)", () => {
+  it("are routed immediately, in order and without merging, and each reply names its message", async () => {
     await using room = await openRoom("1h");
     const { app, say, history } = room;
     const texts = ["say one", "say two", "say three"];
@@ -46,10 +46,10 @@ describe("messages that are read alone, and whose answer is whose (contract 8.8)
     await reader?.cancel();
   });
 
-  it("one that is read alone completes what waits before it, and leaves what comes after alone", async () => {
+  it("completes the waiting messages before it, and is not merged with later ones", async () => {
     await using room = await openRoom("1h");
     const { app, say } = room;
-    // Nothing is read in between.
+    // No routing happens in between.
     const intake = app.server.stages.find(({ name }) => name === "intake");
     await say("say a");
     await say("say b");
@@ -67,7 +67,7 @@ describe("messages that are read alone, and whose answer is whose (contract 8.8)
     expect(ran.map((row) => row.instruction)).toEqual(["say a\nsay b", "say c"]);
   });
 
-  it("a message says who took it: a task, or nobody", async () => {
+  it("a message names the task that handles it, or none", async () => {
     await using room = await openRoom("0ms", ["Ada", "Bob"]);
     const { app, say } = room;
     const given = await say("@Ada say hi", true);
@@ -79,7 +79,7 @@ describe("messages that are read alone, and whose answer is whose (contract 8.8)
   });
 });
 
-describe("runs of a schedule, by their number (contract 8.9)", () => {
+describe("numbered runs of a schedule (contract 8.9)", () => {
   async function schedule(app: App, instruction: string) {
     const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
     return await app.call("POST /api/tasks", {
@@ -91,7 +91,7 @@ describe("runs of a schedule, by their number (contract 8.9)", () => {
     });
   }
 
-  it("run answers the number that it asked for, and a wait for it ends however long ago it ran", async () => {
+  it("`run` returns the number of the run, and a wait for that number ends also long after the run", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const task = await schedule(app, "ok");
     expect(task).toMatchObject({ run_no: 0, last_status: "", last_run_at: null, failures_in_row: 0 });
@@ -119,7 +119,7 @@ describe("runs of a schedule, by their number (contract 8.9)", () => {
     }
   });
 
-  it("run is done once for each Idempotency-Key", async () => {
+  it("`run` runs once per Idempotency-Key", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await schedule(app, "ok");
     const first = await app.call(`POST /api/tasks/${id}/run`, {}, { "idempotency-key": "k" });
@@ -132,7 +132,7 @@ describe("runs of a schedule, by their number (contract 8.9)", () => {
     });
   });
 
-  it("failures are counted until a run completes; a cancelled one counts for neither", async () => {
+  it("failures are counted until a run completes; a cancelled run changes nothing", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await schedule(app, "exit 3");
     const run = async () => {

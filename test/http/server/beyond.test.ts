@@ -1,4 +1,3 @@
-// Nobody passes on, sees or goes on with more than they may themselves.
 import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
@@ -9,8 +8,8 @@ import { ctl } from "../../harness/terminal.ts";
 const tokenOf = async (app: App, name: string, scopes: string[]) =>
   bearer((await app.call("POST /api/tokens", { name, scopes })).token);
 
-describe("what a worker may (contract 9.1) [SCP-4]", () => {
-  it("nobody gives one a scope that they do not hold, but may leave it what it has, or take some away [SCP-4]", async () => {
+describe("scopes of a worker (contract 9.1) [SCP-4]", () => {
+  it("a caller grants no scope that it lacks, but may keep or remove scopes [SCP-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const ci = await tokenOf(app, "ci", ["read:workers", "write:workers", "write:tasks"]);
     for (const scopes of [["*:*"], ["write:tasks", "read:system"], ["read:*"]]) {
@@ -29,7 +28,7 @@ describe("what a worker may (contract 9.1) [SCP-4]", () => {
     expect(narrowed.scopes).toEqual(["read:system"]);
     const back = await app.send(`PUT /api/workers/${strong.id}`, { scopes: ["*:*"] }, ci);
     expect(back.status).toBe(403);
-    // Nor by a file.
+    // The same with a file.
     const fleet = await tokenOf(app, "fleet", ["write:fleet", "read:system"]);
     const file = (scopes: string[]) => ({ fleet: { workers: [{ name: "Filed", scopes }] } });
     const applied = await app.send("POST /api/fleet/apply", file(["*:*"]), fleet);
@@ -39,7 +38,7 @@ describe("what a worker may (contract 9.1) [SCP-4]", () => {
 });
 
 describe("the address of a webhook (contract 11)", () => {
-  it("is whole for those who may set it; others see where it leads, without path and query", async () => {
+  it("is complete for callers who may set it; others see it without path and query", async () => {
     await using app = await openApp();
     const url = "https://hooks.example.org/services/T0/secret?key=k";
     await app.call("POST /api/webhooks", { name: "ci", url, events: ["task.*"] });
@@ -58,7 +57,7 @@ describe("the address of a webhook (contract 11)", () => {
   });
 });
 
-describe("what a run says to a hook or in a chat (contract 2.9) [SCP-7]", () => {
+describe("messages from a run to a hook or a chat (contract 2.9) [SCP-7]", () => {
   const open = (depth: number) =>
     openApp({
       config: {
@@ -72,7 +71,7 @@ describe("what a run says to a hook or in a chat (contract 2.9) [SCP-7]", () => 
     [`POST /api/local/sessions/${sessionId}/messages`, { content: "@Ada say again" }],
   ];
 
-  it("goes on with its chain of tasks [SCP-7]", async () => {
+  it("continue its chain of tasks [SCP-7]", async () => {
     await using app = await open(1);
     const run = await startRun(app, ["write:hooks", "write:chat"], "Ada");
     for (const [route, body] of ways(run.sessionId)) await app.call(route, body, run.headers);
@@ -81,7 +80,7 @@ describe("what a run says to a hook or in a chat (contract 2.9) [SCP-7]", () => 
     expect(tasks.map(({ depth }) => depth)).toEqual([0, 1, 1]);
   });
 
-  it("is refused where the chain is too long; people and programs begin anew [SCP-7]", async () => {
+  it("are refused in a chain that is too long; people and programs start a new chain [SCP-7]", async () => {
     await using app = await open(0);
     const run = await startRun(app, ["write:hooks", "write:chat"], "Ada");
     for (const [route, body] of ways(run.sessionId)) {
@@ -89,13 +88,13 @@ describe("what a run says to a hook or in a chat (contract 2.9) [SCP-7]", () => 
       expect([route, refused.status, refused.body.code]).toEqual([route, 409, "conflict"]);
       expect(refused.body.detail).toContain("limits.max_chain_depth is 0");
     }
-    // Programs and people begin anew.
+    // Programs and people start a new chain.
     const program = await tokenOf(app, "alerts", ["write:hooks"]);
     await app.call("POST /hooks/alerts", { id: 2, text: "say new" }, program);
   });
 });
 
-it("--json on a terminal escapes what would drive it, and is the server's JSON in a pipe (contract 6.3)", async () => {
+it("--json escapes control sequences on a terminal, and prints the server's JSON into a pipe (contract 6.3)", async () => {
   await using app = await openApp();
   const value = "\u009b31mred\u007f \u202eturned";
   await app.call("PUT /api/memory/entry", { scope: "global", key: "k", value });

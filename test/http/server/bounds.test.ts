@@ -9,7 +9,7 @@ import { countProcessorMs } from "../../harness/service/processor_time.ts";
 const routes = ROUTES as readonly AnyRoute[];
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-/** A valid path of the route, with its required parameters. */
+/** Builds a valid path of the route with its required parameters. */
 function pathOf(route: AnyRoute): string {
   const path = route.path.replace(/:\w+/g, UNKNOWN);
   if (route.path === "/api/tasks") return `${path}?worker_id=${UNKNOWN}`;
@@ -21,7 +21,7 @@ function pathOf(route: AnyRoute): string {
 describe("every list (interface 8) [BKP-5]", () => {
   const lists = routes.filter((route) => "page_size" in (route.query ?? {}));
 
-  it(`is paged, has its bounds, and never clamps: ${lists.length} of them [BKP-5]`, async () => {
+  it(`has pages with limits and never clamps: ${lists.length} lists [BKP-5]`, async () => {
     await using app = await openApp({ inMemory: true });
     expect(lists.length).toBeGreaterThan(8);
     for (const route of lists) {
@@ -73,14 +73,14 @@ describe("every list (interface 8) [BKP-5]", () => {
     }
   });
 
-  it("that answers an array of objects is one of these, or has another bound", () => {
+  it("every array of objects in a response is such a list, or has another limit", () => {
     const answersMany = routes.filter((route) =>
       route.method === "GET" && route.response.def?.type === "array"
     );
     const others = answersMany.filter((route) => !lists.includes(route)).map((route) => route.path);
-    // A history has `limit`, up to 1,000, and so have the coordinator's runs, up to 100; departments are a tree, answered completely;
-    // engines are as many as the configuration has, and use is summed up in at most as many rows as its query says; the inbox has at most 100 of each kind;
-    // platforms are as many as the configuration has, and 1,000 senders of one are shown.
+    // Histories and the coordinator's runs have `limit`, up to 1,000 and 100. Departments are returned completely.
+    // The configuration limits engines, and the query limits usage. The inbox has at most 100 of each kind.
+    // The configuration limits platforms, and each has at most 1,000 senders.
     // A preview has at most 50 times.
     expect(others.sort()).toEqual([
       "/api/departments",
@@ -98,7 +98,7 @@ describe("every list (interface 8) [BKP-5]", () => {
 });
 
 describe("huge, deep and wide input [BKP-6]", () => {
-  it("is refused quickly and with a message, wherever JSON is accepted [BKP-6]", async () => {
+  it("is refused quickly and with a message on all routes with JSON [BKP-6]", async () => {
     await using app = await openApp({ inMemory: true });
     const deep = (open: string, close: string, times: number, core = "1") =>
       open.repeat(times) + core + close.repeat(times);
@@ -152,7 +152,7 @@ describe("huge, deep and wide input [BKP-6]", () => {
     expect(({} as { paused?: boolean }).paused).toBeUndefined();
   }, 90_000);
 
-  it("is refused in queries and headers, too", async () => {
+  it("is refused in queries and headers", async () => {
     await using app = await openApp({ inMemory: true });
     const queries = {
       "many parameters": Array.from({ length: 5_000 }, (_, i) => `p${i}=1`).join("&"),
@@ -182,7 +182,7 @@ describe("huge, deep and wide input [BKP-6]", () => {
     }
   });
 
-  it("also does no harm through /mcp", async () => {
+  it("does no harm through /mcp", async () => {
     await using app = await openApp({ inMemory: true });
     const mcp = new McpCaller(app);
     for (const depth of [10, 10_000, 100_000]) {
@@ -220,15 +220,19 @@ const ERRORS: Record<string, () => unknown> = {
   "undefined": () => undefined,
   "an object": () => ({ message: "canary", stack: "at /canary.ts" }),
   "a service error of ours": () =>
-    new ServiceError("internal", "Something went wrong here; the log tells more under this request id", {
-      cause: new Error("canary"),
-    }),
+    new ServiceError(
+      "internal",
+      "Cannot complete the request: internal error. The log of the service has details under this request id.",
+      {
+        cause: new Error("canary"),
+      },
+    ),
   "an abort": () => new DOMException("canary", "AbortError"),
   "a huge error": () => new Error("canary ".repeat(100_000)),
 };
 
 describe("internal errors [SEC-6, SEC-4]", () => {
-  it(`say nothing about the cause, and are not cached: ${Object.keys(ERRORS).length} kinds, reading and writing [SEC-6]`, async () => {
+  it(`do not reveal the cause and are not cached: ${Object.keys(ERRORS).length} kinds, reading and writing [SEC-6]`, async () => {
     await using app = await openApp({ inMemory: true });
     const token = await app.token();
     const { db } = app;
@@ -250,7 +254,8 @@ describe("internal errors [SEC-6, SEC-4]", () => {
           type: "about:blank#internal",
           title: "Internal error",
           status: 500,
-          detail: "Something went wrong here; the log tells more under this request id",
+          detail:
+            "Cannot complete the request: internal error. The log of the service has details under this request id.",
           code: "internal",
           request_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
         }]);
@@ -262,7 +267,7 @@ describe("internal errors [SEC-6, SEC-4]", () => {
     expect((await app.send("GET /api/workers")).status).toBe(200);
   });
 
-  it("an address has 1,000 parameters at most, however they are called", async () => {
+  it("an address has at most 1,000 parameters", async () => {
     await using app = await openApp({ inMemory: true });
     const many = (count: number) => `/api/workers?${"name=x&".repeat(count)}`;
     const repeated = await app.send(`GET ${many(1_000)}`);
@@ -274,7 +279,7 @@ describe("internal errors [SEC-6, SEC-4]", () => {
     ]);
   });
 
-  it("no error answer may be cached, and what may be cached varies with the caller [SEC-4]", async () => {
+  it("error responses cannot be cached, and cacheable responses vary with the caller [SEC-4]", async () => {
     await using app = await openApp();
     for (
       const route of [
@@ -297,7 +302,7 @@ describe("internal errors [SEC-6, SEC-4]", () => {
     await app.settle();
     const [execution] = await app.call("GET /api/executions");
     const path = `/api/executions/${execution.id}/logs`;
-    // A cache by RFC 9111: it keeps what is public, by address and by the headers that Vary names.
+    // A cache by RFC 9111: stores public responses by address and the headers of Vary.
     const kept = new Map<string, string>();
     const ask = async (headers: Record<string, string>, query = "") => {
       const key = [path + query, headers.authorization ?? ""].join("\n");

@@ -6,7 +6,7 @@ import { tempDir } from "../../harness/service/process.ts";
 
 const ANSWER_MS = 40;
 
-it("a stop waits for the requests that were there, and not for those of clients that go on asking [SHD-5]", async () => {
+it("a stop waits for earlier requests, but not for later ones of busy clients [SHD-5]", async () => {
   await using folder = await tempDir();
   let asked = 0;
   let answered = 0;
@@ -27,7 +27,7 @@ it("a stop waits for the requests that were there, and not for those of clients 
   };
   const clients = [ask()];
   await new Promise((resolve) => setTimeout(resolve, ANSWER_MS / 2));
-  // At any time one of both waits for an answer.
+  // At any time one of both clients waits for a response.
   clients.push(ask());
   const before = asked;
   await listener.close();
@@ -39,7 +39,7 @@ it("a stop waits for the requests that were there, and not for those of clients 
 
 const AT_ONCE = 700;
 
-it("clients that connect at once, while the service does something else, find a place and need not try again [BYT-3]", async () => {
+it("simultaneous clients connect without a retry while the service is busy [BYT-3]", async () => {
   const most = Number(await Deno.readTextFile("/proc/sys/net/core/somaxconn").catch(() => "128"));
   using port = bindPort({ host: "127.0.0.1", port: 0 });
   const started = performance.now();
@@ -48,7 +48,7 @@ it("clients that connect at once, while the service does something else, find a 
     () => Deno.connect({ ...port.addr, transport: "tcp" }),
   );
   const connections = await Promise.all(coming);
-  // Who finds no place tries again after 1 s, then after 3.
+  // The kernel of a refused client retries after 1 s, then after 3.
   expect(performance.now() - started).toBeLessThan(3_000);
   for (const connection of connections) connection.close();
 });

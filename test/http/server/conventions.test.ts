@@ -5,7 +5,7 @@ import { openApp, PASSWORD } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 
 describe("wire conventions (contract 1)", () => {
-  it("every error is a problem document with its request id [SEC-6]", async () => {
+  it("every error is a problem document with a request id [SEC-6]", async () => {
     await using app = await openApp();
     const replies = {
       400: await app.send("POST /api/workers", {}),
@@ -31,7 +31,7 @@ describe("wire conventions (contract 1)", () => {
     expect(replies[401].headers.get("www-authenticate")).toBe("Bearer");
   });
 
-  it("keeps a plain request id and replaces any other", async () => {
+  it("accepts a valid request id and replaces others", async () => {
     await using app = await openApp();
     const idOf = async (id: string) =>
       (await app.send("GET /api/workers", undefined, { "x-request-id": id })).headers.get("x-request-id");
@@ -41,7 +41,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("refuses unknown parameters and fields, names them, and lists the known ones", async () => {
+  it("refuses unknown parameters and fields, and lists the known ones", async () => {
     await using app = await openApp();
     const query = await app.send("GET /api/workers?nmae=x");
     expect(query.body).toMatchObject({
@@ -58,7 +58,7 @@ describe("wire conventions (contract 1)", () => {
     );
   });
 
-  it("says what is wrong with a field in plain words, and what a malformed id should have named", async () => {
+  it("describes a faulty field, and names the object of a malformed id", async () => {
     await using app = await openApp();
     const cases: [string, unknown, string][] = [
       ["POST /api/workers", {}, "name: is missing"],
@@ -80,7 +80,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("refuses pages outside the bounds and never clamps (interface 8) [BKP-5]", async () => {
+  it("refuses pages outside the limits and never clamps (interface 8) [BKP-5]", async () => {
     await using app = await openApp();
     const statusOf = async (path: string) => (await app.send(`GET ${path}`)).status;
     for (
@@ -103,7 +103,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("pages by number and by the cursor of Link, with the count of all", async () => {
+  it("pages by number and by the cursor of Link, with a total", async () => {
     await using app = await openApp();
     const made: string[] = [];
     for (let i = 0; i < 7; i++) made.unshift((await app.call("POST /api/workers", { name: `w${i}` })).id);
@@ -126,7 +126,7 @@ describe("wire conventions (contract 1)", () => {
     expect((await app.send("GET /api/workers?page=4&page_size=3")).body).toEqual([]);
   });
 
-  it("accepts a missing body as {} where nothing is required, and never a malformed one", async () => {
+  it("accepts a missing body as {} if no field is required, and never a malformed body", async () => {
     await using app = await openApp();
     expect((await app.send("POST /api/local/sessions")).status).toBe(201);
     const bodies = [
@@ -154,7 +154,7 @@ describe("wire conventions (contract 1)", () => {
     expect(await app.call("GET /api/workers")).toEqual([]);
   });
 
-  it("counts limits of text in bytes: inside, on, past (contract 1)", async () => {
+  it("counts text limits in bytes: below, at and above the limit (contract 1)", async () => {
     await using app = await openApp();
     const status = async (body: object) => (await app.send("POST /api/workers", body)).status;
     expect(await status({ name: "x".repeat(199) })).toBe(201);
@@ -172,7 +172,7 @@ describe("wire conventions (contract 1)", () => {
     expect(await status({ name: "a", description: "nul \0" })).toBe(400);
   });
 
-  it("says for each field what it must be, in plain words", async () => {
+  it("describes the valid values of each field", async () => {
     await using app = await openApp();
     const worker_id = crypto.randomUUID();
     const task = { message_id: "m", worker_id, instruction: "x", type: "immediate" };
@@ -201,9 +201,9 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("stores exactly what was sent, or refuses it: no half surrogate pairs, no invisible names", async () => {
+  it("stores text unchanged, or refuses it: no half surrogate pairs, no invisible names", async () => {
     await using app = await openApp();
-    // Signs of several people or professions are joined by U+200D, which nobody sees (contract 8.1).
+    // U+200D is invisible and joins emoji (contract 8.1).
     const joined = "\ud83d\udc69\u200d\ud83d\udcbb";
     const bad = ["\ud800", "a\udc00", "\u200b", "\ufeff \u2060", "a\u0085b", "a\u009bb", "a\u2028b", joined];
     for (const name of bad) {
@@ -218,7 +218,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("a malformed id is reported as what it should have named", async () => {
+  it("a malformed id is reported as the missing object", async () => {
     await using app = await openApp();
     const cases = [
       ["GET /api/workers/zz/executions", "worker"],
@@ -233,7 +233,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("answers the same to a repeated Idempotency-Key, and refuses it with another body (contract 1)", async () => {
+  it("repeats the response for an Idempotency-Key, and refuses the key with another body (contract 1)", async () => {
     await using app = await openApp();
     const key = { "idempotency-key": "k-1" };
     const first = await app.send("POST /api/workers", { name: "Ada" }, key);
@@ -253,7 +253,7 @@ describe("wire conventions (contract 1)", () => {
     expect(await app.call("GET /api/workers")).toHaveLength(1);
   });
 
-  it("creates one object from many requests with one key at once [DUR-2]", async () => {
+  it("creates one object from simultaneous requests with one key [DUR-2]", async () => {
     await using app = await openApp();
     const replies = await Promise.all(
       Array.from(
@@ -267,7 +267,7 @@ describe("wire conventions (contract 1)", () => {
     expect(made).toEqual([replies[0]?.body.id]);
   });
 
-  it("a key is free again after a day, even before retention has run (contract 1)", async () => {
+  it("a key expires after a day, even before retention runs (contract 1)", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const key = { "idempotency-key": "daily" };
@@ -279,7 +279,7 @@ describe("wire conventions (contract 1)", () => {
     expect([again.id === second.body.id, again.id === first.id]).toEqual([true, false]);
   });
 
-  it("HEAD gives the length that GET would have (RFC 9110, 8.6)", async () => {
+  it("HEAD returns the length of GET (RFC 9110, 8.6)", async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     const headers = { authorization: `Bearer ${await app.token()}` };
@@ -304,7 +304,7 @@ describe("wire conventions (contract 1)", () => {
     expect([refreshed.status, refreshed.headers.get("cache-control")]).toEqual([200, "no-store"]);
   });
 
-  it("has no other routes and no other methods", async () => {
+  it("answers 404 and 405 to other routes and methods", async () => {
     await using app = await openApp();
     expect((await app.send("GET /api/nothing")).body).toMatchObject({ code: "not_found" });
     expect((await app.send("GET /nothing")).status).toBe(404);
@@ -312,10 +312,10 @@ describe("wire conventions (contract 1)", () => {
     expect((await app.send("POST /livez")).headers.get("allow")).toBe("GET");
   });
 
-  it("a route without a declared rule stops the start [AUT-10]", () => {
+  it("checkRules() throws for a route without a declared rule [AUT-10]", () => {
     const app = new Hono();
     app.get("/api/backdoor", (c) => c.text("hi"));
-    expect(() => checkRules(app as never)).toThrow(/\/api\/backdoor declares no rule/);
+    expect(() => checkRules(app as never)).toThrow(/\/api\/backdoor declares no access rule/);
   });
 
   it("accepts `token` on every route, and no other undeclared parameter", async () => {
@@ -327,7 +327,7 @@ describe("wire conventions (contract 1)", () => {
         `${method} ${path.replace(/:\w+/g, id)}?surely_not=1&token=x`,
         method === "GET" ? undefined : {},
       );
-      // What is for runners is refused before anything is looked at.
+      // Routes of runners refuse other callers first.
       expect(access === "write:runs" ? [403] : [400, 404], `${method} ${path}`).toContain(reply.status);
       if (reply.status === 400) {
         expect(JSON.stringify(reply.body), `${method} ${path}`).not.toContain('"path":"token"');
@@ -335,7 +335,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("openapi.json is 3.1, open to all, and has every route", async () => {
+  it("/openapi.json is public, has version 3.1, and contains every route", async () => {
     await using app = await openApp();
     const document = await app.call("GET /openapi.json", undefined, { authorization: "" });
     expect(document.openapi).toBe("3.1.0");
@@ -345,7 +345,7 @@ describe("wire conventions (contract 1)", () => {
     }
   });
 
-  it("livez and readyz answer without a token", async () => {
+  it("/livez and /readyz need no token", async () => {
     await using app = await openApp();
     expect((await app.send("GET /livez", undefined, { authorization: "" })).status).toBe(200);
     expect((await app.send("GET /readyz", undefined, { authorization: "" })).body).toEqual({

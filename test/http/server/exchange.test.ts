@@ -32,6 +32,8 @@ async function answer(request: Request): Promise<Response> {
           cancel: () => void cancelled++,
         }),
       );
+    case "/late":
+      return new Response(new ReadableStream({ cancel: () => void cancelled++ }));
     case "/cookies":
       return new Response("ok", { headers: [["set-cookie", "a=1"], ["set-cookie", "b=2"]] });
   }
@@ -49,7 +51,7 @@ function brokenStream(): ReadableStream<Uint8Array> {
   }, { highWaterMark: 0 });
 }
 
-/** All that the server sends until it closes the connection, or until `until` matches. */
+/** Reads until the server closes the connection, or until `until` matches. */
 async function send(text: string, until?: RegExp): Promise<string> {
   const { hostname, port } = connections.addr;
   using connection = await Deno.connect({ hostname, port });
@@ -67,28 +69,28 @@ async function send(text: string, until?: RegExp): Promise<string> {
 const HOST = "host: localhost\r\n";
 const SMUGGLED = "GET /smuggled HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
-describe("a request that two servers could read in two ways", () => {
+describe("an ambiguous request", () => {
   it.each([
     ["two kinds of length", `content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${SMUGGLED}`],
     ["two lengths", `content-length: 5\r\ncontent-length: 6\r\n\r\nhello${SMUGGLED}`],
-    ["a length that is no number", `content-length: +5\r\n\r\nhello${SMUGGLED}`],
-    ["chunked not as the last coding", `transfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n${SMUGGLED}`],
+    ["a length that is not a number", `content-length: +5\r\n\r\nhello${SMUGGLED}`],
+    ["chunked before another coding", `transfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n${SMUGGLED}`],
     ["a space before the colon", `content-length : 5\r\n\r\nhello${SMUGGLED}`],
     ["a header that is too large", `x: ${"a".repeat(100_000)}\r\n\r\n`],
-  ])("is refused, and its connection is closed: %s", async (_name, rest) => {
+  ])("is refused, and closes its connection: %s", async (_name, rest) => {
     const received = await send(`POST /read HTTP/1.1\r\n${HOST}${rest}`);
     expect(received).toMatch(/^HTTP\/1\.1 4\d\d /);
     expect(received).not.toContain("smuggled");
   });
 
-  it.each([["no host", ""], ["a host that is none", "host: a b/c\r\n"]])(
+  it.each([["no host", ""], ["an invalid host", "host: a b/c\r\n"]])(
     "is refused: %s",
     async (_name, host) => {
       expect(await send(`GET / HTTP/1.1\r\n${host}\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
     },
   );
 
-  it("never takes a host from its path", async () => {
+  it("never reads a host from its path", async () => {
     expect(await send(`GET //elsewhere/x HTTP/1.1\r\n${HOST}\r\n`, /elsewhere/)).toContain(
       "GET //elsewhere/x",
     );
@@ -98,7 +100,7 @@ describe("a request that two servers could read in two ways", () => {
 describe("a body", () => {
   const expecting = `HTTP/1.1\r\n${HOST}expect: 100-continue\r\n`;
 
-  it("is asked for when it is read", async () => {
+  it("is requested by its first read", async () => {
     const { hostname, port } = connections.addr;
     using connection = await Deno.connect({ hostname, port });
     await connection.write(new TextEncoder().encode(`POST /read ${expecting}content-length: 5\r\n\r\n`));
@@ -109,11 +111,11 @@ describe("a body", () => {
     expect(await read()).toMatch(/^HTTP\/1\.1 200 [^]*hello$/);
   });
 
-  it("is not asked for when the request is answered without it, and the connection ends", async () => {
+  it("is not requested if the response needs none, and the connection closes", async () => {
     expect(await send(`POST /other ${expecting}content-length: 5000000\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it("that is cut off is an error for its reader, and for nothing else", async () => {
+  it("that is cut off is only an error for its reader", async () => {
     const { hostname, port } = connections.addr;
     for (let i = 0; i < 5; i++) {
       using connection = await Deno.connect({ hostname, port });
@@ -126,21 +128,31 @@ describe("a body", () => {
   });
 });
 
-describe("an answer", () => {
-  it("that breaks in the middle cuts the connection: a client must not take it for the whole", async () => {
+describe("a response", () => {
+  it("that fails in the middle cuts the connection, so that no client takes it as complete", async () => {
     const received = await send(`GET /broken HTTP/1.1\r\n${HOST}\r\n`);
     expect(received).toContain("half");
     expect(received).not.toMatch(/0\r\n\r\n$/);
     expect(errors.splice(0)).toEqual(["Error: the disk is gone"]);
   });
 
-  it("is cancelled when its client is gone", async () => {
+  it("is cancelled when its client disconnects", async () => {
     const before = cancelled;
     await send(`GET /events HTTP/1.1\r\n${HOST}\r\n`, /hello/);
     await eventually("the stream is cancelled", () => cancelled === before + 1);
   });
 
-  it("keeps each cookie, and a connection that stays open", async () => {
+  it("sends its headers before the first piece of its body exists", async () => {
+    const before = cancelled;
+    expect(await send(`GET /late HTTP/1.1\r\n${HOST}\r\n`, /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 200 /);
+    await eventually("the stream is cancelled", () => cancelled === before + 1);
+  });
+
+  it("has a length if its body is one text", async () => {
+    expect(await send(`GET /x HTTP/1.1\r\n${HOST}\r\n`, /\/x$/)).toMatch(/content-length: 6\r\n/i);
+  });
+
+  it("sends every cookie, and keeps the connection open", async () => {
     const twice = `GET /cookies HTTP/1.1\r\n${HOST}\r\n`.repeat(2);
     expect((await send(twice, /(b=2[^]*){2}ok$/)).match(/set-cookie: [ab]=\d/g)).toHaveLength(4);
   });

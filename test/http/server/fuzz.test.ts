@@ -15,11 +15,11 @@ const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 1_000_000);
 const ANSWER_MAX_BYTES = 5_000_000;
 const STREAM_MS = 50;
 
-// Words of the code or the machine that no answer may contain.
+// Internal words that no response may contain.
 const LEAK =
   /SQLITE|sqlite_|\bat [\w.<>]+ \(|\.ts:\d|\.js:\d|node_modules|\(os error|ENOENT|EACCES|file:\/\/|TypeError|RangeError|SyntaxError|ZodError|is not a function|undefined \(reading/;
 
-/** An answer; of a stream, its beginning. */
+/** A response, or the first bytes of a stream. */
 interface Answer {
   status: number;
   headers: Headers;
@@ -48,7 +48,7 @@ async function send(app: App, request: FuzzRequest): Promise<Answer> {
   return { ...answer, text: new TextDecoder().decode(first?.value), whole: false };
 }
 
-/** What is wrong with an answer, in words; "" when nothing is. */
+/** Describes the fault of a response; "" without one. */
 async function faultOf(request: FuzzRequest, answer: Answer, dataDir: string): Promise<string> {
   const { status, headers, type, text } = answer;
   const path = new URL(request.url, "http://localhost").pathname;
@@ -70,7 +70,7 @@ async function faultOf(request: FuzzRequest, answer: Answer, dataDir: string): P
     if (request_id !== headers.get("x-request-id")) return "another request id than in the header";
     const said = `${request.url} ${typeof request.body === "string" ? request.body : ""}`;
     if (LEAK.test(text)) return `not our words: ${text}`;
-    // A worker's directory is one of its fields, so it may appear.
+    // The directory is a field of a worker.
     const foreign = text.replaceAll(join(dataDir, "workers"), "");
     if (foreign.includes(dataDir) && !said.includes(dataDir)) return `a path that nobody named: ${text}`;
   }
@@ -87,7 +87,7 @@ async function faultOf(request: FuzzRequest, answer: Answer, dataDir: string): P
 }
 
 it(
-  `${REQUESTS} random requests over all routes: no 500, no words that are not ours, nothing that /openapi.json does not say (SVC_TEST_SEED=${SEED}) [BKP-6]`,
+  `${REQUESTS} random requests to all routes: no 500, no internal words, only responses that /openapi.json describes (SVC_TEST_SEED=${SEED}) [BKP-6]`,
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
@@ -145,7 +145,7 @@ it(
       if (answer.whole && answer.status < 300) {
         fuzzer.learn(answer.text.slice(0, 20_000), /(\w+)(?:\/\{\w+\})?$/.exec(request.operation)?.[1]);
       }
-      // The access token of the login is good for a quarter of an hour, and another key ends it; a long run takes longer.
+      // A long run outlives the access token, which is valid for 15 minutes and for one key.
       const rotated = request.operation === "POST /api/system/rotate-key" && answer.status < 300;
       if (rotated || i % 5_000 === 4_999) {
         operator.headers.authorization = `Bearer ${
@@ -153,7 +153,7 @@ it(
         }`;
       }
     }
-    // It reached much: most kinds of answers, and many changes.
+    // Check that the requests reached most kinds of responses and many changes.
     for (const status of [200, 201, 400, 401, 404]) {
       expect([status, statuses.has(status)]).toEqual([status, true]);
     }
@@ -174,7 +174,7 @@ it(
   180_000 + REQUESTS * 30,
 );
 
-/** An agent's run that lasts as long as the test. */
+/** Starts an agent's run that lasts as long as the test. */
 async function startRunOf(app: App, scopes: string[]) {
   await app.call("POST /api/workers", { name: "Ada", description: "does things" });
   const stay = await app.call("POST /api/workers", { name: "Stay", engine: "fake", scopes });

@@ -4,7 +4,7 @@ import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { eventually } from "../../harness/wait.ts";
 
-/** A body that is written by the test, and its reader. */
+/** Creates a body that the test writes, and its reader. */
 function incoming(clock: TestClock) {
   const { readable, writable } = new TransformStream<Uint8Array>(undefined, undefined, {
     highWaterMark: 100,
@@ -15,7 +15,7 @@ function incoming(clock: TestClock) {
   return { body, send: (bytes: number) => void writer.write(new Uint8Array(bytes)) };
 }
 
-/** Reads the next piece while it is on its way for `ms`. */
+/** Reads the next piece, which arrives after `ms`. */
 async function next(
   clock: TestClock,
   { body, send }: ReturnType<typeof incoming>,
@@ -28,10 +28,10 @@ async function next(
   return await read;
 }
 
-const LATE = "Cannot read the body: it came too slowly";
+const LATE = "Cannot read the body: it arrived too slowly";
 
-describe("a body that comes too slowly [BKP-4]", () => {
-  it("is refused when its next piece does not come for half a minute, and not a moment earlier [BKP-4]", async () => {
+describe("a slow body [BKP-4]", () => {
+  it("is refused after exactly half a minute without a piece [BKP-4]", async () => {
     const clock = new TestClock();
     expect(await next(clock, incoming(clock), 5, BODY_PIECE_MAX_MS - 1)).toBe(5);
     expect(await next(clock, incoming(clock), 5, BODY_PIECE_MAX_MS)).toBe(LATE);
@@ -40,14 +40,14 @@ describe("a body that comes too slowly [BKP-4]", () => {
     expect(await next(clock, large, 1, BODY_PIECE_MAX_MS)).toBe(LATE);
   });
 
-  it("is refused when a little always comes; 4 KiB a second are enough, for however long [BKP-4]", async () => {
+  it("is refused below 4 KiB a second, and accepted at that rate for any time [BKP-4]", async () => {
     const clock = new TestClock();
     const drips = incoming(clock);
     const read: (number | string)[] = [];
     for (let second = 0; second < 40 && read.at(-1) !== LATE; second++) {
       read.push(await next(clock, drips, 1, 1_000));
     }
-    // Half a minute, and what thirty bytes earned.
+    // Half a minute plus the time earned by thirty bytes.
     expect([read.length, read.at(-1)]).toEqual([31, LATE]);
     const steady = incoming(clock);
     for (let second = 0; second < 200; second++) {
@@ -55,7 +55,7 @@ describe("a body that comes too slowly [BKP-4]", () => {
     }
   });
 
-  it("is not refused for the time that our own disk takes", async () => {
+  it("is not refused because of a slow disk of the service", async () => {
     const clock = new TestClock();
     const file = incoming(clock);
     for (let piece = 0; piece < 10; piece++) {
@@ -64,7 +64,7 @@ describe("a body that comes too slowly [BKP-4]", () => {
     }
   });
 
-  it("gets its answer over the network, for JSON without a token, for a form and for a tool [BKP-4]", async () => {
+  it("gets the refusal over the network, for JSON without a token, for a form and for a tool [BKP-4]", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const { id } = await app.call("POST /api/local/sessions");
@@ -77,7 +77,7 @@ describe("a body that comes too slowly [BKP-4]", () => {
       ] as const
     ) {
       using connection = await Deno.connect({ hostname, port: Number(port) });
-      // Time passes here quicker than tokens last.
+      // The test clock outlives the token.
       const token = await app.token();
       const head = [
         `POST ${path} HTTP/1.1`,

@@ -4,7 +4,7 @@ import { type App, openApp } from "../../harness/service/app.ts";
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** Parameters that say which part of a list or which one thing is wanted, and not which rows. */
+/** Parameters that are not filters of rows. */
 const NO_FILTERS = [
   "page",
   "page_size",
@@ -21,20 +21,20 @@ const NO_FILTERS = [
 const RANGES = /_from$|_to$|^from$|^to$|^since$/;
 const FLAGS = ["paused", "failing", "recursive", "no_recursive"];
 
-/** Every list of the API: its address, and its parameters. */
+/** Every list of the API with its address and parameters. */
 async function lists(app: App): Promise<{ path: string; parameters: Json[]; headers: string[] }[]> {
   const document = await app.call("GET /openapi.json");
   return Object.entries<Json>(document.paths).flatMap(([path, { get }]) => {
     const answer = get?.responses["200"];
     if (answer?.content?.["application/json"]?.schema?.type !== "array") return [];
-    // Times that are worked out, and not a list of what there is.
+    // Computed times instead of stored rows.
     if (path === "/api/schedules/preview") return [];
     return [{ path, parameters: get.parameters ?? [], headers: Object.keys(answer.headers) }];
   });
 }
 
 describe("every list (contract 8.2)", () => {
-  it("has the number of all in X-Total-Count, and says so in the document", async () => {
+  it("has a total in X-Total-Count, also in the OpenAPI document", async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/local/sessions", { name: "talk" });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -45,7 +45,7 @@ describe("every list (contract 8.2)", () => {
       const needed = parameters.filter(({ required }) => required && path !== "");
       const query = needed.filter((one) => one.in === "query").map(({ name }) => `${name}=global`);
       if (path === "/api/tasks") query.push(`worker_id=${worker.id}`);
-      // These belong to a platform and to a webhook, of which there is none here.
+      // Lists that need a platform and a webhook, and the test has none.
       if (/\/(senders|deliveries)$/.test(path)) continue;
       const address = path.replace("/api/workers/{id}", `/api/workers/${worker.id}`)
         .replace(/\{\w+\}/, id);
@@ -61,7 +61,7 @@ describe("every list (contract 8.2)", () => {
     }
   });
 
-  it("takes each of its filters twice: any of the values", async () => {
+  it("accepts each filter several times: any value matches", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     for (const { path, parameters } of await lists(app)) {
@@ -86,7 +86,7 @@ describe("every list (contract 8.2)", () => {
     }
   });
 
-  it("of events and of a chat leads on by Link until all of it was read", async () => {
+  it("of events and of a chat has a Link to each next page", async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/local/sessions", { name: "talk" });
     for (let at = 0; at < 5; at++) {
@@ -105,7 +105,7 @@ describe("every list (contract 8.2)", () => {
     expect([events.body.length, events.headers.get("x-total-count")]).toEqual([2, "5"]);
   });
 
-  it("of workers takes several departments, and no_recursive like recursive=false", async () => {
+  it("of workers accepts several departments, and no_recursive as recursive=false", async () => {
     await using app = await openApp();
     const parent = await app.call("POST /api/departments", { name: "Labs" });
     await app.call("POST /api/departments", { name: "Optics", parent_id: parent.id });
@@ -130,7 +130,7 @@ describe("every list (contract 8.2)", () => {
   });
 });
 
-// A value that the filter takes, whether anything has it or not.
+// A valid value of the filter.
 function valuesOf(app: App, path: string, name: string, schema: Json): Promise<string> | string {
   const known = schema?.enum ?? schema?.items?.enum;
   if (known !== undefined) return known[0];

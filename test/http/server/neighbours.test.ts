@@ -1,4 +1,4 @@
-// What is done to one conversation, worker or login is done to no other. A test with one of each sees nothing of a condition that is gone.
+// Operations on one conversation, worker or login must not affect others. Tests with one object would not notice a missing condition.
 import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
@@ -24,13 +24,13 @@ const remember = (sessionKey: string, workerId: string) => ({
   args: [sessionKey, workerId],
 });
 
-/** The status of a refresh with this token. */
+/** Refreshes with this token and returns the status. */
 async function refreshed(app: App, refresh_token: string): Promise<number> {
   return (await app.send("POST /api/auth/refresh", { refresh_token }, { authorization: "" })).status;
 }
 
 describe("conversations", () => {
-  it("that are deleted take nothing of another with them (interface 3)", async () => {
+  it("are deleted without objects of other conversations (interface 3)", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const make = async (text: string) => {
@@ -58,7 +58,7 @@ describe("conversations", () => {
     expect(await all()).toEqual(before);
   });
 
-  it("that are cleared drop no message of another", async () => {
+  it("are cleared without messages of other conversations", async () => {
     await using app = await openApp({ config: { bee: { quiet_window: "1h" } } });
     const [one, two] = [await app.call(`POST ${SESSIONS}`), await app.call(`POST ${SESSIONS}`)];
     for (const { id } of [one, two]) await app.call(`POST ${SESSIONS}/${id}/messages`, { content: "hello" });
@@ -71,7 +71,7 @@ describe("conversations", () => {
 });
 
 describe("contexts (contract 3, Session context)", () => {
-  it("of a worker that gets another engine are forgotten, and nobody else's", async () => {
+  it("of a worker are deleted when its engine changes, and no others", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const bob = await app.call("POST /api/workers", { name: "Bob" });
@@ -80,7 +80,7 @@ describe("contexts (contract 3, Session context)", () => {
     expect(await app.call("GET /api/contexts?session_key=k")).toMatchObject([{ worker_id: ada.id }]);
   });
 
-  it("that are cleared during a run are not kept, and those of other runs are", async () => {
+  it("cleared during a run are not stored, and those of other runs are", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const one = await startRun(app, [], "A");
     await startRun(app, [], "B");
@@ -97,7 +97,7 @@ describe("contexts (contract 3, Session context)", () => {
 });
 
 describe("logins (contract 9)", () => {
-  it("end with another password or a deletion of their user, and with nobody else's", async () => {
+  it("end with a new password or the deletion of their user, and not of other users", async () => {
     await using app = await openApp();
     const ada = await someUser(app, "Ada", "viewer");
     const bob = await someUser(app, "Bob", "viewer");
@@ -109,7 +109,7 @@ describe("logins (contract 9)", () => {
     expect(after).toEqual([401, 401, 200]);
   }, 180_000);
 
-  it("end with their own logout, and with no other", async () => {
+  it("end only with their own logout", async () => {
     await using app = await openApp();
     const [one, two] = [await app.call(LOGIN, right), await app.call(LOGIN, right)];
     await app.send("POST /api/auth/logout", { refresh_token: one.refresh_token });

@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000;
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** Does `work` so far that it is about to write this event, and holds it there until `goOn` is called. */
+/** Runs `work` until it would write this event, and blocks it until `goOn` is called. */
 async function held(app: App, kind: EventKind, work: () => Promise<Reply<Json>>) {
   const write = app.db.write.bind(app.db);
   const reached = Promise.withResolvers<void>();
@@ -31,7 +31,7 @@ async function held(app: App, kind: EventKind, work: () => Promise<Reply<Json>>)
   };
 }
 
-/** Both changes have read what is there before the first one writes; they write in their order. */
+/** Lets both changes read before the first write. Writes happen in order. */
 async function overlapping(app: App, kind: EventKind, route: string, changes: readonly [object, object]) {
   const [first, second] = changes;
   const one = await held(app, kind, () => app.send(route, first));
@@ -45,20 +45,20 @@ function bothOrders<T>(one: T, other: T): [T, T][] {
   return [[one, other], [other, one]];
 }
 
-describe("PUT /api/webhooks/:id_or_name of two at once", () => {
+describe("simultaneous PUT /api/webhooks/:id_or_name", () => {
   const hook = { name: "out", url: "https://example.org/hook", events: ["budget.hard"] };
 
   it.each([
     ...bothOrders<object>({ enabled: false }, { events: ["budget.soft"] }),
     ...bothOrders<object>({ enabled: false }, { url: "https://example.org/other" }),
-  ])("both count: %j and %j", async (...changes) => {
+  ])("applies both changes: %j and %j", async (...changes) => {
     await using app = await openApp({ inMemory: true });
     await app.call("POST /api/webhooks", hook);
     await overlapping(app, "webhook.updated", "PUT /api/webhooks/out", changes);
     expect(await app.call("GET /api/webhooks/out")).toMatchObject(Object.assign({}, hook, ...changes));
   });
 
-  it("one that the service switches off meanwhile stays off, with its reason, until it is switched on", async () => {
+  it("a webhook that the service disables meanwhile stays disabled with its reason", async () => {
     await using app = await openApp({ inMemory: true });
     await app.call("POST /api/webhooks", hook);
     const events = ["budget.soft"];
@@ -73,7 +73,7 @@ describe("PUT /api/webhooks/:id_or_name of two at once", () => {
   });
 });
 
-it("PUT /api/local/sessions/:id of two at once: both count", async () => {
+it("simultaneous PUT /api/local/sessions/:id apply both changes", async () => {
   await using app = await openApp({ inMemory: true });
   const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
   for (const changes of bothOrders<object>({ name: "Plans" }, { worker_id })) {
@@ -83,7 +83,7 @@ it("PUT /api/local/sessions/:id of two at once: both count", async () => {
   }
 });
 
-describe("PUT /api/tasks/:id of two at once (contract 15)", () => {
+describe("simultaneous PUT /api/tasks/:id (contract 15)", () => {
   const open = () => openApp({ clock: new TestClock(NOW), inMemory: true });
 
   async function make(app: App, more: object): Promise<string> {
@@ -107,7 +107,7 @@ describe("PUT /api/tasks/:id of two at once (contract 15)", () => {
     ...bothOrders<object>({ scheduled_at: NOW + 30 * MINUTE_MS }, { paused: false }).map((pair) =>
       [once, pair, 30] as const
     ),
-  ])("both count, and the next time is that of both: %j, %j", async (task, changes, minutes) => {
+  ])("apply both changes, also to the next time: %j, %j", async (task, changes, minutes) => {
     await using app = await open();
     const id = await make(app, task);
     await overlapping(app, "task.updated", `PUT /api/tasks/${id}`, changes);
@@ -121,7 +121,7 @@ describe("PUT /api/tasks/:id of two at once (contract 15)", () => {
     expect(events).toHaveLength(2);
   });
 
-  it("a change that does not go with what came between is refused", async () => {
+  it("a change that contradicts an earlier one is refused", async () => {
     await using app = await open();
     const id = await make(app, { ...daily, ...ten });
     const put = (change: object) => app.send(`PUT /api/tasks/${id}`, change);
@@ -135,7 +135,7 @@ describe("PUT /api/tasks/:id of two at once (contract 15)", () => {
     });
   });
 
-  it("a task that ends meanwhile is not changed", async () => {
+  it("a task that ends meanwhile does not change", async () => {
     await using app = await open();
     const id = await make(app, daily);
     const change = await held(app, "task.updated", () => app.send(`PUT /api/tasks/${id}`, ten));
@@ -145,7 +145,7 @@ describe("PUT /api/tasks/:id of two at once (contract 15)", () => {
     expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ cron: daily.cron, status: "cancelled" });
   });
 
-  it("one that is too late again and again gives up", async () => {
+  it("a change that loses every race gives up", async () => {
     await using app = await open();
     const id = await make(app, daily);
     const write = app.db.write.bind(app.db);

@@ -22,7 +22,7 @@ async function upload(app: App, id: string, content: string): Promise<{ path: st
 
 describe("media_path (interface 8) [PTH-1]", () => {
   it(
-    "is a file of this session's upload directory under any name that leads there, and nothing else [PTH-1]",
+    "accepts every path to a file of the session's upload directory, and no other path [PTH-1]",
     async () => {
       await using app = await openApp({
         inMemory: true,
@@ -169,7 +169,7 @@ describe("media_path (interface 8) [PTH-1]", () => {
 });
 
 describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
-  it("deletes a worker's own directory and nothing else, whatever its path [PTH-3]", async () => {
+  it("deletes only the worker's own directory, whatever its path [PTH-3]", async () => {
     await using app = await openApp({ inMemory: true });
     await using folder = await tempDir();
     const base = folder.path;
@@ -244,7 +244,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
     for (const canary of canaries) expect(await Deno.readTextFile(canary)).toBe("alive");
     expect((await Deno.stat("/etc/passwd")).isFile).toBe(true);
 
-    // A link itself is removed; its target is not.
+    // Only the link is removed, not its target.
     await Deno.mkdir(join(base, "target"));
     await Deno.writeTextFile(join(base, "target/canary"), "alive");
     await Deno.symlink(join(base, "target"), join(base, "link"));
@@ -268,7 +268,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
     await Deno.mkdir(mount);
     const mounted = await new Deno.Command("mount", { args: ["-t", "tmpfs", "none", mount], stderr: "null" })
       .output();
-    // Containers may forbid it.
+    // Containers may forbid mounts.
     if (!mounted.success) return;
     try {
       await using app = await openApp({ inMemory: true });
@@ -282,7 +282,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
   });
 
   it.skipIf(Deno.uid() !== 0)(
-    "does not delete a directory in which something is mounted [PTH-3]",
+    "does not delete a directory with a mount [PTH-3]",
     async () => {
       await using folder = await tempDir();
       const [source, dir] = [join(folder.path, "source"), join(folder.path, "dir")];
@@ -304,7 +304,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
     },
   );
 
-  it("does not delete a directory that others could replace [PTH-3]", async () => {
+  it("does not delete a directory that other users can replace [PTH-3]", async () => {
     await using app = await openApp({ inMemory: true });
     await using folder = await tempDir();
     const work_dir = join(folder.path, "open/dir");
@@ -319,7 +319,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
   });
 
   it(
-    "deletes nothing when an agent that is being ended replaces a parent directory by a link [PTH-3]",
+    "deletes nothing when a dying agent replaces a parent directory with a link [PTH-3]",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       await using folder = await tempDir();
@@ -348,7 +348,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
 });
 
 describe("a work directory in the service's own data [PTH-4]", () => {
-  it("is refused when a worker is created, cannot be set by an update, and is checked again before a run [PTH-4]", async () => {
+  it("is refused at creation, cannot be set by an update, and is checked before a run [PTH-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await using folder = await tempDir();
     const { root, workers, uploads, logs, secretKey } = app.server.parts.paths;
@@ -381,7 +381,7 @@ describe("a work directory in the service's own data [PTH-4]", () => {
       expect((await app.send(`PUT /api/workers/${id}`, { work_dir })).status).toBe(400);
     }
 
-    // It is replaced by a link.
+    // The agent replaces the directory with a link.
     await Deno.remove(join(folder.path, "fine"));
     await Deno.symlink(root, join(folder.path, "fine"));
     for (const type of ["immediate", "immediate"]) {
@@ -401,7 +401,7 @@ describe("a work directory in the service's own data [PTH-4]", () => {
 
 describe("ids in paths [PTH-5]", () => {
   it(
-    "are 404 unless they are well-formed, on every route, before they reach a query or a file [PTH-5]",
+    "are 404 unless well-formed, on every route, before any query or file access [PTH-5]",
     async () => {
       await using app = await openApp();
       const odd = [
@@ -441,7 +441,7 @@ describe("ids in paths [PTH-5]", () => {
         )
       ) {
         for (const id of odd) {
-          // The name of a department or message may be any text; none exists here.
+          // A department or message may have any name, and none exists.
           const url = path.replace(/:\w+/g, id) + (path.includes("contexts") ? "?session_key=k" : "");
           const request = new Request(`http://localhost${url}`, {
             method,
@@ -450,8 +450,8 @@ describe("ids in paths [PTH-5]", () => {
           });
           const response = await app.server.fetch(request);
           const text = await response.text();
-          // A bad body is refused before the object is looked for.
-          // What is for runners is refused before anything is looked at.
+          // Bodies are validated before the object is read.
+          // Routes of runners refuse other callers first.
           const expected = access === "write:runs"
             ? [403, 404]
             : method === "PUT" || method === "POST"

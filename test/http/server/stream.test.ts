@@ -45,7 +45,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.close();
   });
 
-  it("has the headers that proxies need, at once [SSE-7]", async () => {
+  it("sends immediately the headers that proxies need [SSE-7]", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const client = await open(app, id);
@@ -57,7 +57,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.close();
   });
 
-  it("starts with now, or resumes after Last-Event-ID or ?after=", async () => {
+  it("starts with new events, or resumes after Last-Event-ID or ?after=", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -83,7 +83,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await later.close();
   });
 
-  it("answers an unknown number with reset and then all that it has [SSE-3]", async () => {
+  it("answers an unknown number with reset and all stored events [SSE-3]", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -106,7 +106,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await pruned.close();
   });
 
-  it("comments every 15 s when nothing happens (contract 4)", async () => {
+  it("sends a comment every 15 s without events (contract 4)", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -123,7 +123,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.close();
   });
 
-  it("disconnects a client that does not read, and only that one [SSE-4]", async () => {
+  it("disconnects only the client that does not read [SSE-4]", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -153,7 +153,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     expect(wakeups.size).toBe(before);
   });
 
-  it("reads a long conversation in steps of limited size, and sends all of it [SSE-4]", async () => {
+  it("sends a long conversation completely, in steps of limited size [SSE-4]", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -230,7 +230,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     );
   });
 
-  it("no content can forge an event [SSE-8]", async () => {
+  it("content cannot forge an event [SSE-8]", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -241,7 +241,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     ) => text.trim() !== "");
     for (const text of texts) {
       await send(app, id, `@Ada ${text}`);
-      // A message that comes while another waits to be routed is merged with it, and they get one reply.
+      // A message that arrives while another waits for routing is merged with it, and both get one reply.
       await app.settle();
     }
     await client.until((one) => one.named("message").length === texts.length);
@@ -252,7 +252,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await client.close();
   });
 
-  it("leaves nothing behind when clients come and go, HEAD included [SSE-5]", async () => {
+  it("releases everything when clients disconnect, also after HEAD [SSE-5]", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { wakeups } = app.server.parts;
@@ -269,7 +269,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     expect(wakeups.size).toBe(before);
   });
 
-  it("ends when the database fails, and leaves nothing behind [SSE-5]", async () => {
+  it("ends when the database fails, and releases everything [SSE-5]", async () => {
     await using app = await openApp({ inMemory: true });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { wakeups } = app.server.parts;
@@ -284,7 +284,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
 });
 
 describe("GET /api/executions/:id/logs (contract 3)", () => {
-  it("follows a run until it ends, and tells caches when it may be stored [SEC-4]", async () => {
+  it("follows a run until its end, and lets caches store only a complete log [SEC-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
@@ -313,7 +313,7 @@ describe("GET /api/executions/:id/logs (contract 3)", () => {
     expect((await app.send(`${path}?follow=yes`)).status).toBe(400);
   });
 
-  it("ends when the execution is deleted, and leaves nothing behind", async () => {
+  it("ends when the execution is deleted, and releases everything", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);

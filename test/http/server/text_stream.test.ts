@@ -3,7 +3,7 @@ import { textStream } from "../../../src/http/stream/text_stream.ts";
 import { openApp } from "../../harness/service/app.ts";
 
 it("a text goes out in pieces that make the same bytes, no character cut in half", async () => {
-  // Wherever a piece ends, one of these has a pair there.
+  // At the end of every piece, one of these texts has a surrogate pair.
   for (const start of ["", "x", "xx", "xxx"]) {
     const text = start + "\u{1F41D}é\ud800".repeat(300_000);
     const pieces: Uint8Array[] = [];

@@ -8,7 +8,7 @@ function get(app: App, path: string, headers: Record<string, string> = {}): Prom
 }
 
 describe("/ and /console (contract 17)", () => {
-  it("are the page under a policy that allows nothing inline and nothing from elsewhere", async () => {
+  it("return the page with a policy that blocks inline code and other hosts", async () => {
     await using app = await openApp({ inMemory: true });
     for (const path of ["/", "/console", "/console/", "/console/executions/x?line=7"]) {
       const response = await get(app, path);
@@ -25,7 +25,7 @@ describe("/ and /console (contract 17)", () => {
     }
   });
 
-  it("answer files that never change under names of their content, packed for who can unpack them", async () => {
+  it("return immutable files named after their content, compressed for clients that accept it", async () => {
     await using app = await openApp({ inMemory: true });
     const page = await (await get(app, "/")).text();
     const names = [...page.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+)"/g)].map(([, name = ""]) =>
@@ -47,7 +47,7 @@ describe("/ and /console (contract 17)", () => {
     for (const icon of manifest.icons) expect((await get(app, icon.src)).status).toBe(200);
   });
 
-  it("answer 404 for an asset that is not there, so that an old tab sees that it is old; 405 for other methods", async () => {
+  it("return 404 for a missing asset, so that an old tab notices its version, and 405 for other methods", async () => {
     await using app = await openApp({ inMemory: true });
     const old = await get(app, "/console/assets/chat-00000000.js");
     expect([old.status, old.headers.get("content-type")]).toEqual([404, "application/problem+json"]);
@@ -61,7 +61,7 @@ describe("/ and /console (contract 17)", () => {
     const page = await (await get(app, "/")).text();
     const entry = [...page.matchAll(/\/console\/assets\/([^"]+\.js)"/g)].map(([, name = ""]) => name);
     const sizes = new Map<string, number>();
-    /** Adds what these need before they run; answers what they load later. */
+    /** Adds the static imports of these files. Returns their dynamic imports. */
     const load = async (names: string[], loaded: Set<string>): Promise<Set<string>> => {
       const later = new Set<string>();
       for (const name of names) {
@@ -80,7 +80,7 @@ describe("/ and /console (contract 17)", () => {
     const first = new Set<string>();
     const pages = await load(entry, first);
     expect(pages.size).toBeGreaterThan(10);
-    // Any page may be the first one that somebody opens, with whatever it loads afterwards.
+    // Any page may be the first, including its later imports.
     for (const one of pages) {
       const seen = new Set(first);
       for (let wanted = [one]; wanted.length > 0;) {
@@ -91,7 +91,7 @@ describe("/ and /console (contract 17)", () => {
     }
   });
 
-  it("are not there with server.console: false", async () => {
+  it("are 404 with server.console: false", async () => {
     await using app = await openApp({ inMemory: true, config: { server: { console: false } } });
     for (const path of ["/", "/console", "/console/manifest.webmanifest"]) {
       expect([path, (await get(app, path)).status]).toEqual([path, 404]);

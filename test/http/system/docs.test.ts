@@ -14,7 +14,7 @@ async function findBrowser(): Promise<string | null> {
 }
 
 describe("/docs (contract 5)", () => {
-  it("is public, complete, from this server only, and allows nothing inline", async () => {
+  it("is public and complete, loads only from this server, and blocks inline code", async () => {
     await using app = await openApp();
     for (const path of DOCS_PATHS) {
       const response = await app.server.fetch(new Request(`http://localhost${path}`));
@@ -30,13 +30,13 @@ describe("/docs (contract 5)", () => {
   });
 
   it.skipIf(browser === null)(
-    "shows an operation by its link in a real browser without a breach of its policy",
+    "shows a linked operation in a real browser without violating its policy",
     async () => {
       await using app = await openApp();
-      // Of so many operations the page draws those that are in sight.
+      // The page renders only visible operations.
       for (
         const [link, ...shown] of [
-          ["task/task.create", "Give a task to a worker, past the coordinator", "Try it out"],
+          ["task/task.create", "Create a task for a worker, without the coordinator", "Try it out"],
           ["message/message.trace", "/api/messages/{id}/trace", "Try it out"],
         ]
       ) {

@@ -7,7 +7,7 @@ import { StreamClient } from "../../harness/stream.ts";
 const JSON_PAGE = { accept: "application/json" };
 
 describe("GET /api/events (contract 4, Journal; contract 4, Stream)", () => {
-  it("answers the latest events as a page, oldest first, and continues after a number", async () => {
+  it("returns the latest events as a page, oldest first, and continues after a number", async () => {
     await using app = await openApp();
     for (const name of ["a", "b", "c"]) await app.call("POST /api/workers", { name });
     const latest = await app.send("GET /api/events?page_size=2", undefined, JSON_PAGE);
@@ -61,7 +61,7 @@ describe("GET /api/events (contract 4, Journal; contract 4, Stream)", () => {
     }
   });
 
-  it("streams everything live and resumes after the last id", async () => {
+  it("streams all events live and resumes after the last id", async () => {
     await using app = await openApp();
     const headers = { authorization: `Bearer ${await app.token()}` };
     const first = await StreamClient.open(`${app.url}/api/events?kind=worker.created`, headers);
@@ -89,7 +89,7 @@ describe("GET /api/events (contract 4, Journal; contract 4, Stream)", () => {
     await lost.close();
   });
 
-  it("shows a run that may read it its own conversation only (contract 2)", async () => {
+  it("shows a run only the events of its conversation (contract 2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:system"]);
     const other = await startRun(app, [], "Other");

@@ -11,7 +11,7 @@ const BREAKS = {
 };
 const HOUR_MS = 3_600_000;
 
-it("GET /api/inbox lists what needs a person, newest first, and forgets what was run again (contract 17)", async () => {
+it("GET /api/inbox lists items for people, newest first, without repeated runs (contract 17)", async () => {
   const clock = new TestClock(Date.parse("2026-01-05T08:00:00Z"));
   await using app = await openApp({ clock, config: { engines: { breaks: BREAKS } } });
   const inbox = (query = "") => app.call(`GET /api/inbox${query}`);
@@ -64,7 +64,7 @@ it("GET /api/inbox lists what needs a person, newest first, and forgets what was
   ]);
 });
 
-it("GET /api/inbox has budgets while they hold work, and schedules that are paused, each with its id (contract 17)", async () => {
+it("GET /api/inbox has budgets that block work and paused schedules, each with its id (contract 17)", async () => {
   await using app = await openApp();
   const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
   const task = { worker_id, instruction: "say hello" };
@@ -105,7 +105,7 @@ it("GET /api/inbox has budgets while they hold work, and schedules that are paus
   expect(await kinds()).toEqual([]);
 });
 
-it("GET /api/inbox shows a failed run that was retried by its latest run alone, and others as they were (contract 17)", async () => {
+it("GET /api/inbox shows a retried run only by its latest run, and others unchanged (contract 17)", async () => {
   await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
   const { id: worker_id } = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
   for (const instruction of ["fetch the report", "fetch the figures"]) {
@@ -124,7 +124,7 @@ it("GET /api/inbox shows a failed run that was retried by its latest run alone, 
   expect(await shown()).toEqual([latest.id, other?.id].sort());
 });
 
-it("GET /api/inbox is for people: no run sees it, whatever its scopes (contract 9)", async () => {
+it("GET /api/inbox refuses every run, whatever its scopes (contract 9)", async () => {
   await using app = await openApp({ config: { engines: fakeEngines() } });
   const run = await startRun(app, ["*:*"]);
   expect((await app.send("GET /api/inbox", undefined, run.headers)).status).toBe(403);

@@ -31,7 +31,7 @@ async function call(
 }
 
 describe("/mcp", () => {
-  it("offers the operations as tools, made from the routes, with the same answers", async () => {
+  it("offers the routes as tools, with the same answers", async () => {
     await using app = await openApp();
     const client = await connect(app, await app.token());
     expect(await names(client)).toEqual(
@@ -48,7 +48,7 @@ describe("/mcp", () => {
     await client.close();
   });
 
-  it("refuses as the route does: with the problem document, as an error", async () => {
+  it("returns the problem document of the route as an error", async () => {
     await using app = await openApp();
     const client = await connect(app, await app.token());
     expect(await call(client, "worker_get", { id: "../workers" })).toMatchObject({
@@ -63,7 +63,7 @@ describe("/mcp", () => {
     await client.close();
   });
 
-  it("shows a run the tools of its scopes only, in its own conversation, until it ends (contract 2)", async () => {
+  it("shows a run the tools of its scopes, in its conversation, until it ends (contract 2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app);
     const client = await connect(app, run.token);
@@ -100,7 +100,7 @@ describe("/mcp", () => {
     await expect(connect(app, run.token)).rejects.toThrow();
   });
 
-  it("a tool call ends when its client has left, however long it would wait", async () => {
+  it("a waiting tool call ends when its client disconnects", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app);
     const { wakeups } = app.server.parts;
@@ -123,7 +123,7 @@ describe("/mcp", () => {
     await eventually("nobody waits", () => wakeups.size === before);
   });
 
-  it("accepts the token in the query for clients without headers; without a token it is 401", async () => {
+  it("accepts the token in the query; without a token it is 401", async () => {
     await using app = await openApp();
     const client = await connect(app, await app.token(), true);
     expect((await names(client)).length).toBeGreaterThan(20);
@@ -139,7 +139,7 @@ describe("/mcp", () => {
     expect([response.status, (await response.json()).code]).toEqual([401, "unauthenticated"]);
   });
 
-  it("answers what clients try: GET 405, an unknown tool, a body that is not JSON", async () => {
+  it("refuses GET with 405, an unknown tool, and a body that is not JSON", async () => {
     await using app = await openApp();
     const ask = async (init: RequestInit) => {
       const headers = {
@@ -163,7 +163,7 @@ describe("/mcp", () => {
     expect(await unknown.text()).toMatch(/nothing/);
   });
 
-  it("takes one message in a request: a batch of them is refused", async () => {
+  it("accepts one message per request and refuses a batch", async () => {
     await using app = await openApp();
     const one = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
     const send = async (body: string) => {
@@ -174,7 +174,7 @@ describe("/mcp", () => {
       };
       const request = new Request("http://localhost/mcp", { method: "POST", headers, body });
       const response = await app.server.fetch(request);
-      return [response.status, (await response.text()).includes("Cannot take a batch")];
+      return [response.status, (await response.text()).includes("Cannot accept a batch")];
     };
     expect(await send(one)).toEqual([200, false]);
     for (const batch of [`[${one}]`, ` \n[${one},${one}]`, `\ufeff[${one}]`, "[]"]) {
@@ -182,7 +182,7 @@ describe("/mcp", () => {
     }
   });
 
-  it("cuts what a tool answers at 1 MiB, never in a character, and says how to read on", async () => {
+  it("cuts the answer of a tool at 1 MiB, never inside a character, with a hint how to continue", async () => {
     await using app = await openApp();
     const rows = Array.from({ length: 30 }, (_, at) => ({
       sql: "insert into memory (scope, key, value, updated_at) values ('global', ?, ?, 1)",

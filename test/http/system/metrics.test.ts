@@ -8,7 +8,7 @@ import { startRun } from "../../harness/service/run.ts";
 
 const LINE = /^([a-z_]+)(\{[a-z_]+="[^"\n]*"(,[a-z_]+="[^"\n]*")*\})? (-?\d+(\.\d+)?([eE][-+]\d+)?)$/;
 
-/** The samples of a scrape, `name{labels}` -> value; fails on a line that is not the format. */
+/** Parses a scrape as `name{labels}` -> value. Fails on an invalid line. */
 async function scrape(app: App): Promise<Map<string, number>> {
   const response = await app.server.fetch(new Request("http://localhost/metrics"));
   expect([response.status, response.headers.get("content-type")]).toEqual([
@@ -36,7 +36,7 @@ function parse(text: string): Map<string, number> {
 }
 
 describe("GET /metrics (contract 5)", () => {
-  it("has what an operator needs for alarms, in Prometheus' format", async () => {
+  it("has the metrics for alarms, in Prometheus' format", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_concurrent_runs: 1 } },
     });
@@ -92,7 +92,7 @@ describe("GET /metrics (contract 5)", () => {
     expect([...samples.keys()].join()).not.toContain(ada.id);
   });
 
-  it("shows how long work has waited, and how far retention is behind", async () => {
+  it("has the age of waiting work and of overdue retention", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const still = app.server.stages.filter(({ name }) => name === "scheduler" || name === "dispatcher");
@@ -112,7 +112,7 @@ describe("GET /metrics (contract 5)", () => {
     const due = { type: "countdown", status: "scheduled", next_run_at: clock.now() - 90_000 };
     const waits = { type: "immediate", status: "pending", due_at: clock.now() - 30_000 };
     await app.db.write(insertRows("task", [task("due", due), task("waits", waits)]));
-    // What is paused, and what something holds, is where it has to be.
+    // Paused and blocked tasks are not overdue.
     const long = clock.now() - 86_400_000;
     await app.db.write(insertRows("task", [
       task("paused", { ...due, next_run_at: long, paused: 1 }),
@@ -129,7 +129,7 @@ describe("GET /metrics (contract 5)", () => {
     expect(samples.get("svc_journal_lag_seconds")).toBe(86_400);
   });
 
-  it("reports an event loop that was blocked, once", async () => {
+  it("reports a blocked event loop once", async () => {
     await using app = await openApp();
     await scrape(app);
     const until = performance.now() + 400;
@@ -139,7 +139,7 @@ describe("GET /metrics (contract 5)", () => {
     expect((await scrape(app)).get("svc_event_loop_lag_seconds")).toBeLessThan(0.2);
   });
 
-  it("is open to a direct caller on this machine, and asks all others for read:system", async () => {
+  it("is public for direct callers on this machine, and requires read:system from others", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), server: { trusted_proxies: ["127.0.0.1"] } },
     });
@@ -160,7 +160,7 @@ describe("GET /metrics (contract 5)", () => {
   });
 });
 
-it("exposition escapes what would break a line", () => {
+it("exposition() escapes characters that would break a line", () => {
   const text = exposition([{ name: "x", type: "gauge", help: "h", value: [[{ a: 'q"\\\n' }, 1.5]] }]);
   expect(text).toBe('# HELP x h\n# TYPE x gauge\nx{a="q\\"\\\\\\n"} 1.5\n');
 });

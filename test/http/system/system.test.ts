@@ -5,7 +5,7 @@ import { fakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
-import { someUser } from "../../harness/model/people.ts";
+import { bearer, someUser } from "../../harness/model/people.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const OVERVIEW = "GET /api/system/overview";
@@ -13,7 +13,7 @@ const PASSWORD = "PUT /api/system/password";
 const FRESH = "a longer secret";
 
 describe("GET /api/system/overview (interface 4.2)", () => {
-  it("counts workers, tasks and executions by status, and shows what ran last", async () => {
+  it("counts workers, tasks and executions by status, and lists the latest runs", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     expect(await app.call(OVERVIEW)).toMatchObject({
       state: "ready",
@@ -53,7 +53,7 @@ describe("GET /api/system/overview (interface 4.2)", () => {
     await expectCounters(app.db);
   });
 
-  it("a paused worker with a run in progress counts as working, as in its own status", async () => {
+  it("a paused worker with an active run counts as working, as in its status", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/tasks", {
@@ -84,7 +84,7 @@ describe("GET /api/system/overview (interface 4.2)", () => {
 
   it("counts usage by the day of the service's time zone, per worker", async () => {
     const clock = new TestClock("2026-03-10T03:50:00Z");
-    // Midnight in Kathmandu is at 18:15 UTC: the day begins within an hour.
+    // Midnight in Kathmandu is 18:15 UTC.
     await using app = await openApp({ clock, config: { scheduler: { time_zone: "Asia/Kathmandu" } } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");
@@ -146,7 +146,7 @@ describe("GET /api/system/executions (interface 4.2, interface 8)", () => {
 });
 
 describe("PUT /api/system/password (contract 2, contract 5)", () => {
-  it("ends every older token: access, refresh and stream; and the new password logs in [AUT-6, AUT-7]", async () => {
+  it("ends older access tokens, refresh tokens and streams; the new password logs in [AUT-6, AUT-7]", async () => {
     await using app = await openStored();
     const old = await login(app, app.server.generatedPassword ?? "");
     const reply = await app.send(
@@ -165,7 +165,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     expect(events).toEqual([{ actor: "user:admin" }]);
   });
 
-  it("holds after a restart", async () => {
+  it("is effective after a restart", async () => {
     const first = await openStored();
     await first.call(PASSWORD, { new_password: FRESH });
     await first.stop();
@@ -176,8 +176,8 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     await Deno.remove(first.dataDir, { recursive: true });
   });
 
-  it("requires the current password with a login token, counts wrong ones, and needs none from the holder of the key", async () => {
-    // The service counts wrong passwords by the minute of its clock.
+  it("requires the current password with a login token, counts wrong ones, and needs none with the signing key", async () => {
+    // Wrong passwords are counted per minute of the service's clock.
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openStored(undefined, { login_failures_per_minute: 3 }, {}, clock);
     const { access_token } = await login(app, app.server.generatedPassword ?? "");
@@ -194,7 +194,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     expect((await app.send(PASSWORD, { new_password: FRESH })).status).toBe(200);
   });
 
-  it("is 409 while the configuration or the environment sets it, and names which", async () => {
+  it("is 409 while the configuration or the environment sets the password, and names which", async () => {
     await using configured = await openApp();
     expect(await configured.send(PASSWORD, { new_password: FRESH })).toMatchObject({
       status: 409,
@@ -215,7 +215,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     expect((await app.send(PASSWORD, { new_password: "é".repeat(10) })).status).toBe(200);
   });
 
-  it("is not for agents, whatever their scopes [SCP-4]", async () => {
+  it("refuses agents, whatever their scopes [SCP-4]", async () => {
     await using app = await openStored(undefined, {}, { engines: fakeEngines() });
     const { headers } = await startRun(app, ["*:*"]);
     for (
@@ -228,7 +228,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     }
   });
 
-  it("a run bound to a conversation sees only its own, and nothing of the machine", async () => {
+  it("a bound run sees only its conversation, and nothing about the machine", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const other = await app.call("POST /api/workers", { name: "Other" });
     await app.call("POST /api/tasks", {
@@ -250,7 +250,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
 });
 
 describe("GET /api/system/doctor (contract 5)", () => {
-  it("checks everything, and says how to fix what is wrong", async () => {
+  it("checks everything, and has a remedy for each fault", async () => {
     await using app = await openApp();
     const { status, checks } = await app.call("GET /api/system/doctor");
     const of = (name: string) => checks.find((check: { name: string }) => check.name === name);
@@ -270,7 +270,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
     for (const check of checks) expect(check.hint === "", check.name).toBe(check.status === "ok");
   });
 
-  it("finds a missing engine, a work directory that cannot be created, and files that others can read", async () => {
+  it("finds a missing engine, an impossible work directory, and files that other users can read", async () => {
     await using app = await openApp({
       config: { engines: { default: "gone", gone: { kind: "command", command: "no-such-program" } } },
     });
@@ -298,7 +298,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
     ]));
   });
 
-  it("warns of fewer open files than server.max_connections needs (contract 8.17)", async () => {
+  it("warns of too few open files for server.max_connections (contract 8.17)", async () => {
     for (const [max_connections, status] of [[10, "ok"], [1_000_000, "warn"]] as const) {
       await using app = await openApp({ config: { server: { max_connections } } });
       const { checks } = await app.call("GET /api/system/doctor");
@@ -310,7 +310,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
     }
   });
 
-  it("warns of work that no worker can do", async () => {
+  it("warns of work without a suitable worker", async () => {
     const clock = new TestClock();
     await using app = await openApp({
       clock,
@@ -357,11 +357,7 @@ async function login(app: App, password: string): Promise<{ access_token: string
   return await app.call("POST /api/auth/login", credentials(password), { authorization: "" });
 }
 
-function bearer(token: string): Record<string, string> {
-  return { authorization: `Bearer ${token}` };
-}
-
-it("another password of the operator leaves the logins of users alone (contract 9)", async () => {
+it("a new password of the operator keeps the logins of users (contract 9)", async () => {
   await using app = await openStored();
   const ada = await someUser(app, "Ada", "viewer");
   await app.call(PASSWORD, { new_password: FRESH });

@@ -26,7 +26,7 @@ async function withTasks(app: App, count: number) {
 }
 
 describe("GET /api/queue (contract 17)", () => {
-  it("lists what waits, is scheduled or runs, of all workers, newest first, and nothing that has ended", async () => {
+  it("lists pending, scheduled and running tasks of all workers, newest first, and no ended ones", async () => {
     await using app = await openApp({ inMemory: true });
     const { worker, other, tasks, cron } = await withTasks(app, 3);
     await app.call(`POST /api/tasks/${tasks[0].id}/cancel`, {});
@@ -46,7 +46,7 @@ describe("GET /api/queue (contract 17)", () => {
     expect((await app.send("GET /api/queue?status=completed")).status).toBe(400);
   });
 
-  it("shows a run its own conversation and no other", async () => {
+  it("shows a run only its own conversation", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await withTasks(app, 1);
     const run = await startRun(app, ["read:tasks"]);
@@ -56,7 +56,7 @@ describe("GET /api/queue (contract 17)", () => {
 });
 
 describe("POST /api/queue/cancel (contract 17)", () => {
-  it("cancels what matches, with an event for each, when there are as many as expected", async () => {
+  it("cancels the matching tasks if their number is the expected one, with an event for each", async () => {
     await using app = await openApp({ inMemory: true });
     const { worker, tasks, cron } = await withTasks(app, 3);
     const filter = { worker_id: worker.id };
@@ -79,7 +79,7 @@ describe("POST /api/queue/cancel (contract 17)", () => {
     });
   });
 
-  it("refuses none, too many, and a status that cannot be cancelled", async () => {
+  it("refuses no match, too many, and a status that cannot be cancelled", async () => {
     await using app = await openApp({ inMemory: true });
     for (
       const body of [{ filter: {}, expected: 0 }, { filter: {}, expected: 1_001 }, { expected: 1 }, {
@@ -93,7 +93,7 @@ describe("POST /api/queue/cancel (contract 17)", () => {
 });
 
 describe("POST /api/executions/:id/retry (contract 17)", () => {
-  it("makes a task of the same worker, instruction and conversation; not while it runs or without the worker", async () => {
+  it("creates a task with the same worker, instruction and conversation, unless the execution runs or the worker is gone", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -131,7 +131,7 @@ describe("POST /api/executions/:id/retry (contract 17)", () => {
     return { chat, execution, retry: () => app.send(`POST /api/executions/${execution.id}/retry`, {}) };
   }
 
-  it("stays in the conversation when the message is gone, and is answered there", async () => {
+  it("stays in the conversation when the message is gone, and replies there", async () => {
     await using app = await openApp();
     const { chat, execution, retry } = await withChat(app);
     await app.db.write([{ sql: "delete from inbound_message", args: [] }]);
@@ -146,7 +146,7 @@ describe("POST /api/executions/:id/retry (contract 17)", () => {
     expect(history.map(({ role }: { role: string }) => role)).toEqual(["bee", "bee"]);
   });
 
-  it("is refused when its session was deleted, before the write or just then", async () => {
+  it("is refused when its session was deleted before or during the write", async () => {
     await using app = await openApp();
     const { chat, execution, retry } = await withChat(app);
     const write = app.db.write.bind(app.db);
@@ -169,7 +169,7 @@ describe("POST /api/executions/:id/retry (contract 17)", () => {
     expect(await app.call("GET /api/queue")).toEqual([]);
   });
 
-  it("is refused for a run that goes on", async () => {
+  it("is refused for an active run", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["*:*"]);
     const { status, body } = await app.send(`POST /api/executions/${run.executionId}/retry`, {});
@@ -178,7 +178,7 @@ describe("POST /api/executions/:id/retry (contract 17)", () => {
 });
 
 describe("GET /api/engines (contract 14)", () => {
-  it("lists every engine by name, and says which is the default and which can be used", async () => {
+  it("lists every engine by name, with the default and the usable ones", async () => {
     await using app = await openApp({ config: { engines: { cat: { kind: "command", command: "cat" } } } });
     const engines = await app.call("GET /api/engines");
     expect(engines.map(({ name }: { name: string }) => name)).toEqual(
@@ -200,7 +200,7 @@ describe("GET /api/engines (contract 14)", () => {
 });
 
 describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
-  it("add up what runs used, by each view, and leave unknown what nobody has said", async () => {
+  it("sum up usage by each view, and leave unreported usage unknown", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock, config: { scheduler: { time_zone: "Pacific/Auckland" } } });
     const department = await app.call("POST /api/departments", { name: "Research" });
@@ -239,7 +239,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
       },
     ]);
     expect(await usage("by=department")).toMatchObject([{ name: "Research", executions: 5 }]);
-    // In Auckland it is 21:00, and 20 hours before was 01:00 of the same day; in UTC these are two days.
+    // 20 hours before 21:00 is the same day in Auckland, but another day in UTC.
     expect(await usage("by=day")).toMatchObject([{ key: "2026-01-05", executions: 14, input_tokens: 70 }]);
     expect(await usage(`since=${NOW}`)).toMatchObject([{ executions: 9 }, { executions: 3 }]);
     const series = await app.call("GET /api/system/series");
@@ -253,7 +253,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
     expect((await app.send("GET /api/usage?since=0")).status).toBe(400);
   });
 
-  it("a series says how long runs waited for their start, on average and at most; nothing where none began", async () => {
+  it("a series has the average and longest wait for a start, and null without starts", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock });
     const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada", paused: true });
@@ -270,7 +270,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
     expect(series.at(-2)).toMatchObject({ waited_ms: null, waited_longest_ms: null });
   });
 
-  it("a series looks at each quarter of an hour once, however many spans it has, and adds up those of a span", async () => {
+  it("a series reads each quarter of an hour once for any number of spans, and sums up each span", async () => {
     await using app = await openApp({ clock: new TestClock(NOW), inMemory: true });
     const quarters = 2_000;
     await app.db.write([{
@@ -294,9 +294,9 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
     };
     const step = 2 * QUARTER_MS;
     const points = await app.call(`GET /api/system/series?since=${NOW - 999 * step}&step=${step}`);
-    // Two are before the first span.
+    // Two quarters are before the first span.
     expect([points.length, looks]).toEqual([1_000, quarters - 2]);
-    // The last span has just begun; the one before has the first two quarters: 8,004 ms of four runs.
+    // The last span is empty. The one before has the first two quarters: 8,004 ms of four runs.
     expect(points.slice(-3)).toMatchObject([
       { waited_ms: 2_005, waited_longest_ms: 3_003 },
       { waited_ms: 2_001, waited_longest_ms: 3_001 },
@@ -304,7 +304,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
     ]);
   });
 
-  it("a run sees what its own conversation used, although a thousand others used more (contract 2.8)", async () => {
+  it("a run sees the usage of its conversation, even if a thousand others used more (contract 2.8)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:executions"]);
     const now = Date.now();
@@ -328,7 +328,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
     expect(await usage(run.headers)).toMatchObject([{ key: run.sessionKey, executions: 1 }]);
   });
 
-  it("count by engine and conversation from executions", async () => {
+  it("sum up by engine and conversation from executions", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { worker_id: worker.id });

@@ -31,7 +31,7 @@ async function limited(app: App): Promise<{ execution_id: string; thing: string;
 
 describe("limits of one run [SCP-7]", () => {
   it(
-    "a run makes a limited number of workers, and a limited number of changes of any kind [SCP-7]",
+    "a run creates a limited number of workers, and makes a limited number of changes [SCP-7]",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const run = await startRun(app, ["write:workers", ...WORKER_SCOPES_DEFAULT]);
@@ -42,7 +42,7 @@ describe("limits of one run [SCP-7]", () => {
       expect((await app.send("POST /api/workers", { name: "More" }, run.headers)).status).toBe(409);
       const { runLimits } = app.server.parts;
       const caller = { run: { execution_id: run.executionId, attempt: 1 } } as never;
-      // One of those above was refused as a worker, and counts as a request.
+      // A refused worker above counts as a request.
       await runLimits.take({ caller }, "changes", RUN_CHANGES_MAX - RUN_WORKERS_MAX - 2);
       const entry = { scope: run.sessionKey, key: "k" };
       expect((await app.send("PUT /api/memory/entry", { ...entry, value: "" }, run.headers)).status).toBe(
@@ -56,11 +56,11 @@ describe("limits of one run [SCP-7]", () => {
     60_000,
   );
 
-  it("a run creates a limited number of tasks; people and other runs are not affected", async () => {
+  it("a run creates a limited number of tasks, without an effect on people and other runs", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["write:tasks"]);
     const other = await startRun(app, ["write:tasks"], "Other");
-    // Paused, so that none of these tasks runs.
+    // The worker is paused, so that no task runs.
     const idle = await app.call("POST /api/workers", { name: "Idle", paused: true });
     const make = (by: typeof run) => {
       const body = { message_id: by.messageId, worker_id: idle.id, instruction: "x", type: "immediate" };
@@ -123,28 +123,36 @@ describe("limits of one run [SCP-7]", () => {
     expect(things).toEqual(["messages", "memory_bytes"]);
   }, 90_000);
 
-  it("a schedule that a run changes or starts is as deep as a task that it makes [SCP-7]", async () => {
-    for (const max_chain_depth of [0, 1]) {
-      await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_chain_depth } } });
-      const run = await startRun(app, ["write:tasks"]);
-      const idle = await app.call("POST /api/workers", { name: "Idle", paused: true });
-      const plan = { worker_id: idle.id, instruction: "x", type: "scheduled", cron: "0 9 * * 1" };
-      const make = async () => (await app.call("POST /api/tasks", { ...plan, message_id: run.messageId })).id;
-      const [changed, started] = [await make(), await make()];
-      const change = (headers?: Record<string, string>) =>
-        app.send(`PUT /api/tasks/${changed}`, { instruction: `y${headers === undefined}` }, headers);
-      const start = (headers?: Record<string, string>) =>
-        app.send(`POST /api/tasks/${started}/run`, {}, headers);
-      for (const reply of [await change(run.headers), await start(run.headers)]) {
-        expect([max_chain_depth, reply.status]).toEqual([max_chain_depth, max_chain_depth === 0 ? 409 : 200]);
+  it(
+    "a schedule that a run changes or starts gets the depth of a task that the run creates [SCP-7]",
+    async () => {
+      for (const max_chain_depth of [0, 1]) {
+        await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_chain_depth } } });
+        const run = await startRun(app, ["write:tasks"]);
+        const idle = await app.call("POST /api/workers", { name: "Idle", paused: true });
+        const plan = { worker_id: idle.id, instruction: "x", type: "scheduled", cron: "0 9 * * 1" };
+        const make = async () =>
+          (await app.call("POST /api/tasks", { ...plan, message_id: run.messageId })).id;
+        const [changed, started] = [await make(), await make()];
+        const change = (headers?: Record<string, string>) =>
+          app.send(`PUT /api/tasks/${changed}`, { instruction: `y${headers === undefined}` }, headers);
+        const start = (headers?: Record<string, string>) =>
+          app.send(`POST /api/tasks/${started}/run`, {}, headers);
+        for (const reply of [await change(run.headers), await start(run.headers)]) {
+          expect([max_chain_depth, reply.status]).toEqual([
+            max_chain_depth,
+            max_chain_depth === 0 ? 409 : 200,
+          ]);
+        }
+        for (const reply of [await change(), await start()]) expect(reply.status).toBe(200);
+        const rows = await app.db.read("select depth from task where id in (?, ?)", [changed, started]);
+        expect(rows).toEqual([{ depth: max_chain_depth }, { depth: max_chain_depth }]);
       }
-      for (const reply of [await change(), await start()]) expect(reply.status).toBe(200);
-      const rows = await app.db.read("select depth from task where id in (?, ?)", [changed, started]);
-      expect(rows).toEqual([{ depth: max_chain_depth }, { depth: max_chain_depth }]);
-    }
-  }, 90_000);
+    },
+    90_000,
+  );
 
-  it("a run says nothing new where a schedule of somebody else delivers", async () => {
+  it("a run does not send into a conversation of another user's schedule", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["write:tasks"]);
     const plan = { worker_id: run.workerId, instruction: "x", type: "scheduled", cron: "0 9 * * 1" };
@@ -158,7 +166,7 @@ describe("limits of one run [SCP-7]", () => {
   }, 90_000);
 
   it(
-    "an agent that creates tasks for itself stops at the depth, and the run that reached it is marked",
+    "an agent that creates tasks for itself stops at the maximum depth, and the last run is marked",
     async () => {
       const folder = await Deno.makeTempDir({ prefix: "svc-test-loop-" });
       const agent = join(folder, "agent.sh");
@@ -187,8 +195,8 @@ describe("limits of one run [SCP-7]", () => {
   );
 });
 
-describe("rights that are passed on [SCP-4]", () => {
-  it("never grow along a chain of workers that make workers [SCP-4]", async () => {
+describe("rights of created workers [SCP-4]", () => {
+  it("never grow along a chain of workers that create workers [SCP-4]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const own = [...WORKER_SCOPES_DEFAULT, "write:workers", "write:tasks"];
     const first = await startRun(app, own);
@@ -221,7 +229,7 @@ describe("rights that are passed on [SCP-4]", () => {
       execution_id: run?.id ?? "",
       attempt: run?.attempt ?? 0,
     });
-    // The worker's scopes count, not those in the token.
+    // The scopes of the worker apply, not those of the token.
     expect(second?.caller.scopes).toEqual(WORKER_SCOPES_DEFAULT);
     expect(second?.caller.run?.depth).toBe(1);
     const put = await app.send(`PUT /api/workers/${child.id}`, { scopes: own }, first.headers);
@@ -230,7 +238,7 @@ describe("rights that are passed on [SCP-4]", () => {
 });
 
 it(
-  "scopes are taken by their syntax alone, on create and on update, and what is odd grants nothing [SCP-8]",
+  "scopes are accepted by their syntax on create and update, and unknown ones grant nothing [SCP-8]",
   async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });

@@ -21,7 +21,7 @@ async function withWorker(app: App) {
 const names = (rows: Json[]) => rows.map((row) => row.name);
 
 describe("GET /api/schedules (contract 15)", () => {
-  it("has schedules and countdowns, soonest first, page by page and by cursor; what has no next time comes last", async () => {
+  it("lists schedules and countdowns, soonest first and without a next time last, by page and cursor", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     await using app = await openApp({ clock, inMemory: true });
     const { post, cron } = await withWorker(app);
@@ -53,7 +53,7 @@ describe("GET /api/schedules (contract 15)", () => {
     expect((await app.send("GET /api/schedules?paused=maybe")).status).toBe(400);
   });
 
-  it("shows a run nothing but its own conversation", async () => {
+  it("shows a run only its own conversation", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["read:tasks"]);
     const { cron } = await withWorker(app);
@@ -63,7 +63,7 @@ describe("GET /api/schedules (contract 15)", () => {
 });
 
 describe("PUT /api/tasks/:id (contract 15)", () => {
-  it("changes what is named, works out the next time, and takes back what GET answered", async () => {
+  it("changes the given fields, computes the next time, and accepts the response of GET", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     await using app = await openApp({ clock, inMemory: true });
     const { worker, cron } = await withWorker(app);
@@ -134,7 +134,7 @@ describe("PUT /api/tasks/:id (contract 15)", () => {
     expect(await app.call(`GET /api/tasks/${task.id}`)).toEqual(task);
   });
 
-  it("is for schedules and countdowns that have not ended", async () => {
+  it("accepts only schedules and countdowns that have not ended", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     await using app = await openApp({ clock, inMemory: true });
     const { post, cron } = await withWorker(app);
@@ -157,7 +157,7 @@ describe("PUT /api/tasks/:id (contract 15)", () => {
       .toBe(404);
   });
 
-  it("a paused schedule does not fire, can be run by hand, and resuming never catches up", async () => {
+  it("a paused schedule does not fire, can be run by hand, and does not catch up when resumed", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     await using app = await openApp({ clock, inMemory: true });
     const { cron, post } = await withWorker(app);
@@ -206,7 +206,7 @@ describe("GET /api/schedules/preview (contract 15)", () => {
     return rows.map(({ local, note }) => [local, note]);
   };
 
-  it("says which times the clock leaves out, which it shows twice, and when it was set", async () => {
+  it("marks skipped and repeated times, and the change of the clock", async () => {
     expect(await preview("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z")).toEqual([
       ["2026-03-28T02:30+01:00", ""],
       ["2026-03-29T03:00+02:00", "moved: on this day the clock leaves out the hour in which it would fire"],
@@ -230,7 +230,7 @@ describe("GET /api/schedules/preview (contract 15)", () => {
     ]);
   });
 
-  it("shows at most fifty, and refuses a cron that cannot fire", async () => {
+  it("returns at most fifty times, and refuses a cron that never fires", async () => {
     await using app = await openApp({ inMemory: true });
     const get = (query: string) => app.send(`GET /api/schedules/preview?${query}`);
     expect((await get("cron=*/5+*+*+*+*&count=50")).body).toHaveLength(50);

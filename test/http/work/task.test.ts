@@ -15,7 +15,7 @@ async function withWorker(app: App) {
 }
 
 describe("POST /api/tasks (interface 4.2, contract 3)", () => {
-  it("an immediate task is pending; a script's own message id makes its own session", async () => {
+  it("an immediate task is pending; an unknown message id creates a session", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock });
     const { worker, post } = await withWorker(app);
@@ -61,7 +61,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     expect(Object.keys(await app.call(`GET /api/tasks/${body.id}`))).toEqual(Object.keys(body));
   });
 
-  it("a countdown needs a time at least 5 seconds ahead: before, on and after the bound (interface 8) [DSP-7]", async () => {
+  it("a countdown needs a time at least 5 seconds ahead: below, at and above the limit (interface 8) [DSP-7]", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock });
     const { post } = await withWorker(app);
@@ -77,7 +77,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     }
   });
 
-  it("a schedule has its next time; one that cannot fire is created cancelled, with the reason (interface 3, interface 7.2)", async () => {
+  it("a schedule has a next time; one that never fires is created as cancelled with a reason (interface 3, interface 7.2)", async () => {
     const clock = new TestClock(NOW);
     await using app = await openApp({ clock, config: { scheduler: { time_zone: "Europe/Berlin" } } });
     const { post } = await withWorker(app);
@@ -151,13 +151,13 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
       expect(reply.body.code).toBe("invalid_request");
     }
     expect(await app.call(`GET /api/tasks?worker_id=${worker.id}`)).toEqual([]);
-    // The longest one: what its session key is asked for has to be taken, too (contract 8.3).
+    // The longest message id: filters must accept its session key (contract 8.3).
     const message_id = "\u{1f41d}".repeat(240);
     const { session_key } = await app.call("POST /api/tasks", { ...base, type: "immediate", message_id });
     expect(await app.call(`GET /api/tasks?session_key=${encodeURIComponent(session_key)}`)).toHaveLength(1);
   });
 
-  it("joins the conversation of a stored message, and its reply goes there", async () => {
+  it("joins the conversation of a stored message, and replies there", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");
@@ -190,7 +190,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
     expect(await app.db.first("select count(*) as n from outbound_message")).toMatchObject({ n: 2 });
   });
 
-  it("a message id with a comma in it is found by the filters, and so are several of them", async () => {
+  it("the filters find a message id with a comma, and several ids", async () => {
     await using app = await openApp();
     const { base, worker } = await withWorker(app);
     await app.call(`PUT /api/workers/${worker.id}`, { paused: false });
@@ -252,8 +252,8 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
   });
 });
 
-describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
-  it("requires one key, and refuses two that exclude each other", async () => {
+describe("GET /api/tasks and its transitions (interface 4.2, contract 3)", () => {
+  it("requires one key, and refuses exclusive ones", async () => {
     await using app = await openApp();
     const { worker, post } = await withWorker(app);
     const made = (await post({ type: "immediate" })).body;
@@ -291,7 +291,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
     );
   });
 
-  it("cancels what is pending or scheduled, once", async () => {
+  it("cancels a pending or scheduled task once", async () => {
     await using app = await openApp();
     const { post } = await withWorker(app);
     for (
@@ -317,7 +317,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
     expect((await app.send(`POST /api/tasks/${UNKNOWN}/cancel`, { force: true })).status).toBe(400);
   });
 
-  it("does not cancel a running task, but ends a running schedule after its run", async () => {
+  it("does not cancel a running task, and ends a running schedule after its run", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "s", worker_id: worker.id, instruction: "sleep 0.3" };
@@ -342,7 +342,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
     });
   });
 
-  it("runs a schedule now without changing it, and a countdown now instead of later", async () => {
+  it("runs a schedule now without changing it, and a countdown instead of later", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "s", worker_id: worker.id, instruction: "x" };
@@ -370,7 +370,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
     expect((await app.send(`POST /api/tasks/${UNKNOWN}/run`)).status).toBe(404);
   });
 
-  it("waits until the task has ended, or until the timeout", async () => {
+  it("waits until the task ends, or until the timeout", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "s", worker_id: worker.id };
@@ -403,7 +403,7 @@ describe("GET /api/tasks and its moves (interface 4.2, contract 3)", () => {
 });
 
 describe("/api/contexts (interface 4.2, contract 3)", () => {
-  it("clears a conversation: its tasks are cancelled, its runs ended, its messages not routed any more [DSP-12]", async () => {
+  it("clears a conversation: cancels its tasks, ends its runs, and stops routing its messages [DSP-12]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");
@@ -452,7 +452,7 @@ describe("/api/contexts (interface 4.2, contract 3)", () => {
     expect((await app.send(`GET /api/contexts?session_key=${"x".repeat(256)}`)).status).toBe(200);
   });
 
-  it("clears one worker's context, and keeps the others", async () => {
+  it("clears one worker's context and keeps others", async () => {
     await using app = await openApp();
     const insert = (worker: string) => ({
       sql:

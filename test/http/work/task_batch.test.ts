@@ -21,7 +21,7 @@ async function withWorker(app: App) {
 }
 
 describe(`${ROUTE} (contract 3, Task)`, () => {
-  it("makes of each task what POST /api/tasks makes, in their order", async () => {
+  it("creates each task as POST /api/tasks does, in order", async () => {
     await using app = await openApp({ clock: new TestClock(NOW) });
     const { base } = await withWorker(app);
     const session = await app.call("POST /api/local/sessions");
@@ -80,7 +80,7 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
     );
   });
 
-  it("runs what it made: each task once, and the conversations hear of it", async () => {
+  it("runs each created task once and replies in the conversations", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada", engine: "echo" });
     const task = (instruction: string) => ({
@@ -99,7 +99,7 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
       .toEqual(["one", "two", "three"].map((words, at) => [tasks[at].id, words]));
   });
 
-  it("refuses all when one is wrong, and names its index and field", async () => {
+  it("refuses all if one is invalid, and names its index and field", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { base, count } = await withWorker(app);
     const run = await startRun(app, ["write:tasks"]);
@@ -139,7 +139,7 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
     expect((await app.send(ROUTE, { tasks: [own, own] }, run.headers)).status).toBe(201);
   });
 
-  it("takes 1 to 500 tasks and 8 MiB, and refuses more without looking at each", async () => {
+  it("accepts 1 to 500 tasks in 8 MiB, and refuses more without checking each", async () => {
     await using app = await openApp({ inMemory: true });
     const { base, count } = await withWorker(app);
     const many = (length: number) => ({ tasks: Array.from({ length }, () => base) });
@@ -163,7 +163,7 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
     expect(processorMs()).toBeLessThan(2_000);
   }, 60_000);
 
-  it("is made once per Idempotency-Key, also by two at the same time [DUR-2]", async () => {
+  it("creates tasks once per Idempotency-Key, also with simultaneous requests [DUR-2]", async () => {
     await using app = await openApp();
     const { base, count } = await withWorker(app);
     const send = (tasks: object[]) => app.send(ROUTE, { tasks }, { "idempotency-key": "b" });
@@ -174,7 +174,7 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
     expect(await count()).toBe(2);
   });
 
-  it("counts each task against what one run may make [SCP-7]", async () => {
+  it("counts each task for the limit of a run [SCP-7]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { base, count } = await withWorker(app);
     const run = await startRun(app, ["write:tasks"]);
@@ -189,7 +189,7 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
     expect(await count()).toBe(before + RUN_TASKS_MAX);
   });
 
-  it("writes nothing when a worker is deleted between check and write", async () => {
+  it("writes nothing if a worker is deleted between check and write", async () => {
     await using app = await openApp();
     const { base, count } = await withWorker(app);
     const gone = await app.call("POST /api/workers", { name: "Gone", paused: true });

@@ -7,7 +7,7 @@ import { eventually } from "../../harness/wait.ts";
 const RUNS = { name: "Runs", unit: "runs", limit: 8, period: "24h" };
 
 describe("/api/budgets (contract 14)", () => {
-  it("refuses what cannot be, in words that name the field", async () => {
+  it("refuses invalid values and names the field", async () => {
     await using app = await openApp({ inMemory: true });
     await app.call("POST /api/workers", { name: "Twin" });
     await app.call("POST /api/workers", { name: "twin" });
@@ -40,7 +40,7 @@ describe("/api/budgets (contract 14)", () => {
     expect((await app.send(`POST /api/budgets/${missing}/lift`, { for_ms: 1 })).status).toBe(404);
   });
 
-  it("what get answers can be sent back, and is listed by its target and by its name", async () => {
+  it("accepts the response of GET, and filters by target and name", async () => {
     await using app = await openApp({ inMemory: true });
     const made = await app.call("POST /api/budgets", RUNS);
     expect(await app.call(`PUT /api/budgets/${made.id}`, made)).toMatchObject({ ...RUNS, used: 0 });
@@ -49,7 +49,7 @@ describe("/api/budgets (contract 14)", () => {
     expect(await app.call("GET /api/budgets?ref=RUNS")).toMatchObject([{ id: made.id }]);
   });
 
-  it("no agent changes one, whatever its scopes are", async () => {
+  it("no agent changes a budget, whatever its scopes", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await app.call("POST /api/budgets", RUNS);
     const run = await startRun(app, ["*:*", "write:budgets", "write:engines"]);
@@ -67,7 +67,7 @@ describe("/api/budgets (contract 14)", () => {
     expect((await app.call(`GET /api/budgets/${id}`, undefined)).limit).toBe(8);
   });
 
-  it("a limit that is lowered while 8 runs go on ends none of them, holds the next, and with stop ends all", async () => {
+  it("a limit lowered during 8 runs ends none, blocks the next, and with `stop` ends all", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_concurrent_runs: 20 } },
     });
@@ -95,7 +95,7 @@ describe("/api/budgets (contract 14)", () => {
     const ended = await app.call("GET /api/executions");
     expect(ended.map(({ failure }: { failure: string }) => failure)).toEqual(Array(8).fill("budget"));
     expect(await app.call(`GET /api/budgets/${id}`)).toMatchObject({ used: 8, reserved: 0 });
-    // Lifted it holds nothing, for so long.
+    // A suspended budget blocks nothing.
     await app.call(`POST /api/budgets/${id}/lift`, { for_ms: 3_600_000 });
     await app.until("execution.started", 9);
   });

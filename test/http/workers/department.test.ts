@@ -11,7 +11,7 @@ async function tree(app: App) {
 }
 
 describe("/api/departments (interface 4.2, contract 3)", () => {
-  it("POST makes one, below a parent by id or by name in any case", async () => {
+  it("POST creates a department below a parent, given by id or by name in any case", async () => {
     await using app = await openApp();
     const { a, b, c } = await tree(app);
     expect(a).toEqual({
@@ -28,7 +28,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(await app.call(`GET /api/departments/${c.id}`)).toEqual(c);
   });
 
-  it("GET answers the forest by sort order and name, with children and counts", async () => {
+  it("GET returns trees by sort order and name, with children and counts", async () => {
     await using app = await openApp();
     const { a, b, c } = await tree(app);
     await app.call("POST /api/departments", { name: "zoo", sort_order: -1 });
@@ -47,7 +47,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(a.id).toBe(acme.id);
   });
 
-  it("an id comes before a department whose name is that id", async () => {
+  it("an id takes precedence over a department with that name", async () => {
     await using app = await openApp();
     const first = await app.call("POST /api/departments", { name: "First" });
     await app.call("POST /api/departments", { name: first.id });
@@ -62,7 +62,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     }
   });
 
-  it("refuses names that are taken in another case, hold a comma, or are dots", async () => {
+  it("refuses names that exist in another case, contain a comma, or are dots", async () => {
     await using app = await openApp();
     await app.call("POST /api/departments", { name: "Größe" });
     const taken = await app.send("POST /api/departments", { name: "GRÖSSE".replace("SS", "ß") });
@@ -76,7 +76,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect((await app.call(`PUT /api/departments/${other.id}`, { name: "OTHER" })).name).toBe("OTHER");
   });
 
-  it("PUT patches, moves, moves to the top, and GET then PUT works", async () => {
+  it("PUT changes fields, moves, moves to the top, and accepts the response of GET", async () => {
     await using app = await openApp();
     const { a, b, c } = await tree(app);
     const same = await app.call(`PUT /api/departments/${b.id}`, b);
@@ -87,7 +87,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect((await app.call(`PUT /api/departments/${c.id}`, { parent_id: "" })).parent_id).toBe(null);
   });
 
-  it("no move makes a cycle, not even two at once", async () => {
+  it("no move creates a cycle, even with simultaneous moves", async () => {
     await using app = await openApp();
     const { a, b, c } = await tree(app);
     for (const [id, parent_id] of [[a.id, a.id], [a.id, b.id], [a.id, c.id], [b.id, "optics"]]) {
@@ -103,7 +103,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(both.map((reply) => reply.status).sort()).toEqual([200, 409]);
   });
 
-  it("DELETE removes the workers from it, and is refused while there are children", async () => {
+  it("DELETE removes its workers, and is refused with children", async () => {
     await using app = await openApp();
     const { a, b, c } = await tree(app);
     const worker = await app.call("POST /api/workers", { name: "Ada", departments: ["Acme", "Optics"] });
@@ -117,7 +117,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect((await app.send(`DELETE /api/departments/${c.id}`)).status).toBe(404);
   });
 
-  it("DELETE while another request names it: the other gets an error, never 500", async () => {
+  it("DELETE during another request gives that request an error, never 500", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const seen = new Set<number>();
@@ -141,7 +141,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(seen.size).toBeGreaterThan(1);
   });
 
-  it("workers are filtered by department, with and without descendants, by name and id", async () => {
+  it("filters workers by department, with and without descendants, by name and id", async () => {
     await using app = await openApp();
     const { a, b } = await tree(app);
     const names = async (query: string) =>
@@ -156,7 +156,7 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(await names("department=nowhere")).toEqual([]);
   });
 
-  it("reports what is unknown: parents, paths, fields", async () => {
+  it("reports unknown parents, paths and fields", async () => {
     await using app = await openApp();
     const parent = await app.send("POST /api/departments", { name: "x", parent_id: "nowhere" });
     expect([parent.status, parent.body.errors[0].path]).toEqual([400, "parent_id"]);

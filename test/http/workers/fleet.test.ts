@@ -71,7 +71,7 @@ const linesOf = ({ changes }: FleetPlan) =>
   changes.map(({ action, kind, name }) => `${action} ${kind} ${name}`);
 
 describe("the fleet as a file (contract 16)", () => {
-  it("makes everything, changes nothing the second time, and exports what makes the same elsewhere", async () => {
+  it("creates everything, changes nothing the second time, and exports a fleet that recreates it elsewhere", async () => {
     await using app = await openApp({ inMemory: true });
     const first = await apply(app, FLEET);
     expect(first.status).toBe(200);
@@ -117,7 +117,7 @@ describe("the fleet as a file (contract 16)", () => {
     expect(JSON.stringify(await other.call("GET /api/fleet"))).toBe(JSON.stringify(exported));
   });
 
-  it("shows the fields that change, turns departments over, and prunes only what it made", async () => {
+  it("shows the changed fields, swaps departments, and prunes only its own objects", async () => {
     await using app = await openApp({ inMemory: true });
     await apply(app, FLEET);
     await app.call("POST /api/workers", { name: "By hand" });
@@ -165,7 +165,7 @@ describe("the fleet as a file (contract 16)", () => {
       .toHaveLength(2);
   });
 
-  it("leaves alone what another fleet or nobody manages, and two of one name", async () => {
+  it("ignores objects of another fleet or none, and two with one name", async () => {
     await using app = await openApp({ inMemory: true });
     await app.call("POST /api/workers", { name: "Ada", description: "by hand" });
     const refused = await apply(app, { workers: [{ name: "ada" }, { name: "New" }] });
@@ -254,7 +254,7 @@ describe("the fleet as a file (contract 16)", () => {
     ]);
   });
 
-  it("500 objects are one batch, and a deleted worker's run ends [FLT-1]", async () => {
+  it("applies 500 objects in one batch, and ends the run of a deleted worker [FLT-1]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const workers = Array.from({ length: 500 }, (_, index) => ({ name: `w${index}` }));
     expect((await apply(app, { workers })).body.changes).toHaveLength(500);
@@ -268,7 +268,7 @@ describe("the fleet as a file (contract 16)", () => {
     expect((await app.send("GET /api/workers?page_size=1")).headers.get("x-total-count")).toBe("499");
   });
 
-  it("is for admins only: no run, whatever its scopes, no viewer and no operator (contract 9)", async () => {
+  it("accepts only admins: no run with any scopes, no viewer and no operator (contract 9)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const callers = [
       bearer((await startRun(app, ["*:*"])).token),
@@ -283,7 +283,7 @@ describe("the fleet as a file (contract 16)", () => {
     }
   }, 180_000);
 
-  it("asks for write:commands to set a command and to take one away, and not to leave it (contract 13.2)", async () => {
+  it("requires write:commands to set or remove a command, and not to keep one (contract 13.2)", async () => {
     await using app = await openApp({ inMemory: true });
     const [ada, bob] = FLEET.workers;
     const checked = { ...ada, verify: { command: ["true"] } };
@@ -303,7 +303,7 @@ describe("the fleet as a file (contract 16)", () => {
     expect(found).toMatchObject({ name: "Check", verify });
   });
 
-  it("knows the engine of a worker that the file does not name: it has to say how a command is run (contract 13.2)", async () => {
+  it("uses the stored engine of a worker, which must support a command (contract 13.2)", async () => {
     await using app = await openApp({ inMemory: true, config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Plain", engine: "echo" });
     await app.call("POST /api/workers", { name: "Boxed", engine: "fake" });
@@ -313,7 +313,7 @@ describe("the fleet as a file (contract 16)", () => {
     expect([boxed.status, boxed.body.detail]).toEqual([400, expect.stringContaining("engines.fake.shell")]);
   });
 
-  it("a plan says nothing when a file wants what is there, in any order", () => {
+  it("a plan is empty for an equal fleet in any order", () => {
     const one = { kind: "memory", name: "a", fields: { value: "1" } } as const;
     const two = { kind: "memory", name: "b", fields: { value: "2" } } as const;
     const present = [two, one].map((object) => ({ ...object, id: object.name, managedBy: "f" }));

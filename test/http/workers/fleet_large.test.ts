@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
 
-// The largest fleet there may be with SVC_TEST_SCHEDULES=10000.
+// SVC_TEST_SCHEDULES=10000 tests the largest fleet.
 const SCHEDULES = Number(Deno.env.get("SVC_TEST_SCHEDULES") ?? 1_000);
 
-/** A fleet of so many schedules, with workers, budgets and memory beside them. */
+/** Builds a fleet with SCHEDULES schedules, and with workers, budgets and memory. */
 function fleetOf(schedules: number) {
   return {
     departments: [{ name: "News" }, { name: "Sport", parent: "News" }],
@@ -30,7 +30,7 @@ async function exported(app: App): Promise<string> {
 }
 
 it(
-  `${SCHEDULES} schedules are applied at once, listed, edited and paused; export, apply and export give the same bytes (contract 15, contract 16) [FLT-1]`,
+  `${SCHEDULES} schedules are applied together, listed, edited and paused; export, apply and export give the same bytes (contract 15, contract 16) [FLT-1]`,
   async () => {
     await using app = await openApp({ inMemory: true });
     const { changes } = await app.call("POST /api/fleet/apply", { fleet: fleetOf(SCHEDULES) });

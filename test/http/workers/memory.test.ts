@@ -21,7 +21,7 @@ describe("/api/memory (interface 4.2, contract 3)", () => {
     }
   });
 
-  it("lists a scope by key, page by page and behind a cursor", async () => {
+  it("lists a scope by key, by page and cursor", async () => {
     await using app = await openApp();
     for (const key of ["b", "ä", "c", "a", "B"]) {
       await app.call("PUT /api/memory/entry", { scope: "global", key, value: key });
@@ -40,7 +40,7 @@ describe("/api/memory (interface 4.2, contract 3)", () => {
     expect(await app.call("GET /api/memory?scope=nowhere")).toEqual([]);
   });
 
-  it("refuses missing, too long and unknown values, and a scope that is full", async () => {
+  it("refuses missing, too long and unknown values, and a full scope", async () => {
     await using app = await openApp();
     const bad = [
       [{ key: "k", value: "v" }, "scope"],
@@ -70,7 +70,7 @@ describe("/api/memory (interface 4.2, contract 3)", () => {
     );
   });
 
-  it("a run sees its own conversation's memory and the global one, and writes only its own (contract 2)", async () => {
+  it("a run reads the memory of its conversation and the global one, and writes only the former (contract 2)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { headers, sessionKey } = await startRun(app);
     await app.call("PUT /api/memory/entry", { scope: "global", key: "tone", value: "short" });

@@ -5,7 +5,7 @@ import { openApp } from "../../harness/service/app.ts";
 import { tempDir } from "../../harness/service/process.ts";
 
 describe("/api/workers (interface 4.1, contract 3)", () => {
-  it("POST creates a worker with every field and a directory of its own", async () => {
+  it("POST creates a worker with every field and a separate directory", async () => {
     await using app = await openApp();
     const reply = await app.send("POST /api/workers", { name: "Ada" });
     expect(reply.status).toBe(201);
@@ -33,7 +33,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect(Object.keys(await app.call(`GET /api/workers/${reply.body.id}`))).toEqual(Object.keys(reply.body));
   });
 
-  it("PUT changes only the given fields; GET then PUT works", async () => {
+  it("PUT changes only the given fields, and accepts the response of GET", async () => {
     await using app = await openApp();
     const made = await app.call("POST /api/workers", {
       name: "Ada",
@@ -53,7 +53,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       .toBe("work_dir");
   });
 
-  it("PUT loses no update when two change different fields at once", async () => {
+  it("PUT keeps both of two simultaneous changes of different fields", async () => {
     await using app = await openApp();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     await Promise.all([
@@ -68,7 +68,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     });
   });
 
-  it("engine_args merge per engine, empty clears one; unknown engines and unbalanced quotes are refused", async () => {
+  it("engine_args merge per engine, and an empty value clears one; unknown engines and unbalanced quotes are refused", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada", engine_args: { echo: "-a 'b c'" } });
     const put = (engine_args: object) => app.send(`PUT /api/workers/${id}`, { engine_args });
@@ -96,7 +96,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     }
   });
 
-  it("lists by part of the name in any case, and by exact id", async () => {
+  it("lists by a part of the name in any case, and by exact id", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada Ünal" });
     await app.call("POST /api/workers", { name: "Bob" });
@@ -139,7 +139,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     ).toBe(201);
   });
 
-  it("DELETE keeps the directory unless asked, and the history always", async () => {
+  it("DELETE keeps the directory by default, and always the history", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions");
@@ -157,7 +157,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     await expect(Deno.stat(other.work_dir)).rejects.toThrow();
   });
 
-  it("DELETE with the directory never deletes more than the worker's own [PTH-3]", async () => {
+  it("DELETE with the directory deletes only the worker's own [PTH-3]", async () => {
     await using app = await openApp();
     const base = await Deno.makeTempDir({ prefix: "svc-test-work-" });
     const canary = join(base, "outer", "inner", "canary");
@@ -197,7 +197,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     await Deno.remove(base, { recursive: true });
   });
 
-  it("DELETE ends the worker's runs and answers when they have ended; a waiting client gets the result", async () => {
+  it("DELETE ends the worker's runs and returns after their end; a waiting client gets the result", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions");
@@ -220,7 +220,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     ]);
   });
 
-  it("DELETE of a worker with a long queue of long tasks tells each conversation of ten, and how many more there were", async () => {
+  it("DELETE of a worker with a long queue names ten tasks and the number of others in each conversation", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada", paused: true });
     const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -230,7 +230,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     await app.until("task.created");
     const task = { message_id, worker_id: worker.id, instruction: "x", type: "immediate" };
     await app.call("POST /api/tasks/batch", { tasks: Array(99).fill(task) });
-    // As JSON six times as large.
+    // JSON escapes make the text six times as large.
     await app.db.write([{ sql: "update task set instruction = ?", args: ["\u0001".repeat(170_000)] }]);
     await app.call(`DELETE /api/workers/${worker.id}`);
     const said = (await app.call(`GET /api/local/sessions/${session.id}/messages`))
@@ -242,7 +242,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect(await app.db.read("select distinct status from task")).toEqual([{ status: "cancelled" }]);
   });
 
-  it("status shows what the worker does and whether it can be started", async () => {
+  it("status has the current work, and whether the worker can start", async () => {
     await using app = await openApp({
       config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
     });
@@ -267,7 +267,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       usable: false,
       detail: expect.stringContaining("not a directory"),
     });
-    // Nobody can create anything there, not even root.
+    // Not even root can create files there.
     const nowhere = await app.call("POST /api/workers", { name: "Nowhere", work_dir: "/proc/no/such" });
     expect(await app.call(`GET /api/workers/${nowhere.id}/status`)).toMatchObject({
       usable: false,
@@ -275,7 +275,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     });
   });
 
-  it("is unavailable in lists while its engine cannot be used, unless it works or is paused (contract 3, Worker)", async () => {
+  it("is unavailable in lists while its engine is unusable, unless it works or is paused (contract 3, Worker)", async () => {
     await using program = await tempDir();
     const command = join(program.path, "agent");
     await using app = await openApp({
@@ -292,7 +292,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       );
     expect(await statuses()).toEqual({ Lost: "unavailable", Held: "paused", Ada: "idle" });
     expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({ status: "unavailable", engine: "gone" });
-    // What was read can be sent back.
+    // The response can be sent back.
     const sent = await app.send(`PUT /api/workers/${id}`, await app.call(`GET /api/workers/${id}`));
     expect([sent.status, sent.body.status]).toEqual([200, "unavailable"]);
     await Deno.writeTextFile(command, "#!/bin/sh\n", { mode: 0o755 });
@@ -300,7 +300,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect(await app.call(`GET /api/workers/${id}/status`)).toMatchObject({ status: "idle", usable: true });
   });
 
-  it("is available with a login of its own, where each worker has one", async () => {
+  it("is available with its own login, if each worker has one", async () => {
     await using program = await tempDir();
     const command = join(program.path, "claude");
     await Deno.writeTextFile(command, "#!/bin/sh\necho 99.0.0\n", { mode: 0o755 });

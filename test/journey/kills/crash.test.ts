@@ -71,7 +71,7 @@ describe("stopping in order", () => {
     });
     await Deno.remove(join(folder.path, "data/svc.lock"));
     const again = await svc(["serve"], { dataDir: join(folder.path, "data") });
-    expect([again.code, again.err]).toEqual([5, expect.stringContaining("another server is running on it")]);
+    expect([again.code, again.err]).toEqual([5, expect.stringContaining("another server uses it")]);
     const beside = await svc(["serve"], { dataDir: other.path, env: { SVC_DATABASE__URL: database } });
     expect([beside.code, beside.err]).toEqual([5, expect.stringContaining(`pid ${server.child.pid}`)]);
     expect((await fetch(`${server.url}/readyz`).then(drained)).status).toBe(200);

@@ -51,7 +51,7 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
       ],
       [
         { SVC_DATA_DIR: join(folder.path, "file") },
-        /Cannot use the data directory .*file: it is not a directory.*set data_dir/,
+        /Cannot use the data directory .*file: the path or its parent is not a directory.*Set data_dir/,
       ],
       [{ SVC_DATA_DIR: join(folder.path, "file", "below") }, /Cannot use the data directory/],
     ];

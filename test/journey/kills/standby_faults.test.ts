@@ -108,13 +108,13 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
       const none = await serve();
       expect([none.code, none.err]).toEqual([
         2,
-        expect.stringMatching(/sign with the key \w+, and there is none here; copy/),
+        expect.stringMatching(/sign with the key \w+, and this machine has none\. Copy/),
       ]);
       await expect(Deno.stat(key)).rejects.toThrow(Deno.errors.NotFound);
       const other = await serve({ SVC_AUTH__JWT_SECRET: "a key that no other machine has, of 32 or more" });
       expect([other.code, other.err]).toEqual([
         2,
-        expect.stringContaining("set auth.jwt_secret to that of the other machine"),
+        expect.stringContaining("Set auth.jwt_secret to the value of the other machine"),
       ]);
 
       await Deno.copyFile(join(machines.dataDir("one"), "secret.key"), key);
@@ -140,7 +140,7 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
     const api = await client(first.url);
     await api.call("POST /api/system/rotate-key");
     expect(await second.child.status).toMatchObject({ code: 2 });
-    expect(second.stderr).toContain("this one would with");
+    expect(second.stderr).toContain("this one would sign with");
     await Deno.copyFile(join(machines.dataDir("one"), "secret.key"), key);
     const again = await machines.start("two", { standby: true });
     expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
@@ -167,7 +167,7 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
 });
 
 describe.skipIf(SQLD === undefined)(
-  "a libSQL server that reads and does not write any more (facts, libSQL server 1)",
+  "a libSQL server that answers reads but no writes (facts, libSQL server 1)",
   () => {
     it(
       "is noticed by the heartbeat, and named with its cure; runs go on, and so does all when it is restarted",
@@ -186,7 +186,7 @@ describe.skipIf(SQLD === undefined)(
         });
         await app.until("execution.started");
         proxy.mode = "hold-writes";
-        const cure = /reads and does not write any more: restart it \(sqld\)/;
+        const cure = /answers reads but no writes\. Restart sqld/;
         await eventually(
           "it is noticed",
           async () => cure.test((await app.send("GET /readyz")).body.status),

@@ -64,7 +64,8 @@ describe("an error that nobody catches [SHD-8]", () => {
       await Deno.writeTextFile(file, "");
       const { code } = await server.child.status;
       expect(code).toBe(1);
-      const line = server.stderr.split("\n").find((one) => one.includes("Nobody caught this")) ?? "";
+      const line =
+        server.stderr.split("\n").find((one) => one.includes("Stopping after an uncaught error")) ?? "";
       expect(JSON.parse(line)).toMatchObject({ level: "error", area: "server" });
       expect(line).toMatch(how === "text" ? /only words/ : /broken at .*uncaught\.ts/);
       if (how !== "text") expect(line).toContain("the cause");

@@ -136,7 +136,7 @@ it(
     };
     await Promise.all(Array.from({ length: 8 }, come));
     expect((await fetch(`${server.url}/livez`)).status).toBe(200);
-    expect(server.stderr).not.toContain("Nobody caught this");
+    expect(server.stderr).not.toContain("Stopping after an uncaught error");
     expect((await server.end()).code).toBe(0);
   },
   90_000,

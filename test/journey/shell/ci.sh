@@ -155,7 +155,7 @@ expect 0 "unavailable" sh -c "svc ctl worker list --id Gone | cut -f 3"
 expect 0 "$gone" svc ctl worker delete Gone -q
 expect 5 "" svc serve
 expect 1 "" env SVC_DATA_DIR=elsewhere SVC_AUTH_PASSWORD= svc serve
-said "Cannot listen on 127.0.0.1:$PORT: the port is taken"
+said "Cannot listen on 127.0.0.1:$PORT: the port is in use"
 if grep -q password err; then echo "not ok $number a password was printed"; fi
 
 # Work, and its outcome.

@@ -231,7 +231,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
           "foreign",
           (root) => Deno.writeTextFile(join(root, "else.txt"), "x"),
         ),
-        /no backup/,
+        /not a backup/,
       ],
       [
         await repacked(
@@ -283,7 +283,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     ];
     // A local file that cannot be read is wrong usage (contract 8.7).
     const unreadable: [string, RegExp][] = [
-      [join(folder.path, "none.tar"), /no such file/],
+      [join(folder.path, "none.tar"), /does not exist/],
       [folder.path, /is a directory/],
     ];
     const before = await listing(dataDir);

@@ -13,7 +13,7 @@ it("a taken port is found before a password is made: the next start still shows 
     const refused = await svc(["serve"], { dataDir: folder.path, env });
     expect([refused.code, refused.out]).toEqual([1, ""]);
     expect(refused.err).toBe(
-      `Cannot listen on 127.0.0.1:${taken.addr.port}: the port is taken; set server.port to another one\n`,
+      `Cannot listen on 127.0.0.1:${taken.addr.port}: the port is in use. Set server.port to another port.\n`,
     );
     expect(await Deno.stat(join(folder.path, "secret.key")).catch(() => null)).toBeNull();
   } finally {

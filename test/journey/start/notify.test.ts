@@ -25,7 +25,7 @@ describe("svc serve under a service manager", () => {
     const ended = server.end("SIGTERM");
     let word = await words.next();
     while (word.value === "WATCHDOG=1") word = await words.next();
-    expect(word.value).toBe("STOPPING=1\nSTATUS=letting runs finish");
+    expect(word.value).toBe("STOPPING=1\nSTATUS=waiting for runs to finish");
     expect((await ended).code).toBe(0);
     await words.return(undefined);
   });
@@ -35,7 +35,7 @@ describe("svc serve under a service manager", () => {
     const env = { NOTIFY_SOCKET: join(data.path, "nobody") };
     await using server = await startServer({ dataDir: data.path, env });
     expect((await server.end("SIGTERM")).code).toBe(0);
-    expect(server.stderr).toContain("Cannot tell the service manager READY=1");
+    expect(server.stderr).toContain("Cannot send READY=1");
   });
 });
 

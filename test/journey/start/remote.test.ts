@@ -81,7 +81,7 @@ describe.skipIf(SQLD === undefined)(
       expect([refused.code, refused.out]).toEqual([5, ""]);
       expect(refused.err).toMatch(
         new RegExp(
-          `another server is running on it \\(pid ${first.child.pid} on .+, heard of \\d+ s ago\\); stop that one`,
+          `another server uses it \\(pid ${first.child.pid} on .+, last report \\d+ s ago\\)\\. Stop that server`,
         ),
       );
       await first.end("SIGKILL");

@@ -133,7 +133,7 @@ describe("upgrade", () => {
     await Deno.writeTextFile(paths.backups, "a file is in the way");
     const db = await openFixture(join(folder.path, "svc.db"));
     await expect(upgrade(db, paths, clock, NEXT)).rejects.toThrow(
-      /no backup of it could be made .* Nothing was changed/s,
+      /the backup in .* failed .* Nothing was changed/s,
     );
     expect((await readSchema(db, NEXT)).version).toBe(SCHEMA_VERSION);
     await db.close();
