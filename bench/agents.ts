@@ -6,7 +6,7 @@ const STARTS = 50;
 const AGENTS = 200;
 const READ_PAUSE_MS = 10;
 
-/** Agents: how soon a process starts, and what many cost: memory while they are idle, the CPU and the time of a read while they print. */
+/** Measures agents: start of a process, memory while idle, CPU and read latency while they print. */
 export async function benchAgents(): Promise<Row[]> {
   const { folder, program, ledger } = await fakeAgent();
   const base = { BENCH_LEDGER: ledger, BENCH_PAUSE: "0.02" };
@@ -58,7 +58,7 @@ export async function benchAgents(): Promise<Row[]> {
   ];
 }
 
-/** Starts an agent in each of many conversations and calls back when all are running. */
+/** Starts an agent in each of many conversations and runs `work` when all agents run. */
 async function withAgents<T>(
   config: object,
   engine: string,
@@ -76,7 +76,7 @@ async function withAgents<T>(
   return await work(service, before);
 }
 
-/** The ms of reads of a worker, one after the other. */
+/** Reads a worker repeatedly. Returns the ms of each read. */
 async function reads(service: BenchService, ms: number): Promise<number[]> {
   const [{ id }] = await service.call("GET /api/workers?page_size=1");
   const times: number[] = [];
@@ -94,7 +94,7 @@ function settleMemory(): Promise<void> {
   return pause(3_000);
 }
 
-/** From the request with a message to the start of its agent's process. */
+/** Measures the time from a message request to the start of its agent's process. */
 async function starts(): Promise<Row> {
   const { folder, program, ledger } = await fakeAgent();
   const engine = { command: program, warm: COLD, env: { BENCH_LEDGER: ledger, BENCH_PAUSE: "1" } };
@@ -124,10 +124,9 @@ async function starts(): Promise<Row> {
   };
 }
 
-/** A process for each turn: `warm` measures those that stay. */
+/** One process per turn. The bench `warm` measures processes that stay open. */
 const COLD = { max: 0 };
 
-/** How long an agent that is told to talk does so. */
 const STREAM_SECONDS = 10;
 
 // Prints events like Claude Code. bash can read the time and wait without starting another program.
@@ -143,7 +142,7 @@ done
 echo '{"type":"result","subtype":"success","is_error":false,"result":"done","usage":{"input_tokens":1,"output_tokens":1}}'
 `;
 
-/** A program that talks like Claude Code, in a folder of its own. */
+/** Creates a temporary folder with a program that prints like Claude Code. */
 async function fakeAgent(): Promise<{ folder: string; program: string; ledger: string }> {
   const folder = await Deno.makeTempDir({ prefix: "svc-bench-agent-" });
   const program = join(folder, "agent");
@@ -152,13 +151,13 @@ async function fakeAgent(): Promise<{ folder: string; program: string; ledger: s
   return { folder, program, ledger: join(folder, "ledger") };
 }
 
-/** A worker and a conversation with it; answers the id of that. */
+/** Creates a worker and a conversation with it. Returns the conversation's id. */
 export async function newConversation(service: BenchService, name: string, engine = ""): Promise<string> {
   const worker = await service.call("POST /api/workers", { name, engine });
   return (await service.call("POST /api/local/sessions", { worker_id: worker.id })).id;
 }
 
-/** Waits until so many runs have ended. */
+/** Waits until `count` runs have ended. */
 export async function untilEnded(service: BenchService, count: number): Promise<void> {
   for (let ended = 0; ended < count; await pause(5)) {
     const { completed, failed } = await tasksOf(service);
@@ -166,7 +165,7 @@ export async function untilEnded(service: BenchService, count: number): Promise<
   }
 }
 
-/** How many tasks there are, by their status. */
+/** Counts the tasks by status. */
 async function tasksOf(
   service: BenchService,
 ): Promise<Record<"running" | "completed" | "failed", number>> {

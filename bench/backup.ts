@@ -9,7 +9,10 @@ const RESULT_BYTES = 100_000;
 const WRITES_EVERY_MS = 50;
 const GOAL_MS = 50;
 
-/** The longest turn of the service's event loop while its database is backed up and 20 writes a second go on, beside the writes alone. */
+/**
+ * Measures the longest turn of the service's event loop during a backup with 20 writes a second, compared with the writes
+ * alone.
+ */
 export async function benchBackup(): Promise<Row[]> {
   await using watched = await TurnsService.start();
   const { service } = watched;
@@ -42,7 +45,7 @@ export async function benchBackup(): Promise<Row[]> {
   }];
 }
 
-/** The ms of each write, one every 50 ms, until `work` is done. */
+/** Writes every 50 ms until `work` is done. Returns the ms of each write. */
 async function timedWrites(write: () => Promise<unknown>, work: () => Promise<unknown>): Promise<number[]> {
   const times: number[] = [];
   const open: Promise<unknown>[] = [];
@@ -56,7 +59,7 @@ async function timedWrites(write: () => Promise<unknown>, work: () => Promise<un
   return times;
 }
 
-/** Reads a whole backup; answers its bytes. */
+/** Reads a whole backup. Returns its size in bytes. */
 async function backUp(service: BenchService): Promise<number> {
   const response = await fetch(`${service.url}/api/system/backup`, {
     method: "POST",
@@ -69,7 +72,7 @@ async function backUp(service: BenchService): Promise<number> {
   return bytes;
 }
 
-/** Runs with large results that nothing can be left out of. */
+/** Inserts runs with large, incompressible results. */
 async function fill(dataDir: string): Promise<void> {
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   const count = Math.ceil(GIGABYTES * 1e9 / RESULT_BYTES);

@@ -8,9 +8,9 @@ const LOADS = 20;
 const FIRST_PAGE_MAX_KB = 150;
 const USABLE_MAX_MS = 1_000;
 const EXECUTABLE_MAX_MB = 2;
-/** How much the log of one run has. */
+/** Size of one run's log. */
 const LOG_BYTES = 16 * 1024 * 1024;
-/** An engine that writes all of its log in one line. */
+/** An engine that writes its whole log as one line. */
 const LONG_LINE = {
   kind: "command",
   command: "sh",
@@ -31,7 +31,7 @@ const PAGES = [
   ["people", "/console/system/users"],
 ] as const;
 
-/** The console in a browser: sizes and times of its pages (contract 17). */
+/** Measures sizes and load times of the console's pages in a browser (contract 17). */
 export async function benchConsole(): Promise<Row[]> {
   const rows: Row[] = [await embedded()];
   await inBrowser(async (browser) => {
@@ -45,7 +45,7 @@ export async function benchConsole(): Promise<Row[]> {
   return rows;
 }
 
-/** Does this in a browser, if there is one. */
+/** Runs `work` in a browser, if one is installed. */
 async function inBrowser(work: (browser: Browser) => Promise<void>): Promise<void> {
   const path = await findBrowser();
   if (path === null) return;
@@ -57,7 +57,7 @@ async function inBrowser(work: (browser: Browser) => Promise<void>): Promise<voi
   }
 }
 
-/** The run of a new worker of this engine, when it is over. */
+/** Runs a task of a new worker with this engine. Returns the ended execution. */
 async function executed(service: BenchService, engine: string): Promise<{ id: string }> {
   const worker = await service.call("POST /api/workers", { name: engine, engine });
   const task = { message_id: engine, worker_id: worker.id, instruction: "talk", type: "immediate" };
@@ -67,7 +67,7 @@ async function executed(service: BenchService, engine: string): Promise<{ id: st
   return execution;
 }
 
-/** What the executable carries. */
+/** Measures the console's files in the executable. */
 async function embedded(): Promise<Row> {
   const { files } = await buildConsole();
   const mb = [...files.values()].reduce((sum, { bytes }) => sum + bytes.length, 0) / 1e6;
@@ -81,7 +81,7 @@ async function embedded(): Promise<Row> {
   };
 }
 
-/** Where the operator is signed in. */
+/** Returns a browser context with a signed-in operator. */
 async function signedIn(browser: Browser, url: string): Promise<BrowserContext> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
@@ -94,7 +94,7 @@ async function signedIn(browser: Browser, url: string): Promise<BrowserContext> 
   return context;
 }
 
-/** Script that it loads, and the time from the request to a page that can be used, each time in a tab of its own. */
+/** Measures the page's script size, and the time from the request to a usable page. Every load gets a new tab. */
 async function measurePage(context: BrowserContext, name: string, url: string): Promise<Row[]> {
   const times: number[] = [];
   let bytes = 0;

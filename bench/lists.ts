@@ -12,13 +12,13 @@ const START_MS = 1_700_000_000_000;
 const STEP_MS = 1_000;
 const REQUESTS = 200;
 
-/** One kind of page: its path for the n-th request, so that no two are the same and no cache answers. */
+/** A kind of page. Every request has a different path, so that no cache responds. */
 interface Page {
   what: string;
   path: (n: number, rows: number) => string;
-  /** The highest ratio of p99 with many rows to p99 with few; without it and `maxMs` there is no goal. */
+  /** Highest allowed ratio of p99 with many rows to p99 with few. */
   ratio?: number;
-  /** p99 with many rows at most, in ms. */
+  /** Highest allowed p99 with many rows. */
   maxMs?: number;
 }
 
@@ -73,7 +73,7 @@ function list(what: string, path: string): Page[] {
   ];
 }
 
-/** Pages of lists with a thousand and with a million rows, side by side: p99 in ms. */
+/** Measures pages of lists with a thousand and with a million rows (p99). */
 export async function benchLists(): Promise<Row[]> {
   await using few = await filled(FEW);
   await using many = await filled(MANY);
@@ -117,7 +117,7 @@ function hex(n: number, digits: number): string {
 const UUID = "printf('%08x-%04x-7000-8000-%012x', i / 65536, i % 65536, i)";
 const WORKER_ID = `printf('00000000-%04x-7000-8000-%012x', i % ${WORKERS}, i % ${WORKERS})`;
 
-/** A service with so many executions and messages. */
+/** Starts a service with this many executions and messages. */
 async function filled(rows: number): Promise<BenchService> {
   const service = await BenchService.start();
   await service.restartWith(async (dataDir) => {
@@ -152,7 +152,7 @@ async function filled(rows: number): Promise<BenchService> {
       ]);
     }
     await db.close();
-    // Else the disk writes a gigabyte while something else is measured.
+    // Otherwise the disk writes a gigabyte during later measurements.
     await new Deno.Command("sync").output();
   });
   return service;

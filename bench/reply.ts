@@ -5,7 +5,7 @@ const TIMES = 150;
 const WARM = 30;
 const ECHO_MAX_MS = 3;
 
-/** Message -> reply on the stream, next to the baseline: two HTTP hops, and the spawn of the program. */
+/** Measures message to reply on the stream. Baselines: two HTTP hops, and the spawn of the program. */
 export async function benchReply(): Promise<Row[]> {
   await using service = await BenchService.start({
     SVC_ENGINES__CAT__KIND: "command",

@@ -1,4 +1,4 @@
-// `make bench`: every figure beside its baseline, measured in the same run. `make bench ARGS='rest start'` for some.
+// `make bench` measures every figure with its baseline in the same run. `make bench ARGS='rest start'` runs some.
 import { benchAgents } from "./agents.ts";
 import { benchBackup } from "./backup.ts";
 import { benchConsole } from "./console.ts";
@@ -27,7 +27,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   warm: benchWarm,
 };
 
-// Runs for minutes (SVC_BENCH_SECONDS=60 for fewer), so only when it is named.
+// Takes minutes (fewer with SVC_BENCH_SECONDS=60), so it runs only by name.
 const LONG: Record<string, () => Promise<Row[]>> = { soak: benchSoak };
 
 const wanted = Deno.args.length === 0 ? Object.keys(BENCHES) : Deno.args;

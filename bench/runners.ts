@@ -3,7 +3,7 @@ import { type RunnerProcess, startRunner } from "../test/harness/service/runner.
 import { median, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
-// Where the workers of the runners run.
+// Label of the runners and their workers.
 const RUNS_ON = ["bench"];
 const PICKUPS = 200;
 const WARM = 10;
@@ -17,18 +17,18 @@ const LOG_BYTES = 16 * 1024 * 1024;
 const LOG_PART_BYTES = 512 * 1024;
 const LOGS = 5;
 
-/** Runners beside the service's own machine: how soon a run begins, how many go in a second, how fast a log comes. */
+/** Measures runners against the service's own machine: time to a run's start, throughput, log transfer. */
 export async function benchRunners(): Promise<Row[]> {
   return [await pickups(), ...await throughput(), await logs()];
 }
 
-/** A program that says when it began. */
+/** Returns an engine that writes its start time to the ledger. */
 function stamp(ledger: string, then = ""): object {
   const script = `echo $SVC_TASK_ID $EPOCHREALTIME >> ${ledger}${then}`;
   return { kind: "command", command: "bash", args: ["-c", script] };
 }
 
-/** When each task's program began, Unix ms. */
+/** Returns the start time of each task's program, Unix ms. */
 async function stamps(ledger: string): Promise<Map<string, number>> {
   const lines = (await Deno.readTextFile(ledger)).trim().split("\n");
   return new Map(lines.map((line) => {
@@ -37,7 +37,7 @@ async function stamps(ledger: string): Promise<Map<string, number>> {
   }));
 }
 
-/** A service with real `svc runner` processes, and a folder that all of them may write to. */
+/** A service with real `svc runner` processes and a folder that all of them can write to. */
 class World implements AsyncDisposable {
   readonly service: BenchService;
   readonly folder: string;
@@ -70,7 +70,7 @@ class World implements AsyncDisposable {
     return (await this.service.call("POST /api/workers", { name, engine, runs_on })).id;
   }
 
-  /** Runs one task to its end; answers its id, and when it was sent and had ended. */
+  /** Runs one task to its end. Returns its id with its start and end. */
   async run(worker_id: string): Promise<{ id: string; sentAt: number; endedAt: number }> {
     const sentAt = wall();
     const body = { message_id: "bench", worker_id, instruction: "ok", type: "immediate" };
@@ -96,7 +96,7 @@ async function pickups(): Promise<Row> {
   const here = { worker: await world.worker("here", "stamp", []), sent: new Map<string, number>() };
   const away = { worker: await world.worker("away", "stamp", RUNS_ON), sent: new Map<string, number>() };
   for (let n = -WARM; n < PICKUPS; n++) {
-    // Whoever is second finds warm caches.
+    // The second of a pair finds warm caches.
     for (const side of n % 2 === 0 ? [here, away] : [away, here]) {
       const { id, sentAt } = await world.run(side.worker);
       if (n >= 0) side.sent.set(id, sentAt);
@@ -143,7 +143,7 @@ async function throughput(): Promise<Row[]> {
   }];
 }
 
-/** How many a second have ended, and what the service had to do for each. */
+/** Returns ended tasks per second and the service's CPU time for each. */
 async function manyTasks(
   world: World,
   name: string,
@@ -152,7 +152,7 @@ async function manyTasks(
   const { service } = world;
   const workers: string[] = [];
   for (let n = 0; n < WORKERS; n++) workers.push(await world.worker(`${name} ${n}`, "echo", runsOn));
-  // Every worker has its home by then.
+  // Afterwards every worker has its home.
   for (const worker of workers) await world.run(worker);
   const before = await completed(service);
   const cpu = await service.cpuMs();
@@ -178,7 +178,7 @@ async function completed(service: BenchService): Promise<number> {
   return executions.completed ?? 0;
 }
 
-/** From the start of a program that prints so much to when its run is stored, its log included. */
+/** Measures the time from the start of a program with a large log until its run and log are stored. */
 async function logs(): Promise<Row> {
   const ledgerIn = (folder: string) => join(folder, "ledger");
   const bytes = new TextEncoder().encode(`${"0123456789".repeat(102)}012\n`.repeat(LOG_BYTES / 1024));

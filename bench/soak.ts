@@ -9,10 +9,10 @@ const FLOOD = "flood 500000000";
 const CHATS = 4;
 const GOAL_MS = 250;
 const SAMPLE_SECONDS = 5;
-// Memory that a start needs (caches, compiled code) does not count as growth.
+// Excludes the memory of the start (caches, compiled code) from the growth.
 const WARM_SHARE = 0.2;
 
-/** One request of the mix; it throws when the answer is an error. */
+/** A request of the mix. Throws for an error response. */
 type Ask = (service: BenchService, world: World) => Promise<unknown>;
 
 interface World {
@@ -24,7 +24,7 @@ interface World {
 
 const any = <T>(list: T[]): T => list[Math.floor(Math.random() * list.length)] as T;
 
-// Of ten requests: four lists, two objects by id, two messages, a log, an overview.
+// Ten requests: four lists, two objects by id, two messages, a log, an overview.
 const MIX: Ask[] = [
   (service) => service.call("GET /api/workers?page_size=50"),
   async (service, world) => {
@@ -49,8 +49,8 @@ function say(service: BenchService, world: World): Promise<unknown> {
 }
 
 /**
- * Requests at a fixed rate for minutes, beside agents that print as fast as they can: how long an answer takes, measured
- * from when the request was due, and how memory develops.
+ * Sends requests at a fixed rate for minutes while agents print as fast as they can. Measures latency from the planned send
+ * time, and the growth of memory.
  */
 export async function benchSoak(): Promise<Row[]> {
   await using service = await BenchService.start({
@@ -84,7 +84,7 @@ async function populate(service: BenchService): Promise<World> {
   return { chats, workers, execution: "" };
 }
 
-/** Makes a worker print one flood after another; answers how many. */
+/** Makes a worker print one flood after another. Returns their number. */
 async function flood(service: BenchService, workerId: string, until: number): Promise<number> {
   let runs = 0;
   for (; performance.now() < until; runs++) {
@@ -99,7 +99,7 @@ async function flood(service: BenchService, workerId: string, until: number): Pr
   return runs;
 }
 
-/** Sends on time, however long the answers take. */
+/** Sends on schedule, whatever the latency. */
 async function requests(service: BenchService, world: World, until: number) {
   const waits: number[] = [];
   const errors: string[] = [];

@@ -5,7 +5,7 @@ import { BenchService } from "./service.ts";
 const TIMES = 15;
 const WARM = 3;
 
-/** Cold start of `serve` and of `ctl`, next to an empty program, and memory right after the start. */
+/** Measures the cold start of `serve` and of `ctl` against an empty program, and memory after the start. */
 export async function benchStart(): Promise<Row[]> {
   const folder = await Deno.makeTempDir({ prefix: "svc-bench-" });
   const empty = median(await timed(TIMES, WARM, bareProgram));

@@ -11,7 +11,7 @@ const SCHEDULES = 100_000;
 const BUDGETS = 1_000;
 const IDLE_SECONDS = 10;
 
-/** Tasks: how soon one is started, how many a second go from request to record, and what waiting schedules cost. */
+/** Measures tasks: time to start, throughput from request to record, and the cost of waiting schedules. */
 export async function benchTasks(): Promise<Row[]> {
   const empty = await pickups(0);
   const [full, bounded] = await sideBySide();
@@ -85,7 +85,6 @@ export async function benchTasks(): Promise<Row[]> {
   ];
 }
 
-/** What pickups came to. */
 interface Measured {
   p50: number;
   p99: number;
@@ -98,18 +97,18 @@ async function pickups(schedules: number): Promise<Measured> {
   return await bench.measured();
 }
 
-/** The same schedules without and with budgets, in turns, so that whatever else the machine does is the same for both. */
+/** Alternates between the same schedules without and with budgets, so that other load affects both alike. */
 async function sideBySide(): Promise<[Measured, Measured]> {
   await using full = await Pickups.open(SCHEDULES, 0);
   await using bounded = await Pickups.open(SCHEDULES, BUDGETS);
   for (let i = 0; i < PICKUPS; i++) {
-    // Whoever is second finds warm caches.
+    // The second of a pair finds warm caches.
     for (const bench of i % 2 === 0 ? [full, bounded] : [bounded, full]) await bench.one();
   }
   return [await full.measured(), await bounded.measured()];
 }
 
-/** A service in which each task's wait is measured: from the request to the start of its program, by the program's own clock. */
+/** Measures each task's wait from the request to the start of its program, by the program's own clock. */
 class Pickups implements AsyncDisposable {
   readonly #service: BenchService;
   readonly #worker: string;
@@ -161,7 +160,7 @@ class Pickups implements AsyncDisposable {
   }
 }
 
-/** One of many budgets: a few of them are of what the runs count for, most of other conversations. */
+/** Builds one of many budgets. A few apply to the measured runs, most to other conversations. */
 function budgetOf(i: number, workerId: string): Record<string, unknown> {
   const targets = ["global", `worker:${workerId}`, "engine:stamp", "session:cli:bench"];
   const units = ["runs", "tokens", "minutes"];
@@ -174,7 +173,7 @@ function budgetOf(i: number, workerId: string): Record<string, unknown> {
   };
 }
 
-/** Puts schedules that are far from due straight into the database file, while its server is stopped. */
+/** Inserts schedules that are far from due into the database file while the server is stopped. */
 async function storeSchedules(service: BenchService, workerId: string, count: number): Promise<void> {
   await service.restartWith(async (dataDir) => {
     const db = await Database.open(`file:${dataDir}/svc.db`);
@@ -192,7 +191,7 @@ async function storeSchedules(service: BenchService, workerId: string, count: nu
   });
 }
 
-/** Percent of one core that the idle server uses. */
+/** Returns the CPU of the idle server, in percent of one core. */
 async function idleCpu(service: BenchService): Promise<number> {
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const before = await service.cpuMs();
@@ -200,10 +199,10 @@ async function idleCpu(service: BenchService): Promise<number> {
   return (await service.cpuMs() - before) / (IDLE_SECONDS * 10);
 }
 
-/** Sends tasks, in their order, to a service; answers the id of the last one. */
+/** Sends tasks in order. Returns the id of the last one. */
 type Send = (service: BenchService, tasks: readonly object[]) => Promise<string>;
 
-/** Tasks a second, from the first request to the last record. */
+/** Returns tasks per second, from the first request to the last record. */
 async function throughput(send: Send): Promise<number> {
   await using service = await BenchService.start({
     SVC_LIMITS__MAX_CONCURRENT_RUNS: String(DURABLE_WORKERS),
@@ -220,7 +219,7 @@ async function throughput(send: Send): Promise<number> {
   }));
   const started = performance.now();
   const last = await send(service, tasks);
-  // Counting again and again would be work of its own.
+  // Repeated counting would add load.
   while ((await service.call(`GET /api/tasks/${last}/wait?timeout_ms=10000`)).status !== "completed");
   while (await left(service) > 0) await new Promise((resolve) => setTimeout(resolve, 50));
   return DURABLE_TASKS / ((performance.now() - started) / 1_000);
@@ -247,7 +246,7 @@ async function sendBatches(service: BenchService, tasks: readonly object[]): Pro
   return last;
 }
 
-/** How many of the tasks have not ended: the count of a page after all that have. */
+/** Returns whether tasks are left: the last page of completed executions is not full. */
 async function left(service: BenchService): Promise<number> {
   const pages = DURABLE_TASKS / 100;
   const last = await service.call(`GET /api/executions?status=completed&page_size=100&page=${pages}`);

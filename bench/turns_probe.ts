@@ -1,6 +1,5 @@
-// Preloaded into a server that is measured: how long its event loop lets nobody else in. The longest turn so far stands in the file that
-// BENCH_TURNS names, as processor time of this thread, which no busy machine makes longer, and by the clock, with what the thread waited for.
-// SIGUSR2 begins anew.
+// Preloaded into the measured server. Records the longest turn of its event loop in the file BENCH_TURNS: processor time of
+// this thread, which other load does not affect, and wall time including waits. SIGUSR2 resets it.
 const file = Deno.env.get("BENCH_TURNS") ?? "";
 let longest = { processorMs: 0, wallMs: 0 };
 

@@ -11,7 +11,10 @@ import { BenchService } from "./service.ts";
 const TURNS = 20;
 const GOAL_MORE_MS = 30;
 
-/** From a message to the first request at the model of an agent that stays open, beside its own next turn by hand. */
+/**
+ * Measures the time from a message to an open agent's first model request. Baseline: the agent's next turn without the
+ * service.
+ */
 export async function benchWarm(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const pin of PINS) {
@@ -34,7 +37,7 @@ export async function benchWarm(): Promise<Row[]> {
       const runDir = await Deno.makeTempDir({ dir: home });
       await Deno.mkdir(`${home}/state`);
       const byHand = new ByHand(adapter.open, engine, home, runDir);
-      // In turns, so that other load on the machine affects both alike. The first of each starts its process.
+      // Alternates, so that other load affects both alike. The first turn of each starts its process.
       for (let i = 0; i <= TURNS; i++) {
         const one = await untilRequest(model, async () => {
           await service.call(`POST /api/local/sessions/${session}/messages`, { content: "hello" });
@@ -63,7 +66,7 @@ export async function benchWarm(): Promise<Row[]> {
   return rows;
 }
 
-/** An open process that is talked with by hand. */
+/** An open agent process without the service. */
 class ByHand {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
@@ -111,7 +114,7 @@ class ByHand {
   }
 }
 
-/** Ms until the model's first request; then waits for the end of the program. */
+/** Returns the ms until the model's first request, after the program has ended. */
 async function untilRequest(
   model: Model,
   begin: () => Promise<Promise<unknown> | unknown>,
@@ -125,7 +128,7 @@ async function untilRequest(
   return first;
 }
 
-/** What a run of the service would ask for. */
+/** Builds the order that the service would send. */
 function orderByHand(
   engine: { args?: string[]; model?: string; env: Record<string, string> },
   home: string,
@@ -149,7 +152,7 @@ function orderByHand(
   };
 }
 
-/** A CLI as the service would start it, but for isolation, tools and tokens. */
+/** Starts a CLI as the service does, without isolation, tools and tokens. */
 function spawned(
   command: AgentCommand,
   engine: { command: string; env: Record<string, string> },

@@ -1,17 +1,15 @@
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 import { joined } from "../src/base/bytes.ts";
 
-/** A file to be put into an archive. */
 export interface Entry {
   name: string;
   bytes: Uint8Array;
-  /** Whether it is a program. */
   executable: boolean;
 }
 
 const encoder = new TextEncoder();
 
-/** A tar.gz of the entries, all with the same time and without an owner, so that the same entries give the same bytes. */
+/** Packs a tar.gz. Every entry has the same time and no owner, so that the same entries give the same bytes. */
 export function tarGz(entries: Entry[], at: Date): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const { name, bytes, executable } of entries) {
@@ -41,7 +39,7 @@ function tarHeader(name: string, size: number, mode: number, at: Date): Uint8Arr
   return block;
 }
 
-/** A zip of the entries, with the same rules. */
+/** Packs a zip by the same rules. */
 export function zip(entries: Entry[], at: Date): Uint8Array {
   const parts: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
@@ -51,7 +49,7 @@ export function zip(entries: Entry[], at: Date): Uint8Array {
     const fields = zipFields(name, bytes, packed.length, at);
     const local = numbers([[0x04034b50, 4], ...fields]);
     const mode = (0o100000 | (executable ? 0o755 : 0o644)) << 16 >>> 0;
-    // Marked as made on Unix, so that file modes are used where they exist.
+    // Made on Unix, so that programs apply the file modes where they exist.
     const central = [[0x02014b50, 4], [0x0314, 2], ...fields, [0, 2], [0, 2], [0, 2], [mode, 4], [offset, 4]];
     const path = encoder.encode(name);
     parts.push(local, path, packed);
@@ -86,7 +84,7 @@ function zipFields(name: string, bytes: Uint8Array, packed: number, at: Date): n
   ];
 }
 
-/** Little-endian numbers of the given widths in bytes. */
+/** Encodes little-endian numbers of the given widths in bytes. */
 function numbers(fields: number[][]): Uint8Array {
   const bytes: number[] = [];
   for (const [value = 0, width = 0] of fields) {

@@ -1,4 +1,4 @@
-// `make release`: an archive for each target, SHA256SUMS, and the bill of materials, in dist/release.
+// `make release` writes an archive per target, SHA256SUMS and the bill of materials to dist/release.
 import { join } from "node:path";
 import { type Entry, tarGz, zip } from "./archive.ts";
 import type { Bundle } from "./bundle.ts";
@@ -77,7 +77,10 @@ async function pack(target: Target, program: string, parts: Part[]): Promise<str
   return await write(`${name}.${target.archive}`, bytes);
 }
 
-/** Licences of the contents. The addon of another machine is not installed here, but this machine's comes from the same source. */
+/**
+ * Returns the contents with their licences. An addon for another target is not installed here and has the licence of this
+ * machine's addon.
+ */
 async function partsOf({ packages: inside }: Bundle, target: Target): Promise<Part[]> {
   const here = targetOf(undefined).addon;
   const licence = (locked: Locked) =>
@@ -90,7 +93,7 @@ async function write(name: string, bytes: Uint8Array): Promise<string> {
   return name;
 }
 
-/** install.sh with this version, and the place that the archives will be at when SVC_BASE_URL names it. */
+/** Writes install.sh with this version and the download address SVC_BASE_URL. */
 async function writeInstaller(): Promise<string> {
   const script = (await Deno.readTextFile(join(ROOT, "install.sh")))
     .replace(/^version=.*$/m, `version=\${SVC_VERSION:-${stamp.version}}`)
@@ -99,7 +102,7 @@ async function writeInstaller(): Promise<string> {
   return "install.sh";
 }
 
-/** The version of the Deno that compiles, which is that of the base unless DENORT_BIN names another. */
+/** Returns the version of the compiling Deno. The base has the same version unless DENORT_BIN names another. */
 async function denoVersion(): Promise<string> {
   const deno = Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath();
   return await said(deno, "eval", "console.log(Deno.version.deno)");

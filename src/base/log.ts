@@ -2,16 +2,15 @@ import { configure, getLogger, type Logger, type LogRecord, type TextFormatter }
 
 export type { Logger };
 
-/** Levels of `log.level` (contract 7). */
 export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The logger of one part of the service. Writes nothing before configureLog() ran, so tests stay quiet. */
+/** Returns the logger of an area. Loggers write nothing before configureLog(), so tests stay quiet. */
 export function logger(area: string): Logger {
   return getLogger(["svc", area]);
 }
 
-/** Sends every log record to stderr, as JSON lines or, for people, coloured and aligned. Secrets are masked in both. */
+/** Writes every log record to stderr, as JSON lines or aligned for people. Masks secrets in both. */
 export async function configureLog(level: LogLevel, format: "json" | "pretty"): Promise<void> {
   const formatter = format === "json" ? jsonLine : await prettyLine();
   const encoder = new TextEncoder();
@@ -37,7 +36,7 @@ const SECRET_NAME = /token|password|secret|authorization|api_?key|cookie/i;
 const SECRET_TEXT =
   /([?&]token=)[^&\s"']+|(bearer\s+)[\w.~+/=-]+|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+|(\/\/[^/\s:@]+:)[^@\s/]+(?=@)/gi;
 
-/** The text with tokens, passwords in URLs and bearer values masked (reliability SEC-1, SEC-2). */
+/** Masks tokens, passwords in URLs and bearer values in a text (reliability SEC-1, SEC-2). */
 export function redact(text: string): string {
   return text.replace(
     SECRET_TEXT,
@@ -69,7 +68,6 @@ function plain(value: unknown): unknown {
 
 const CAUSES_MAX = 5;
 
-/** An error with its stack and its causes. */
 function errorText(error: Error): string {
   const words: string[] = [];
   let one: unknown = error;
@@ -80,7 +78,10 @@ function errorText(error: Error): string {
   return words.join("\ncaused by ");
 }
 
-/** Control characters as visible escapes: no text from outside can forge a log line or send commands to a terminal (reliability SEC-5). */
+/**
+ * Escapes control characters, so that no text from outside can forge a log line or send commands to a terminal (reliability
+ * SEC-5).
+ */
 function escapeControls(text: string): string {
   // deno-lint-ignore no-control-regex
   return text.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {

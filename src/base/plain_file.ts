@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 
 /**
- * The end of a regular file, at most `maxBytes` of it; null when there is none. For places that an agent can write to: what is a pipe, a
- * device or a directory is refused and never waited for. Throws Error.
+ * Reads the last `maxBytes` of a regular file. Returns null when the file does not exist. For places that an agent can write
+ * to: throws Error for a pipe, a device or a directory and never waits for one.
  */
 export function readPlainEnd(path: string, maxBytes: number): { text: string; isWhole: boolean } | null {
   let file: number;
@@ -22,14 +22,14 @@ export function readPlainEnd(path: string, maxBytes: number): { text: string; is
   }
 }
 
-/** The text of a regular file, as readPlainEnd(). Throws Error for a larger one, too. */
+/** Reads a whole regular file as readPlainEnd() does. Throws Error for one larger than `maxBytes`, too. */
 export function readPlain(path: string, maxBytes: number): string | null {
   const found = readPlainEnd(path, maxBytes);
   if (found?.isWhole === false) throw new Error(`${path} has more than ${maxBytes} bytes`);
   return found?.text ?? null;
 }
 
-/** Writes a regular file anew, as readPlainEnd() reads it. Throws Error. */
+/** Overwrites a regular file. Throws Error as readPlainEnd() does. */
 export function writePlain(path: string, text: string, mode: number): void {
   const file = openSync(
     path,
@@ -45,10 +45,10 @@ export function writePlain(path: string, text: string, mode: number): void {
   }
 }
 
-/** Puts a file, mode 0600, in the place of what is there: read at any moment, it is whole. Throws errors of the file system. */
+/** Replaces a file atomically, with mode 0600. Throws file system errors. */
 export function replacePlain(path: string, text: string): void {
   const partial = `${path}.part`;
-  // What an agent may have put there instead is not opened.
+  // Removes the path without opening it: an agent may have put a link or a pipe there.
   rmSync(partial, { recursive: true, force: true });
   Deno.writeTextFileSync(partial, text, { mode: 0o600, createNew: true });
   Deno.renameSync(partial, path);
@@ -56,6 +56,6 @@ export function replacePlain(path: string, text: string): void {
 
 function sizeOf(file: number, path: string): number {
   const stat = fstatSync(file);
-  if (!stat.isFile()) throw new Error(`${path} is no regular file`);
+  if (!stat.isFile()) throw new Error(`${path} is not a regular file`);
   return stat.size;
 }

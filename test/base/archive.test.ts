@@ -84,7 +84,7 @@ describe("packArchive and unpackArchive", () => {
       const to = join(folder.path, "to");
       await Deno.mkdir(to);
       await expect(unpackArchive(new Blob([tar]).stream(), to), JSON.stringify(name)).rejects.toThrow(
-        /which no backup does/,
+        /which no backup contains/,
       );
       await Deno.remove(to, { recursive: true });
       expect([...Deno.readDirSync(folder.path)]).toEqual([]);

@@ -54,7 +54,10 @@ describe("readPlan (contract 4.4)", () => {
       [{ reply: 7 }, /^reply: /],
       [{ plan: [] }, /plan: .*[Uu]nrecognized key/],
       [{ tasks: "Ada" }, /^tasks: /],
-      [task({ worker: "Eve" }), /^tasks\.0\.worker: no worker is called "Eve"; there are: Ada, Max Müller/],
+      [
+        task({ worker: "Eve" }),
+        /^tasks\.0\.worker: no worker has the name "Eve"; the workers are: Ada, Max Müller/,
+      ],
       [{ tasks: [{ instruction: "x" }] }, /^tasks\.0\.worker: /],
       [task({ instruction: " " }), /^tasks\.0\.instruction: must not be empty/],
       [task({ type: "countdown" }), /^tasks\.0\.scheduled_at: is missing/],
@@ -64,7 +67,7 @@ describe("readPlan (contract 4.4)", () => {
       ],
       [task({ type: "scheduled", cron: "61 * * * *" }), /^tasks\.0\.cron: minute: 61 is not 0-59/],
       [task({ type: "scheduled", cron: "* * * * *", time_zone: "Mars/City" }), /^tasks\.0\.time_zone: /],
-      [task({ cron: "* * * * *" }), /^tasks\.0\.cron: does not go with type immediate/],
+      [task({ cron: "* * * * *" }), /^tasks\.0\.cron: does not apply to type immediate/],
       [{ tasks: Array.from({ length: 1000 }, () => task().tasks[0]) }, /^tasks: must be at most 20 tasks/],
     ];
     for (const [answer, wanted] of problems) {
@@ -88,6 +91,6 @@ describe("readPlan (contract 4.4)", () => {
     expect(plan(task())).toBe("the coordinator's plan: 1 task for Ada");
     expect(plan({ reply: "ok", tasks: [...task().tasks, { worker: MAX.id, instruction: "x" }] }))
       .toBe("the coordinator's plan: 2 tasks for Ada, Max Müller, and a reply");
-    expect(plan({ reply: "hello" })).toBe("the coordinator answers itself");
+    expect(plan({ reply: "hello" })).toBe("the coordinator replies itself");
   });
 });

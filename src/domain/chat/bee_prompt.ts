@@ -6,23 +6,23 @@ import type { Candidate } from "./routing.ts";
 import { TASK_TYPE_RULES } from "../work/task_type.ts";
 import { TASK_TYPES } from "../call/vocabulary.ts";
 
-/** Everything in the bee's prompt (contract 4.4). */
+/** Content of the bee's prompt (contract 4.4). */
 export interface BeeContext {
   persona: string;
   now: number;
   timeZone: string;
   workers: readonly Candidate[];
-  /** Names with the department above, so that the bee understands the list of workers. */
+  /** Department names with their parents, which explain the list of workers. */
   departments: readonly { name: string; parent: string }[];
   memory: { global: Record<string, string>; session: Record<string, string> };
-  /** The messages before it, oldest first. */
+  /** Earlier messages, oldest first. */
   conversation: readonly Said[];
   message: { id: string; session_key: string; text: string; attachments: readonly Media[] };
   /** Absolute path of `svc`. */
   ctl: string;
 }
 
-/** An answer that cannot be used, and why. */
+/** An unusable answer of the bee and its problem. */
 export interface Correction {
   answer: string;
   problem: string;
@@ -36,7 +36,6 @@ const VALUE_MAX_CHARACTERS = 2_000;
 const ENTRIES_MAX = 100;
 const ANSWER_MAX_CHARACTERS = 20_000;
 
-/** The whole prompt of a bee's run. */
 export function beePrompt(
   context: BeeContext,
   correction: Correction | null,

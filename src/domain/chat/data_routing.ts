@@ -1,14 +1,14 @@
 import { nameKey } from "../call/name.ts";
 import type { Candidate, Route } from "./routing.ts";
 
-/** The worker with this name or id, or undefined. */
+/** Finds a worker by name or id. */
 export function findByName(candidates: readonly Candidate[], name: string): Candidate | undefined {
   return candidates.find((worker) =>
     nameKey(worker.name) === nameKey(name) || worker.id === name.toLowerCase()
   );
 }
 
-/** What a program sent goes to the worker of its platform, word by word: nothing in it is a mention or a command (contract 10). */
+/** Routes a program's message to the worker of its platform. The text contains no mentions and no commands (contract 10). */
 export function routeData(text: string, candidates: readonly Candidate[], name: string): Route {
   const worker = findByName(candidates, name);
   if (worker !== undefined) {
@@ -21,7 +21,9 @@ export function routeData(text: string, candidates: readonly Candidate[], name: 
   }
   return {
     to: "nobody",
-    text: `No worker is called ${JSON.stringify(name)}, which this platform names in the configuration.`,
+    text: `Cannot route this message: the configuration of this platform names the worker ${
+      JSON.stringify(name)
+    }, which does not exist.`,
     reason: "the worker of this platform does not exist",
   };
 }

@@ -3,7 +3,7 @@ import { hasConversation, type Media } from "./message.ts";
 import { fitted, PROMPT_MAX_BYTES } from "./prompt_size.ts";
 import type { ChatRole } from "../call/vocabulary.ts";
 
-/** The context of a run, beside the instruction itself. */
+/** The context of a run, without the instruction. */
 export interface RunContext {
   worker: {
     id: string;
@@ -15,50 +15,48 @@ export interface RunContext {
   };
   task: { id: string; type: string; attempt: number };
   message: { id: string; session_key: string; attachments: Media[] };
-  /** The newest entry first. */
+  /** Newest entry first. */
   memory: { global: Record<string, string>; session: Record<string, string> };
-  /** How many older entries of memory are left out. */
+  /** Number of older memory entries that the prompt omits. */
   memory_left?: { global: number; session: number };
   /** The recent conversation, oldest first. */
   conversation: Said[];
 }
 
-/** One message of a conversation. */
 export interface Said {
   role: ChatRole;
   content: string;
   ts: number;
 }
 
-/** Most messages of the conversation in a prompt. */
 export const CONVERSATION_MAX_MESSAGES = 20;
 const SAID_MAX_CHARACTERS = 4_000;
 const ASKED_MAX_CHARACTERS = 4_000;
 const MEMORY_VALUE_MAX_CHARACTERS = 4_000;
 const MEMORY_MAX_CHARACTERS = 40_000;
 
-/** The context as JSON for the file SVC_CONTEXT_FILE of a `command` engine (contract 7.5). */
+/** Formats the context as JSON for the file SVC_CONTEXT_FILE of a `command` engine (contract 7.5). */
 export function contextFile(context: RunContext, instruction: string): string {
   return JSON.stringify({ ...context, task: { ...context.task, instruction } }, null, 2) + "\n";
 }
 
-/** What a prompt says beyond context and instruction. */
+/** Parts of a prompt beyond context and instruction. */
 interface PromptExtras {
-  /** The conversation before the message, for a session that is started again in the middle of it. */
+  /** The conversation before the message, for an engine session that restarts in the middle of it. */
   said: readonly Said[];
-  /** The task in which the question was asked that this one answers, for a session that does not know it; "" for none. */
+  /** The task whose question this task answers, for an engine session that does not know it; "" for none. */
   asked?: string;
-  /** A run of the task was interrupted before. */
+  /** An earlier run of the task was interrupted. */
   interrupted: boolean;
   /** Absolute path of `svc`. */
   ctl: string;
-  /** Most bytes of the prompt (limits.max_prompt_bytes). */
+  /** Limit of the prompt in bytes (limits.max_prompt_bytes). */
   maxBytes?: number;
 }
 
 /**
- * The prompt of an agent (contract 4.7): who it is, its constraints, memory, how to use the service, the message, and last
- * the instruction.
+ * Builds the prompt of an agent (contract 4.7): identity, constraints, memory, use of the service, message, and the
+ * instruction last.
  */
 export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
   const { worker, memory, message, memory_left: left } = context;
@@ -80,7 +78,7 @@ export function workerPrompt(context: RunContext, instruction: string, extras: P
   ], maxBytes);
 }
 
-/** A part of a prompt under its title; nothing without a text. */
+/** Formats a part of a prompt with its title. Returns "" for an empty text. */
 export function section(title: string, text: string): string {
   return text.trim() === "" ? "" : `# ${title}\n\n${text.trim()}\n`;
 }
@@ -150,7 +148,7 @@ function messageText({ id, attachments }: RunContext["message"]): string {
   return [`Message id: ${id}`, ...(files.length === 0 ? [] : ["Attached files:", ...files])].join("\n");
 }
 
-/** The start of a text, and how long all of it is. */
+/** Cuts a text to `maxCharacters` and adds its full length. */
 export function cut(text: string, maxCharacters: number): string {
   return text.length <= maxCharacters
     ? text

@@ -1,18 +1,20 @@
 import { byteLength, cutToBytes } from "../../base/bytes.ts";
 
-/** One part of a prompt. */
 interface PromptPart {
   text: string;
-  /** Parts with a number are shortened when the prompt is too large, the lowest number first; others never. */
+  /** Parts with a number are shortened in a prompt that is too large, lowest number first. Others stay whole. */
   give?: number;
 }
 
-/** The bound of prompts when the configuration names none (limits.max_prompt_bytes). */
+/** Default of limits.max_prompt_bytes. */
 export const PROMPT_MAX_BYTES = 1024 * 1024;
 
 const LEFT_OUT = "\n(The rest is left out: the prompt would be larger than limits.max_prompt_bytes.)\n";
 
-/** The parts as one prompt of at most `maxBytes`, as far as those that give way allow it; it says where something is left out (contract 8.18). */
+/**
+ * Joins the parts to one prompt and shortens the parts with `give` until it has at most `maxBytes`. A note marks each cut
+ * (contract 8.18).
+ */
 export function fitted(parts: readonly PromptPart[], maxBytes: number): string {
   const given = parts.filter(({ text }) => text !== "");
   const texts = given.map(({ text }) => text);

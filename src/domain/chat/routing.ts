@@ -2,7 +2,7 @@ import { remembered } from "../../base/memoize.ts";
 import { nameKey } from "../call/name.ts";
 import type { RoutingRule } from "../call/vocabulary.ts";
 
-/** What routing needs to know of a worker. */
+/** The properties of a worker that routing reads. */
 export interface Candidate {
   id: string;
   name: string;
@@ -18,8 +18,8 @@ export type Route =
   | { to: "nobody"; text: string; reason: string };
 
 /**
- * The rules that come before the bee (contract 4.3): `@name` of exactly one worker, else the
- * session's own default worker. A leading mention is taken off the instruction.
+ * Routes by the rules that precede the bee (contract 4.3): `@name` of exactly one worker, else the session's default worker.
+ * Removes a leading mention from the instruction.
  */
 export function routeByRules(
   text: string,
@@ -46,8 +46,8 @@ export function routeByRules(
 }
 
 /**
- * The built-in engine `rules`, without a model (contract 4.4): best word overlap with name, description and
- * departments, then the only worker, else a reply that lists the workers. Paused workers are not chosen.
+ * Routes without a model, for the built-in engine `rules` (contract 4.4): best word overlap with name, description and
+ * departments, then the only worker, else a reply that lists the workers. Never chooses paused workers.
  */
 export function routeWithoutModel(text: string, candidates: readonly Candidate[]): Route {
   const awake = candidates.filter((worker) => !worker.paused);
@@ -68,15 +68,17 @@ export function routeWithoutModel(text: string, candidates: readonly Candidate[]
   return { to: "nobody", text: listWorkers(candidates), reason: "no worker fits better than the others" };
 }
 
-/** Why a message would go where it goes, and how each worker fits (contract 16). */
+/** Where a message would go, why, and how well each worker fits (contract 16). */
 interface Explained {
   route: Route;
-  /** Which rule decided. */
   rule: RoutingRule;
   workers: { worker: Candidate; shared: string[] }[];
 }
 
-/** What the rules make of a text, without the coordinator's model. `withoutModel`: there is none, so they decide everything. */
+/**
+ * Applies the routing rules to a text without asking the coordinator's model. `withoutModel`: no model exists, so the rules
+ * decide everything.
+ */
 export function explainRouting(
   text: string,
   candidates: readonly Candidate[],
@@ -98,7 +100,7 @@ export function explainRouting(
 
 interface Mention {
   worker: Candidate;
-  /** The text without the mention when it stood at the start, else the text. */
+  /** The text without a mention at its start, else the whole text. */
   rest: string;
 }
 
@@ -111,9 +113,9 @@ function findMention(given: string, candidates: readonly Candidate[]): Mention |
   let mentioned: Candidate | null = null;
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
-    // Most of a hostile text is sorted out here, before anything that costs more.
+    // This check excludes most of a hostile text before more expensive ones.
     if (!names.next.has(folded.charCodeAt(at + 1))) continue;
-    // In the middle of a word it is part of an address such as ada@example.org.
+    // An @ inside a word belongs to an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
     const [worker, another] = longestName({ text, folded, at: at + 1 }, names);
     if (worker === undefined) continue;
@@ -126,12 +128,12 @@ function findMention(given: string, candidates: readonly Candidate[]): Mention |
   return mentioned === null ? null : { worker: mentioned, rest: rest.trim() };
 }
 
-// So many characters in a row that are not ASCII are composed in one go.
+// Longest run of non-ASCII characters that is composed in one step.
 const COMPOSED_PIECE_CHARACTERS = 64;
 
 /**
- * The text in Unicode's form C. Marks are put into their order by insertion, so a run of a hundred thousand would take
- * some ten seconds: a long run is composed piece by piece. What follows an `@` always stands at the start of one.
+ * Converts a text to Unicode form C. The runtime sorts marks by insertion, so a run of 100,000 would take about ten seconds.
+ * Long runs are composed piece by piece, and a piece starts after each `@`.
  */
 function composed(text: string): string {
   if (!hasLongRun(text)) return text.normalize("NFC");
@@ -153,18 +155,18 @@ function hasLongRun(text: string): boolean {
   return false;
 }
 
-// As lower case, but each character keeps its place: one alone gets longer, and one looks different at the end of a word.
+// Lower case without a change of length: İ would grow, and a final sigma differs from other sigmas.
 function fold(text: string): string {
   return text.replaceAll("\u0130", "i").toLowerCase().replaceAll("\u03c2", "\u03c3");
 }
 
-/** One character of a name: which may follow, and whose name ends here, by nameKey(). */
+/** A character in the tree of names: the possible next ones, and by nameKey() the workers whose name ends here. */
 interface NameNode {
   next: Map<number, NameNode>;
   ending: Map<string, Candidate[]>;
 }
 
-/** The names of all workers as a tree of their characters, so that a text is compared with all of them at once. */
+/** Builds a tree of all names, so that one pass compares a text with all of them. */
 function namesOf(candidates: readonly Candidate[]): NameNode {
   const root: NameNode = { next: new Map(), ending: new Map() };
   for (const worker of candidates) {
@@ -187,13 +189,13 @@ function childOf(node: NameNode, code: number): NameNode {
   return made;
 }
 
-/** All workers whose name stands at this place of a text, when no longer name does. */
+/** Returns all workers with the longest name that starts at this position. */
 function longestName(place: { text: string; folded: string; at: number }, names: NameNode): Candidate[] {
   const { text, folded, at } = place;
   let found: Candidate[] = [];
   let node: NameNode | undefined = names;
   for (let end = at; node !== undefined; end++) {
-    // @ada-bot and @ada.example are other names than @ada; with a full stop behind it, it is @ada.
+    // @ada-bot and @ada.example are other names than @ada. A full stop at the end is not part of the name.
     if (node.ending.size > 0 && !/^(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))) {
       const name = text.slice(at, end);
       found = node.ending.get(name) ?? node.ending.get(nameKey(name)) ?? found;
@@ -203,9 +205,9 @@ function longestName(place: { text: string; folded: string; at: number }, names:
   return found;
 }
 
-// The instruction keeps its own form: it may name a file, and a file name is a sequence of bytes.
+// Returns the original bytes after the mention: the instruction may name a file, and a file name is a sequence of bytes.
 function behind(given: string, composed: string): string {
-  // No character is decomposed into more than four.
+  // A character decomposes into at most four.
   for (let end = composed.length; end <= Math.min(given.length, composed.length * 4); end++) {
     if (given.slice(0, end).normalize("NFC") === composed) return given.slice(end);
   }
@@ -224,10 +226,10 @@ const COMMON = new Set(
     "make about what when how who into out der die das und für mit ein eine bitte").split(" "),
 );
 
-/** The words of a text that carry meaning, in lower case and without a plural s. */
+/** Returns the meaningful words of a text, in lower case and without a plural s. */
 function words(text: string): Set<string> {
   const found = new Set<string>();
-  // Making one takes 20 ms: not at each start.
+  // Creating a segmenter takes 20 ms, so no start pays for it.
   segmenter ??= new Intl.Segmenter(undefined, { granularity: "word" });
   for (
     const { segment, isWordLike } of segmenter.segment(
@@ -247,7 +249,7 @@ function sharedWords(asked: Set<string>, worker: Candidate): string[] {
   return [...own].filter((word) => asked.has(word));
 }
 
-// Workers are read again for each message and rarely differ; finding words takes about 5 ms per 20,000 characters.
+// Every message reads the workers again, and they rarely change. Finding words takes about 5 ms per 20,000 characters.
 const KNOWN_WORKERS_MAX = 500;
 const wordsOfWorker = remembered(KNOWN_WORKERS_MAX, words);
 
@@ -255,7 +257,7 @@ const LISTED_WORKERS_MAX = 20;
 
 function listWorkers(candidates: readonly Candidate[]): string {
   if (candidates.length === 0) {
-    return "There is no worker yet who could do this. Make one with: svc ctl worker create --name <name>";
+    return "There is no worker yet. Create one with: svc ctl worker create --name <name>";
   }
   const lines = candidates.slice(0, LISTED_WORKERS_MAX).map(({ name, description, paused }) => {
     const [about] = description.split("\n");
@@ -263,7 +265,7 @@ function listWorkers(candidates: readonly Candidate[]): string {
   });
   const more = candidates.length - lines.length;
   return [
-    "I do not know who should do this. Say it again with the name of a worker in front:",
+    "No worker fits best. Send the message again and start it with a worker's name:",
     ...lines,
     ...(more > 0 ? [`and ${more} more`] : []),
   ].join("\n");

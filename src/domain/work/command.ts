@@ -2,7 +2,7 @@ import { z } from "zod";
 import { byteLength } from "../../base/bytes.ts";
 import { text } from "../call/field.ts";
 
-/** Words of a command, bytes of one, and of all: lists show commands whole. */
+/** Limits of a command: words, bytes of one word, bytes of all words. Lists show commands whole. */
 const COMMAND_MAX_WORDS = 100;
 const WORD_MAX_BYTES = 4_000;
 const COMMAND_MAX_BYTES = 8_000;
@@ -14,12 +14,12 @@ const argv = z.array(word).min(1, { error: "must name a program" }).max(COMMAND_
   (words) => words.reduce((sum, word) => sum + byteLength(word), 0) <= COMMAND_MAX_BYTES,
   { error: `must be at most ${COMMAND_MAX_BYTES} bytes in all` },
 ).meta({
-  description: "the program and its arguments; no shell reads them",
+  description: "the program and its arguments; runs without a shell",
 });
 
 const timeout_ms = z.int().min(1).max(COMMAND_TIMEOUT_MAX_MS).default(COMMAND_TIMEOUT_DEFAULT_MS);
 
-/** A program that decides whether the run of a schedule starts (contract 15). */
+/** A program that decides whether a schedule's run starts (contract 15). */
 export const gateSchema = z.strictObject({ command: argv, timeout_ms }).meta({
   id: "Gate",
   examples: [{ command: ["git", "fetch", "--dry-run"], timeout_ms: 60_000 }],
@@ -30,7 +30,7 @@ export type Gate = z.output<typeof gateSchema>;
 const VERIFY_ATTEMPTS_DEFAULT = 2;
 const VERIFY_ATTEMPTS_MAX = 10;
 
-/** A program that decides whether the work of a run is good (contract 13). */
+/** A program that verifies the work of a run (contract 13). */
 export const verifySchema = z.strictObject({
   command: argv,
   timeout_ms,
@@ -40,7 +40,7 @@ export const verifySchema = z.strictObject({
 
 export type Verify = z.output<typeof verifySchema>;
 
-/** What the checks of a run came to; `status` null: there were none, or the run ended before they did (contract 13). */
+/** Result of a run's checks. `status` is null without checks, and when the run ended before them (contract 13). */
 export const verifiedSchema = z.strictObject({
   status: z.enum(["passed", "failed"]).nullable(),
   attempts: z.int().meta({ description: "how often the check ran" }),

@@ -24,8 +24,8 @@ const FIELDS: Field[] = [
 ];
 
 /**
- * Why this is not a cron expression that can fire, or null when it is one (contract 3, Task). Exactly five
- * fields of `*`, numbers, names, ranges, lists and steps; what croner takes beyond that is refused.
+ * Returns why a text is not a cron expression that can fire, or null for a valid one (contract 3, Task). Accepts exactly five
+ * fields of `*`, numbers, names, ranges, lists and steps, and refuses croner's extensions.
  */
 export function cronFault(expression: string, timeZone: string, after: number): string | null {
   const parts = expression.trim().split(/\s+/);
@@ -44,7 +44,7 @@ export function cronFault(expression: string, timeZone: string, after: number): 
   }
   try {
     if (nextOccurrence(expression, timeZone, after) === null) {
-      return "this never fires: no date fits all five fields";
+      return "the expression never fires: no date matches all five fields";
     }
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -86,14 +86,14 @@ function valueOf(text: string, field: Field): number | null {
   return value < field.min || value > field.max ? null : value;
 }
 
-/** The first time strictly after `after` (Unix ms) at which a valid expression fires, or null when it never does. */
+/** Returns the first time strictly after `after` (Unix ms) at which a valid expression fires, or null. */
 export function nextOccurrence(expression: string, timeZone: string, after: number): number | null {
   return occurrenceAfter(JSON.stringify([minuteOf(after), timeZone, expression])).at;
 }
 
 /**
- * The first `count` times strictly after `after`, or as many as there are: what nextOccurrence() says, from one to the
- * next. The expression is read once, and nothing is kept: questions about many times leave the kept answers to schedules.
+ * Returns the first `count` times strictly after `after`, or fewer when the expression ends. Parses the expression once and
+ * caches nothing, so that previews do not evict the answers for schedules.
  */
 export function nextOccurrences(
   expression: string,
@@ -118,23 +118,23 @@ function minuteOf(at: number): number {
 
 const OCCURRENCES_KEPT = 20_000;
 
-// To read one costs a millisecond, and a fleet asks for each of its schedules several times.
+// Parsing takes a millisecond, and a fleet asks for each schedule several times.
 const occurrenceAfter = remembered(OCCURRENCES_KEPT, (question) => {
   const [minute, timeZone, expression] = JSON.parse(question) as [number, string, string];
   return { at: next(schedule(expression, timeZone), minute * MINUTE_MS) };
 });
 
-/** What a schedule missed: its latest time not after `now`, and how many times there were since `from` (both Unix ms). */
+/** The missed occurrences of a schedule, in Unix ms. */
 interface Missed {
   latest: number;
   /** Counted up to MISSED_COUNT_MAX. */
   count: number;
 }
 
-/** Missed times are counted up to here: a clock that was wrong by decades must not cost minutes (reliability CRN-3). */
+/** Limit of the count: a clock that was wrong by decades must not cost minutes (reliability CRN-3). */
 export const MISSED_COUNT_MAX = 500;
 
-/** The occurrences from `from` to `now` inclusive, or null when there was none. The work is bounded, however long the gap is. */
+/** Returns the occurrences from `from` to `now` inclusive, or null for none. The work is bounded for any gap. */
 export function missedOccurrences(
   expression: string,
   timeZone: string,
@@ -155,7 +155,7 @@ export function missedOccurrences(
   return { latest: latestUntil(cron, latest, now), count };
 }
 
-// Before the latest occurrence there is another one until now, after it there is none: a binary search finds it.
+// Binary search: before the latest occurrence another one follows until now, after it none.
 function latestUntil(cron: Cron, known: number, now: number): number {
   let low = known;
   let high = now;
@@ -177,7 +177,7 @@ function next(cron: Cron, after: number): number | null {
   return cron.nextRun(new Date(after))?.getTime() ?? null;
 }
 
-/** Whether a valid expression names this hour and this minute. A change of the clock moves it to others. */
+/** Returns whether a valid expression names this hour and minute. A clock change moves occurrences to other times. */
 export function fitsClock(expression: string, hour: number, minute: number): boolean {
   const [minutes = "", hours = ""] = expression.trim().split(/\s+/);
   return names(minutes, minute, FIELDS[0] as Field) && names(hours, hour, FIELDS[1] as Field);

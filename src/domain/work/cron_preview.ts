@@ -2,10 +2,13 @@ import { fitsClock, nextOccurrences } from "./cron.ts";
 import type { PreviewedTime } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
-// No clock is set by more, and none twice in so short a time.
+// No clock changes by more, and none changes twice in so short a time.
 const CHANGE_MAX_MS = 3 * 60 * MINUTE_MS;
 
-/** The next times of a valid cron expression behind `after`, up to `count`, and what daylight saving does to them (contract 15). */
+/**
+ * Returns up to `count` next times of a valid cron expression after `after`, with notes on daylight saving time (contract
+ * 15).
+ */
 export function previewCron(
   expression: string,
   timeZone: string,
@@ -13,7 +16,7 @@ export function previewCron(
   count: number,
 ): PreviewedTime[] {
   const clock = clockOf(timeZone);
-  // One more than is shown: a note also depends on the time behind.
+  // One extra time: a note depends on the following time, too.
   const times = nextOccurrences(expression, timeZone, after, count + 1);
   return times.slice(0, count).map((at, index) => ({
     at,
@@ -28,10 +31,10 @@ export function previewCron(
   }));
 }
 
-/** How far the clock of a zone is ahead of UTC at a time, in ms. */
+/** Offset of a zone's clock from UTC at a time, in ms. */
 type ZoneClock = (at: number) => number;
 
-/** A time between the ones before and behind it. */
+/** A time with its neighbors. */
 interface Between {
   expression: string;
   clock: ZoneClock;
@@ -43,18 +46,18 @@ interface Between {
 function noteOf({ expression, clock, at, before, behind }: Between): string {
   const local = new Date(at + clock(at));
   if (!fitsClock(expression, local.getUTCHours(), local.getUTCMinutes())) {
-    return "moved: on this day the clock leaves out the hour in which it would fire";
+    return "moved: on this day the clock skips the hour in which the schedule would fire";
   }
-  // The clock goes back soon, and shows this time once more.
+  // The clock goes back soon and shows this time again.
   const back = clock(at) - clock(at + CHANGE_MAX_MS);
   if (back > 0 && clock(at + back) === clock(at) - back) {
     return behind === at + back
-      ? "on this day the clock shows this time twice: it fires both times"
-      : "on this day the clock shows this time twice: it fires the first time";
+      ? "on this day the clock shows this time twice: the schedule fires both times"
+      : "on this day the clock shows this time twice: the schedule fires the first time";
   }
   const change = (clock(at) - clock(before)) / MINUTE_MS;
   if (change === 0) return "";
-  return `since the time before, the clock went ${change > 0 ? "forward" : "back"} by ${
+  return `since the previous time, the clock went ${change > 0 ? "forward" : "back"} by ${
     Math.abs(change)
   } minutes`;
 }

@@ -26,7 +26,6 @@ import {
   type TaskStatus,
 } from "../call/vocabulary.ts";
 
-/** A task as the API shows it (interface 2, Task; contract 3, Task). */
 export const taskSchema = z.strictObject({
   id,
   message_id: z.string(),
@@ -40,18 +39,18 @@ export const taskSchema = z.strictObject({
   ...optionFields,
   status: z.enum(TASK_STATUSES),
   reason: z.string().meta({ description: "why it is cancelled, failed or waiting" }),
-  held_by: heldBySchema.nullable().meta({ description: "what holds it while it is pending" }),
+  held_by: heldBySchema.nullable().meta({ description: "what blocks the task while it is pending" }),
   next_run_at: time.nullable(),
   run_count: z.int(),
   attempt: z.int(),
   execution_id: id.nullable().meta({ description: "the latest execution" }),
-  run_no: z.int().meta({ description: "counts the runs that were asked for or fell due" }),
+  run_no: z.int().meta({ description: "number of runs that were requested or fell due" }),
   last_status: z.enum(LAST_STATUSES).meta({ description: "how the latest run of a schedule ended" }),
-  last_run_at: time.nullable().meta({ description: "when that run began" }),
+  last_run_at: time.nullable().meta({ description: "when that run started" }),
   last_error: z.string(),
-  failures_in_row: z.int().meta({ description: "failed runs of a schedule since the last that completed" }),
+  failures_in_row: z.int().meta({ description: "consecutive failed runs of a schedule" }),
   runs_ended: z.int().meta({
-    description: "runs of a schedule that have ended; what a gate skipped is none",
+    description: "ended runs of a schedule, without those that a gate skipped",
   }),
   created_by: z.string(),
   created_at: time,
@@ -61,7 +60,7 @@ export const taskSchema = z.strictObject({
 
 export type Task = z.output<typeof taskSchema>;
 
-/** Body of POST /api/tasks. planTask() decides which of the times a type needs (interface 4.2, task create). */
+/** planTask() decides which times a type needs. */
 export const taskCreateSchema = z.strictObject({
   message_id: messageId,
   worker_id: line(100),
@@ -94,8 +93,8 @@ export const taskCreateSchema = z.strictObject({
 export type TaskCreate = z.output<typeof taskCreateSchema>;
 
 /**
- * Body of PUT /api/tasks/:id for a schedule or a countdown: an absent field stays unchanged, and what PUT cannot change is
- * ignored (contract 15, contract 1.2).
+ * Changes a schedule or a countdown. Absent fields stay unchanged; PUT ignores the read-only ones (contract 15, contract
+ * 1.2).
  */
 export const taskUpdateSchema = z.strictObject({
   ...optionInputs,
@@ -141,7 +140,6 @@ function ignored() {
   };
 }
 
-/** Query of GET /api/tasks (interface 4.2, task list). */
 export const taskListQuery = {
   ref: refFilter.optional(),
   session_key: sessionKeysFilter.optional(),
@@ -154,7 +152,6 @@ export const taskListQuery = {
 
 export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
 
-/** Query of GET /api/queue: the active tasks of all (contract 17). */
 export const queueQuery = {
   session_key: sessionKeysFilter.optional(),
   worker_id: listOf(z.string().min(1)).optional(),
@@ -165,12 +162,14 @@ export const queueQuery = {
 
 export type QueueFilter = z.output<z.ZodObject<typeof queueQuery>>;
 
-/** Most tasks that one request cancels. */
 export const QUEUE_CANCEL_MAX = 1_000;
 
 const CANCELLABLE_STATUSES = ["scheduled", "pending"] as const satisfies TaskStatus[];
 
-/** Body of POST /api/queue/cancel. `expected` is how many tasks the caller saw: another count changes nothing (contract 17). */
+/**
+ * `expected` is the number of tasks that the caller saw. The service refuses the request when the number differs (contract
+ * 17).
+ */
 export const queueCancelSchema = z.strictObject({
   filter: z.strictObject({
     worker_id: id,
@@ -183,19 +182,17 @@ export const queueCancelSchema = z.strictObject({
 
 export type QueueCancel = z.output<typeof queueCancelSchema>;
 
-/** Answer of POST /api/queue/cancel. */
 export const queueCancelledSchema = z.strictObject({ cancelled_tasks: z.int() }).meta({
   id: "QueueCancelled",
 });
 
 export type QueueCancelled = z.output<typeof queueCancelledSchema>;
 
-/** Query of GET /api/tasks/:id/wait; `run_no` waits for that run of a task and no other (contract 8.9). */
 export const taskWaitQuery = {
   run_no: whole(1, 1_000_000_000).optional().meta({
     type: "integer",
     minimum: 1,
-    description: "until this run has ended",
+    description: "wait until this run has ended",
   }),
   timeout_ms: whole(0, 600_000).default(30_000).meta({
     type: "integer",
@@ -205,7 +202,7 @@ export const taskWaitQuery = {
   }),
 };
 
-/** The state in which a new task begins. */
+/** The initial state of a task. */
 export interface TaskPlan {
   status: "pending" | "scheduled" | "cancelled";
   reason: string;
@@ -216,7 +213,6 @@ export interface TaskPlan {
   due_at: number | null;
 }
 
-/** What a new task needs beside its plan. */
 interface TaskSeed {
   id: string;
   message_id: string;
@@ -227,7 +223,7 @@ interface TaskSeed {
   created_by: string;
 }
 
-/** A new task, with its fields in the order of the API. */
+/** Builds a new task, with its fields in the order of the API. */
 export function newTask(
   seed: TaskSeed & Partial<{ [K in keyof ScheduleOptions]: ScheduleOptions[K] | undefined }>,
   plan: Omit<TaskPlan, "due_at">,

@@ -1,20 +1,19 @@
 import type { TaskType } from "../call/vocabulary.ts";
 
-/** What tasks of one type are. Everything that depends on the type of a task reads it here. */
+/** Rules of one task type. All code that depends on the type reads them. */
 interface TaskTypeRules {
-  /** Waits for a time: it can be changed, paused and run by hand. */
+  /** Waits for a time, so the task can be changed, paused and run by hand. */
   isTimed: boolean;
   /** Waits for its next time after each run. */
   isRecurring: boolean;
-  /** The fields that it may have besides those of every task. */
+  /** Its fields in addition to those of every task. */
   fields: readonly string[];
-  /** How many failures in a row pause it, unless it says otherwise; 0: never. */
+  /** Default number of consecutive failures that pause the task; 0: never. */
   pauseAfterFailures: number;
-  /** What a plan of the bee has to give, in words for its prompt. */
+  /** Fields that a plan of the bee must give, as text for its prompt. */
   needs: string;
 }
 
-/** The rules of each type (interface 4.2, task create; contract 13, contract 15). */
 export const TASK_TYPE_RULES: Readonly<Record<TaskType, TaskTypeRules>> = {
   immediate: { isTimed: false, isRecurring: false, fields: ["verify"], pauseAfterFailures: 0, needs: "" },
   countdown: {
@@ -36,15 +35,14 @@ export const TASK_TYPE_RULES: Readonly<Record<TaskType, TaskTypeRules>> = {
   },
 };
 
-/** The types of tasks that wait for a time. */
 export type TimedTaskType = Exclude<TaskType, "immediate">;
 
-/** Whether tasks of this type wait for a time. */
+/** Returns whether tasks of this type wait for a time. */
 export function isTimed(type: TaskType): type is TimedTaskType {
   return TASK_TYPE_RULES[type].isTimed;
 }
 
-/** Whether tasks of this type wait for their next time after each run. */
+/** Returns whether tasks of this type wait for their next time after each run. */
 export function isRecurring(type: TaskType): boolean {
   return TASK_TYPE_RULES[type].isRecurring;
 }
