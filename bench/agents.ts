@@ -124,7 +124,7 @@ async function starts(): Promise<Row> {
   };
 }
 
-/** One process per turn. The bench `warm` measures processes that stay open. */
+/** Starts a process per turn. The bench `warm` measures processes that stay open. */
 const COLD = { max: 0 };
 
 const STREAM_SECONDS = 10;

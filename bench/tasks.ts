@@ -47,7 +47,7 @@ export async function benchTasks(): Promise<Row[]> {
       met: ratio <= 1.2,
     },
     {
-      what: `the same with ${BUDGETS} budgets beside them (p50)`,
+      what: `the same with ${BUDGETS} budgets (p50)`,
       value: bounded.p50,
       unit: "ms",
       bare: full.p50,

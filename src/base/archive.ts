@@ -11,7 +11,7 @@ export interface ArchiveFile {
 const SUMS = "SHA256SUMS";
 
 const BLOCK_BYTES = 64 * 1024;
-// One path segment that stays below the folder: not empty, not `.` or `..`, no slashes, backslashes or control characters.
+// A path segment that stays below the folder: not empty, not `.` or `..`, no slashes, backslashes or control characters.
 const STEP = /^(?!\.{1,2}$)[^/\\\p{Cc}]+$/u;
 
 /**

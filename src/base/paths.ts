@@ -15,7 +15,7 @@ export interface DataPaths {
   filesMarker: string;
   /** The id under which this data directory owns a database on a libSQL server. */
   ownerId: string;
-  /** One private directory per run. The service deletes it after the run. */
+  /** A private directory per run. The service deletes it after the run. */
   runs: string;
   /** The first directory on an agent's PATH. */
   bin: string;

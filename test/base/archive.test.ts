@@ -10,7 +10,7 @@ async function* all(files: ArchiveFile[]): AsyncGenerator<ArchiveFile> {
 }
 
 describe("packArchive and unpackArchive", () => {
-  it("give every file back, odd names, empty ones and large ones included, and tar can read it", async () => {
+  it("round-trip every file, with odd names, empty and large ones, in a form that tar reads", async () => {
     await using folder = await tempDir();
     const from = join(folder.path, "from", "deep", "er");
     await Deno.mkdir(from, { recursive: true });
@@ -42,7 +42,7 @@ describe("packArchive and unpackArchive", () => {
     expect(code).toBe(0);
   });
 
-  it("a missing file is left out, and one that grows is packed with its first length", async () => {
+  it("skip a missing file, and pack a growing one with its initial size", async () => {
     await using folder = await tempDir();
     const growing = join(folder.path, "growing");
     await Deno.writeTextFile(growing, "x".repeat(200_000));
@@ -59,7 +59,7 @@ describe("packArchive and unpackArchive", () => {
     expect((await Deno.stat(join(to, "growing"))).size).toBeGreaterThanOrEqual(200_000);
   });
 
-  it("refuse names that lead outside, and write nothing there", async () => {
+  it("refuse paths outside of the folder, and write nothing there", async () => {
     await using folder = await tempDir();
     for (
       const name of [
@@ -91,7 +91,7 @@ describe("packArchive and unpackArchive", () => {
     }
   });
 
-  it("tell the packer that the reader has left", async () => {
+  it("report to the packer that the reader stopped", async () => {
     await using folder = await tempDir();
     const large = join(folder.path, "large");
     await Deno.writeFile(large, new Uint8Array(40_000_000));

@@ -9,7 +9,7 @@ import { ROOT } from "../harness/house/tree.ts";
 const NAME = `svc-9.9.9-${targetOf(undefined).name}`;
 const WORKS = "#!/bin/sh\necho svc 9.9.9\n";
 
-/** A place of archives on loopback. */
+/** Serves archives on loopback. */
 function serve(files: Record<string, Uint8Array | string>): { url: string } & AsyncDisposable {
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
     const file = files[new URL(request.url).pathname.slice(1)];
@@ -44,7 +44,7 @@ async function entries(folder: string): Promise<string[]> {
 }
 
 describe("install.sh", () => {
-  it("prints its help, refuses what it does not know, and installs nothing then", async () => {
+  it("prints its help, refuses an unknown option, and installs nothing", async () => {
     await using home = await tempDir();
     await using place = serve(archives());
     const env = { SVC_BASE_URL: place.url, SVC_INSTALL_DIR: home.path };
@@ -89,13 +89,13 @@ describe("install.sh", () => {
 
   const refusals: [string, (files: Record<string, Uint8Array | string>) => void, RegExp][] = [
     [
-      "an archive that is not what the sum says",
+      "an archive with another checksum",
       (files) => files[`${NAME}.tar.gz`] = "evil",
       /the sum of .* is .* and should be/,
     ],
-    ["an archive that the sums do not name", (files) => files.SHA256SUMS = "", /does not name/],
-    ["a place without the archive", (files) => delete files[`${NAME}.tar.gz`], /cannot get .*tar\.gz/],
-    ["a place without sums", (files) => delete files.SHA256SUMS, /cannot get .*SHA256SUMS/],
+    ["an archive without a checksum", (files) => files.SHA256SUMS = "", /does not name/],
+    ["a server without the archive", (files) => delete files[`${NAME}.tar.gz`], /cannot get .*tar\.gz/],
+    ["a server without checksums", (files) => delete files.SHA256SUMS, /cannot get .*SHA256SUMS/],
   ];
   it.each(refusals)("refuses %s and installs nothing", async (_what, spoil, words) => {
     await using folder = await tempDir();
@@ -118,7 +118,7 @@ describe("install.sh", () => {
     expect(await Deno.readTextFile(join(folder.path, "svc"))).toBe("old");
   });
 
-  it("in an unpacked archive, or in a checkout with a built svc, installs what is there, with its man pages", async () => {
+  it("installs the program and man pages of an unpacked archive or of a checkout with a built svc", async () => {
     await using folder = await tempDir();
     for (const place of ["archive", "checkout"]) {
       const at = join(folder.path, place);
@@ -138,7 +138,7 @@ describe("install.sh", () => {
     }
   });
 
-  it("says what to type in a checkout without a built svc, and where there is nothing", async () => {
+  it("prints the command for a checkout without a built svc, and for an empty directory", async () => {
     await using folder = await tempDir();
     const script = join(folder.path, "install.sh");
     await Deno.copyFile(join(ROOT, "install.sh"), script);
@@ -155,7 +155,7 @@ describe("install.sh", () => {
     });
   });
 
-  it("says which settings are missing", async () => {
+  it("names missing settings", async () => {
     expect(await install({ SVC_INSTALL_DIR: "/x" })).toMatchObject({
       code: 1,
       err: expect.stringContaining("SVC_BASE_URL"),

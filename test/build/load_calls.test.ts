@@ -28,7 +28,7 @@ describe("loadCallsPlugin (decision 0005)", () => {
     expect(code.match(/import\(/g)).toHaveLength(files);
   });
 
-  it("refuses what it cannot follow, naming the file", () => {
+  it("refuses a path that it cannot resolve, and names the file", () => {
     expect(() => transformed("load<T>(path, import.meta.url)")).toThrow(/^cli\/commands\/groups\.ts: load</);
     expect(() => transformed("load<T>(`${a}/${b}.ts`, import.meta.url)")).toThrow(/one name/);
     expect(() => transformed('Deno.readTextFile(new URL("./page.html", import.meta.url))')).toThrow(

@@ -35,7 +35,7 @@ describe("man pages (contract 6)", () => {
     expect(pages["svc-ctl.1"]).toMatch(/^\.TH SVC-CTL 1 "2026-11-21" "svc 9\.9\.9"/);
   });
 
-  it.skipIf(!hasGroff)("are read by groff without a warning, and show text as it is", async () => {
+  it.skipIf(!hasGroff)("render in groff without a warning and with unchanged text", async () => {
     for (const page of Object.values(pages)) expect((await groff(page)).err).toBe("");
     const { out } = await groff(pages["svc-ctl.1"] ?? "");
     expect(out).toContain("svc ctl worker list --department research --no-recursive");

@@ -53,7 +53,7 @@ describe("bom [SUP-1, SUP-3]", () => {
 });
 
 describe("notices", () => {
-  it("carries the text of each licence", async () => {
+  it("contains the text of each licence", async () => {
     const words = notices([await part("hono")], "2.9.6");
     expect(words).toContain("Deno 2.9.6");
     expect(words).toMatch(/hono [\d.]+ \(MIT\)/);

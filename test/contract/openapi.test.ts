@@ -6,7 +6,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { contract, type Operation } from "../harness/model/contract.ts";
 
 describe("/openapi.json (contract 5)", () => {
-  it("is a valid OpenAPI 3.1 document, the same for everybody", async () => {
+  it("is a valid OpenAPI 3.1 document, the same for every caller", async () => {
     await using app = await openApp();
     const response = await app.server.fetch(new Request("http://localhost/openapi.json"));
     const document = await response.json();
@@ -17,7 +17,7 @@ describe("/openapi.json (contract 5)", () => {
     expect(document).toEqual(JSON.parse(JSON.stringify((await contract()).document)));
   });
 
-  it("knows every route, each under a name of its own, with its scope and its errors", async () => {
+  it("contains every route under a unique name, with its scope and errors", async () => {
     const { document } = await contract();
     const all = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
@@ -51,7 +51,7 @@ describe("/openapi.json (contract 5)", () => {
     }
   });
 
-  it("says what a stream sends, where it can be resumed, and which answers may carry a warning", async () => {
+  it("describes the events of a stream, its resumption, and the responses with a warning", async () => {
     const { document, ajv } = await contract();
     await using app = await openApp();
     const { id } = await app.call("POST /api/local/sessions");
@@ -65,7 +65,7 @@ describe("/openapi.json (contract 5)", () => {
     for (const [path, url, names] of streams) {
       const operation = document.paths[path]?.get as unknown as Streaming;
       expect(operation.parameters.map((one) => one.name)).toContain("last-event-id");
-      // A number that never was brings a reset, and then everything.
+      // An unknown number causes a reset and then all events.
       const frames = await framesOf(app, url, names);
       expect(Object.keys(operation["x-events"])).toEqual(expect.arrayContaining([...names, "end"]));
       for (const { event, data } of frames) {
@@ -104,7 +104,7 @@ describe("/openapi.json (contract 5)", () => {
     });
     await app.settle();
     const department = await app.call("POST /api/departments", { name: "Labs" });
-    // Ids in examples name nothing here.
+    // Ids in examples do not exist here.
     const mended = (example: object): object => ({
       ...example,
       ...("tasks" in example ? { tasks: (example.tasks as object[]).map(mended) } : {}),
@@ -149,7 +149,7 @@ interface Streaming {
   "x-events": Record<string, { $ref: string }>;
 }
 
-/** What a stream sends until each of these events was there once. */
+/** Reads a stream until each of these events has arrived. */
 async function framesOf(
   app: App,
   path: string,

@@ -15,7 +15,7 @@ const read = (answer: unknown, candidates = context.candidates) =>
 const task = (more: object = {}) => ({ tasks: [{ worker: "Ada", instruction: "do it", ...more }] });
 
 describe("readPlan (contract 4.4)", () => {
-  it("reads a plan alone, in a code block, and with words around it", () => {
+  it("reads a plan alone, in a code block, and inside other text", () => {
     const json = JSON.stringify({ reply: "On it.", ...task() });
     for (const answer of [json, `\`\`\`json\n${json}\n\`\`\``, `Here is my plan:\n\n${json}\n\nDone.`]) {
       expect(readPlan(answer, context)).toEqual({
@@ -43,7 +43,7 @@ describe("readPlan (contract 4.4)", () => {
     expect(read({ tasks: [...task().tasks, ...task().tasks] })).toMatchObject({ tasks: [{}, {}] });
   });
 
-  it("says what is wrong, so that the coordinator can correct it", () => {
+  it("reports the problem, so that the coordinator can correct it", () => {
     const problems: [unknown, RegExp][] = [
       ["I think Ada should do it.", /not one JSON object/],
       ["", /not one JSON object/],
@@ -82,7 +82,7 @@ describe("readPlan (contract 4.4)", () => {
     });
   });
 
-  it("planReason names which worker got which task", () => {
+  it("planReason names the workers and counts the tasks", () => {
     const plan = (answer: unknown) => {
       const found = read(answer);
       if ("problem" in found) throw new Error(found.problem);

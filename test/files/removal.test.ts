@@ -12,7 +12,7 @@ async function victim(base: string): Promise<string> {
 }
 
 describe("remove (contract 3, Worker)", () => {
-  it("takes the entry that was noted, with all that it holds", async () => {
+  it("deletes the planned entry with its contents", async () => {
     await using folder = await tempDir();
     await Deno.mkdir(join(folder.path, "mine/dir/deep"), { recursive: true });
     const plan = planRemoval(join(folder.path, "mine/dir"));
@@ -21,7 +21,7 @@ describe("remove (contract 3, Worker)", () => {
     expect([...Deno.readDirSync(join(folder.path, "mine"))]).toEqual([]);
   });
 
-  it("takes nothing when a directory above was replaced by a link to another one", async () => {
+  it("deletes nothing when a link has replaced a directory above", async () => {
     await using folder = await tempDir();
     const canary = await victim(folder.path);
     const plan = planRemoval(join(folder.path, "mine/dir"));
@@ -31,7 +31,7 @@ describe("remove (contract 3, Worker)", () => {
     expect(await Deno.readTextFile(canary)).toBe("alive");
   });
 
-  it("takes nothing when a directory above was replaced by another directory", async () => {
+  it("deletes nothing when another directory has replaced a directory above", async () => {
     await using folder = await tempDir();
     const plan = await victim(folder.path).then(() => planRemoval(join(folder.path, "mine/dir")));
     await Deno.rename(join(folder.path, "mine"), join(folder.path, "away"));
@@ -40,7 +40,7 @@ describe("remove (contract 3, Worker)", () => {
     expect(await Deno.readTextFile(join(folder.path, "mine/dir/canary"))).toBe("alive");
   });
 
-  it("takes nothing when its path leads elsewhere by now, even to the same entry", async () => {
+  it("deletes nothing when its path resolves differently, even to the same entry", async () => {
     await using folder = await tempDir();
     const top = join(folder.path, "top");
     await Deno.mkdir(join(top, "mine/dir"), { recursive: true });
@@ -65,7 +65,7 @@ describe("remove (contract 3, Worker)", () => {
     }
   });
 
-  it("takes a link itself and not what it leads to", async () => {
+  it("deletes a link, not its target", async () => {
     await using folder = await tempDir();
     const canary = await victim(folder.path);
     await Deno.symlink(join(folder.path, "other/dir"), join(folder.path, "link"));
@@ -91,7 +91,7 @@ describe("mountsIn", () => {
 });
 
 describe("replaceableAt", () => {
-  it("names the directory that others may write, and trusts one with the sticky bit", async () => {
+  it("returns a directory that other users can write, and trusts one with the sticky bit", async () => {
     await using folder = await tempDir();
     const open = join(folder.path, "open");
     await Deno.mkdir(join(open, "inner"), { recursive: true });

@@ -1,4 +1,4 @@
-// Changes the sources in small ways, one at a time, and says which changes no test notices. `make mutants` runs it.
+// Changes the sources in small ways, one at a time, and lists changes that no test notices. `make mutants` runs this file.
 import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
@@ -10,7 +10,7 @@ type Verdict = "killed" | "timeout" | "lives";
 interface Result {
   mutant: Mutant;
   verdict: Verdict;
-  /** The test that noticed it. */
+  /** The test that failed. */
   by: string;
 }
 
@@ -21,16 +21,16 @@ const { values, positionals } = parseArgs({
     seed: { type: "string", default: "1" },
     jobs: { type: "string", default: "2" },
     limit: { type: "string", default: "900" },
-    // Of the sample, only what stands in these places: `src/store/work/task.ts:31,src/store/work/task.ts:40`.
+    // Restricts the sample to these places: `src/store/work/task.ts:31,src/store/work/task.ts:40`.
     only: { type: "string", default: "" },
     list: { type: "boolean", default: false },
-    // Only the tests that are named after the file: what lives may still die by others.
+    // Runs only the tests named after the file. Other tests may still kill a survivor.
     near: { type: "boolean", default: false },
   },
 });
 const LIMIT_MS = Number(values.limit) * 1000;
 
-/** The same choice for the same seed: mulberry32. */
+/** Creates a generator of random numbers (mulberry32). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -47,7 +47,7 @@ function chosen(all: Mutant[], count: number, seed: number): Mutant[] {
   return keyed.slice(0, count).map(({ mutant }) => mutant);
 }
 
-/** A copy of the project whose sources may be changed. */
+/** Copies the project, so that its sources can be changed. */
 async function copyOf(name: string): Promise<string> {
   const copy = join(ROOT, ".cache", "mutants", name);
   await Deno.remove(copy, { recursive: true }).catch(() => {});
@@ -66,7 +66,7 @@ async function tests(copy: string, files: string[]): Promise<Omit<Result, "mutan
   const without = [...unfit].map((file) => `--exclude=**/${file}`);
   const output = ["--reporter=json", `--outputFile=${report}`];
   const child = new Deno.Command(Deno.execPath(), {
-    // A test that is only slow, because the machine is busy, has noticed nothing.
+    // Long limits: a test that is slow on a busy machine has noticed nothing.
     args: [
       "run",
       "-A",
@@ -99,9 +99,9 @@ async function tests(copy: string, files: string[]): Promise<Omit<Result, "mutan
   return success ? { verdict: "lives", by: "" } : { verdict: "killed", by: await firstFailure(report) };
 }
 
-// Tests that fail here without a mutant, too.
+// Tests that also fail in the copy without a mutant.
 const unfit = new Set<string>();
-// What a test says that may have failed only because the machine is busy.
+// Messages of tests that may have failed only because of a busy machine.
 const SLOW = /timed out|did not settle|longer than|There was no|less than|does not load|did not start/;
 
 async function firstFailure(report: string): Promise<string> {
@@ -121,7 +121,7 @@ async function firstFailure(report: string): Promise<string> {
     : `${basename(broken.name)} does not load ${broken.message.split("\n")[0]}`;
 }
 
-// A test that was cut off leaves its servers behind, and vitest its workers: whatever still runs in this copy is ended.
+// Kills every process that still runs in this copy: a killed vitest leaves its workers and servers.
 function endAll(copy: string): void {
   for (const { name } of Deno.readDirSync("/proc")) {
     if (!/^\d+$/.test(name) || Number(name) === Deno.pid) continue;
@@ -130,7 +130,7 @@ function endAll(copy: string): void {
       const isOurs = words.includes(`${copy}/`) || Deno.readLinkSync(`/proc/${name}/cwd`) === copy;
       if (isOurs) Deno.kill(Number(name), "SIGKILL");
     } catch {
-      // It is gone already.
+      // The process has ended already.
     }
   }
 }
@@ -140,7 +140,7 @@ async function tryOut(copy: string, mutant: Mutant): Promise<Omit<Result, "mutan
   const text = await Deno.readTextFile(path);
   const changed = text.slice(0, mutant.start) + mutant.after + text.slice(mutant.end);
   try {
-    // The nearest tests first: most mutants die there.
+    // Nearest tests first: most mutants fail there.
     const groups = testsFor(mutant.file);
     for (const files of values.near ? groups.slice(0, 1) : groups) {
       while (true) {

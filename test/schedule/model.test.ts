@@ -5,7 +5,7 @@ import type { Expected } from "./expected.ts";
 import { MODEL_CRON } from "./model.ts";
 import { CALL, World } from "./world.ts";
 
-// CI runs twenty-five; elsewhere a few of them find most faults.
+// CI runs twenty-five seeds. Locally, a few find most faults.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 2);
 const OPERATIONS = 2_000;
 const TASKS_MAX = 14;

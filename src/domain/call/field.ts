@@ -50,7 +50,7 @@ function fits(text: string, max: number): boolean {
 /** A condition on a text and the error message when it fails. */
 type Rule = readonly [holds: (value: string) => boolean, error: string];
 
-// One check for all rules: a schema for each rule slowed every start.
+// A single check for all rules: a schema for each rule slowed every start.
 function textOf(bounds: { minLength?: number; maxLength: number }, rules: readonly Rule[]) {
   return z.string().check(({ value, issues }) => {
     for (const [holds, message] of rules) {
@@ -155,7 +155,7 @@ function wholeAndParts(value: string): string[] {
 
 /** Schema of an integer in a query, decimal digits only. */
 export function whole(min: number, max: number) {
-  return z.string({ error: "must be given once" })
+  return z.string({ error: "must appear once" })
     .check(({ value, issues }) => {
       const fault = wholeFault(value, min, max);
       if (fault !== null) issues.push({ code: "custom", input: value, message: fault });

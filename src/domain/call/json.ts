@@ -14,6 +14,6 @@ export function valueOf<T>(json: Json<T>): T {
 
 /** Concatenates JSON texts into a JSON list. */
 export function jsonList<T>(items: readonly Json<T>[]): Json<T[]> {
-  // One join: adding brackets to a joined text would copy megabytes again.
+  // A single join: adding brackets to a joined text would copy megabytes again.
   return ["[", ...items.flatMap((item, at) => at === 0 ? [item] : [",", item]), "]"].join("") as Json<T[]>;
 }

@@ -8,7 +8,7 @@ export interface RunKeys {
   message_id: string;
 }
 
-/** One run of an engine. The code that claims the work creates it once and passes it on. */
+/** A run of an engine. The code that claims the work creates it once and passes it on. */
 export interface RunIdentity extends RunKeys {
   attempt: number;
   /** SVC_RUN_ID, which marks every process of the run. */

@@ -55,7 +55,7 @@ export function beePrompt(
     { text: how },
     { text: section("Workers", workers), give: 5 },
     { text: section("Departments", departments), give: 1 },
-    { text: section("Memory of everybody", entries(memory.global)), give: 3 },
+    { text: section("Global memory", entries(memory.global)), give: 3 },
     {
       text: section(`Memory of this conversation (${message.session_key})`, entries(memory.session)),
       give: 4,
@@ -81,7 +81,7 @@ const TYPES = TASK_TYPES.map((type, index) =>
 
 const HOW = `Answer with one JSON object and nothing else, no code fence, no words around it:
 {"reply": "...", "tasks": [{"worker": "...", "instruction": "...", "type": "immediate"}]}
-- reply: what the person is told now. Leave it out when the workers' own replies say it all.
+- reply: the text that the person gets now. Leave it out when the workers' own replies say it all.
 - tasks: at most ${PLAN_TASKS_MAX}, [] when there is nothing to do. Each goes to one worker, by name or id. The worker sees its \
 instruction and the attached files, so write down all it has to know. Give separate work to separate workers.
 - type: ${TYPES.join("; ")}.`;

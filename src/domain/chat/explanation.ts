@@ -15,7 +15,7 @@ export type Explain = z.output<typeof explainSchema>;
 export const explanationSchema = z.strictObject({
   rule: z.enum(ROUTING_RULES).meta({
     description:
-      "mention, the session's default worker, best match, the only worker, nobody; coordinator: its model decides",
+      "mention, the session's default worker, best match, the only worker, no worker (nobody); coordinator: its model decides",
   }),
   worker_id: id.nullable(),
   worker_name: z.string(),

@@ -41,7 +41,7 @@ export const inboundSchema = z.strictObject({
   media: mediaSchema.nullable(),
   status: z.enum(INBOUND_STATUSES),
   merged_into: id.nullable(),
-  routed: z.enum(ROUTED_TO).meta({ description: "recipient: task, reply or nobody; empty until routed" }),
+  routed: z.enum(ROUTED_TO).meta({ description: "recipient (task, reply, nobody); empty until routed" }),
   error: z.string(),
   attempt: z.int(),
   received_at: time,
@@ -74,7 +74,7 @@ export const outboundSchema = z.strictObject({
 
 export type OutboundMessage = z.output<typeof outboundSchema>;
 
-/** One more message in reply to a message. */
+/** A further reply to a message. */
 export const messageSendSchema = z.strictObject({
   message_id: messageId,
   content: content(CONTENT_MAX_BYTES),

@@ -88,14 +88,14 @@ function identity({ worker, message }: RunContext): string {
     `You are ${worker.name}, a worker of a service that runs agents.${
       worker.description === "" ? "" : ` ${worker.description}`
     }`,
-    `You work in the directory ${worker.work_dir}. Nobody watches you: decide yourself what you can find out or take back later, and say in your answer what is still open.`,
+    `You work in the directory ${worker.work_dir}. No person watches you: decide yourself what you can find out or take back later, and say in your answer what is still open.`,
     hasConversation(message.session_key)
       ? "Your last words are sent as your reply. Say in them what came of it; the one who reads them has seen nothing of your work."
       : "Your last words are kept as the result of this task.",
   ].join("\n");
 }
 
-const INTERRUPTED = "You began this task before and were interrupted. Look first at what is done already.";
+const INTERRUPTED = "You started this task before and were interrupted. Check first what is already done.";
 
 function entries(memory: Record<string, string>, scope: string, leftOut: number): string {
   const lines: string[] = [];
@@ -115,7 +115,7 @@ function service({ id, session_key }: RunContext["message"], ctl: string): strin
   const scope = `--scope ${shellWord(session_key)}`;
   const talk = hasConversation(session_key)
     ? [
-      "- tell something before you are done, such as progress (not your answer: that is sent by itself):",
+      "- send a message before you are done, such as progress (not your answer: the service sends it automatically):",
       `  echo "half of it is done" | svc ctl message send --message-id ${shellWord(id)} --stdin`,
       "- send a file, one per call:",
       `  svc ctl message send --message-id ${shellWord(id)} --media-path report.pdf`,
@@ -123,12 +123,12 @@ function service({ id, session_key }: RunContext["message"], ctl: string): strin
     : [];
   return [
     `From your shell you reach the service with \`svc ctl\`. Should svc not be found, its path is ${ctl}.`,
-    "What your token does not allow is refused. What you may need:",
+    "The service refuses calls that your token does not allow. Useful commands:",
     ...talk,
     "- ask a person, when only a person can decide and a wrong guess would do harm or waste the work:",
     "  svc ctl ask 'Delete the old backups, too?' --option Yes --option No",
-    "  Then end your turn at once: the answer comes to you as a new task. With --default No --timeout 2h it goes on without anybody; with --wait 60s",
-    "  the answer is printed when it comes so soon. Nobody sees a question that stands only in your answer before you are done.",
+    "  Then end your turn immediately: the answer arrives as a new task. With --default No --timeout 2h the work continues without an answer; with --wait 60s",
+    "  the command prints an answer that arrives in time. People see a question that is only in your answer after you are done.",
     "- remember something for the next time, or look it up:",
     `  svc ctl memory save ${scope} --key <key> --value <value>`,
     `  svc ctl memory get ${scope}`,

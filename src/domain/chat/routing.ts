@@ -113,7 +113,7 @@ function findMention(given: string, candidates: readonly Candidate[]): Mention |
   let mentioned: Candidate | null = null;
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
-    // This check excludes most of a hostile text before more expensive ones.
+    // Excludes most of a hostile text before more expensive ones.
     if (!names.next.has(folded.charCodeAt(at + 1))) continue;
     // An @ inside a word belongs to an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;

@@ -30,7 +30,7 @@ export interface Notice {
   about: string;
   /** The run of the subject, or "". */
   execution_id?: string;
-  /** What happened and the way out, in plain words. */
+  /** The event and the way out, in plain words. */
   content: string;
 }
 

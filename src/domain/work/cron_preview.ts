@@ -16,7 +16,7 @@ export function previewCron(
   count: number,
 ): PreviewedTime[] {
   const clock = clockOf(timeZone);
-  // One extra time: a note depends on the following time, too.
+  // An extra time: a note depends on the following time, too.
   const times = nextOccurrences(expression, timeZone, after, count + 1);
   return times.slice(0, count).map((at, index) => ({
     at,

@@ -6,7 +6,7 @@ interface TaskTypeRules {
   isTimed: boolean;
   /** Waits for its next time after each run. */
   isRecurring: boolean;
-  /** Its fields in addition to those of every task. */
+  /** Fields in addition to those of every task. */
   fields: readonly string[];
   /** Default number of consecutive failures that pause the task; 0: never. */
   pauseAfterFailures: number;

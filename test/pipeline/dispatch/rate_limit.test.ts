@@ -113,7 +113,7 @@ describe("rate limits [DSP-13]", () => {
     expect(waits).toEqual([1, 4]);
     // The prompt says that it was interrupted, and repeats nothing that the session has.
     const prompt = await Deno.readTextFile(join(ada.worker.work_dir, "prompt.txt"));
-    expect(prompt).toMatch(/# Interrupted\n\nYou began this task before/);
+    expect(prompt).toMatch(/# Interrupted\n\nYou started this task before/);
     expect(prompt).not.toMatch(/The conversation so far/);
     expect(await ada.tasks()).toMatchObject([{ status: "completed", run_count: 3 }]);
     expect(await app.db.read("select * from rate_limit")).toEqual([]);
