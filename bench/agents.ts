@@ -8,27 +8,27 @@ const READ_PAUSE_MS = 10;
 
 /** Measures agents: start of a process, memory while idle, CPU and read latency while they print. */
 export async function benchAgents(): Promise<Row[]> {
-  const { folder, program, ledger } = await fakeAgent();
+  const { folder, program, ledger } = await createFakeAgent();
   const base = { BENCH_LEDGER: ledger, BENCH_PAUSE: "0.02" };
   const engines = {
     silent: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_HANG: "1" } },
     talking: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_LINES: "50" } },
   };
   const config = { engines, limits: { max_concurrent_runs: AGENTS } };
-  const memory = await withAgents(config, "silent", async (service, before) => {
+  const memory = await runWithAgents(config, "silent", async (service, before) => {
     await settleMemory();
     return (await service.memoryMb() - before) / AGENTS;
   });
-  const { alone, together, cpu } = await withAgents(config, "talking", async (service) => {
+  const { alone, together, cpu } = await runWithAgents(config, "talking", async (service) => {
     const [before, started] = [await service.cpuMs(), performance.now()];
-    const together = await reads(service, (STREAM_SECONDS - 2) * 1_000);
+    const together = await measureReads(service, (STREAM_SECONDS - 2) * 1_000);
     const cpu = 100 * (await service.cpuMs() - before) / (performance.now() - started);
     await untilEnded(service, AGENTS);
-    return { together, cpu, alone: await reads(service, 3_000) };
+    return { together, cpu, alone: await measureReads(service, 3_000) };
   });
   await Deno.remove(folder, { recursive: true });
   return [
-    await starts(),
+    await measureStarts(),
     {
       what: `memory of the service per running agent, ${AGENTS} of them`,
       value: memory,
@@ -59,7 +59,7 @@ export async function benchAgents(): Promise<Row[]> {
 }
 
 /** Starts an agent in each of many conversations and runs `work` when all agents run. */
-async function withAgents<T>(
+async function runWithAgents<T>(
   config: object,
   engine: string,
   work: (service: BenchService, memoryBefore: number) => Promise<T>,
@@ -72,12 +72,12 @@ async function withAgents<T>(
   for (const session of sessions) {
     await service.call(`POST /api/local/sessions/${session}/messages`, { content: "go" });
   }
-  while ((await tasksOf(service)).running < AGENTS) await pause(20);
+  while ((await countTasks(service)).running < AGENTS) await pause(20);
   return await work(service, before);
 }
 
 /** Reads a worker repeatedly. Returns the ms of each read. */
-async function reads(service: BenchService, ms: number): Promise<number[]> {
+async function measureReads(service: BenchService, ms: number): Promise<number[]> {
   const [{ id }] = await service.call("GET /api/workers?page_size=1");
   const times: number[] = [];
   for (const until = performance.now() + ms; performance.now() < until;) {
@@ -95,8 +95,8 @@ function settleMemory(): Promise<void> {
 }
 
 /** Measures the time from a message request to the start of its agent's process. */
-async function starts(): Promise<Row> {
-  const { folder, program, ledger } = await fakeAgent();
+async function measureStarts(): Promise<Row> {
+  const { folder, program, ledger } = await createFakeAgent();
   const engine = { command: program, warm: COLD, env: { BENCH_LEDGER: ledger, BENCH_PAUSE: "1" } };
   await using service = await BenchService.start({}, { engines: { default: "claude", claude: engine } });
   const session = await newConversation(service, "Ada");
@@ -143,7 +143,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done","usa
 `;
 
 /** Creates a temporary folder with a program that prints like Claude Code. */
-async function fakeAgent(): Promise<{ folder: string; program: string; ledger: string }> {
+async function createFakeAgent(): Promise<{ folder: string; program: string; ledger: string }> {
   const folder = await Deno.makeTempDir({ prefix: "svc-bench-agent-" });
   const program = join(folder, "agent");
   await Deno.writeTextFile(program, AGENT);
@@ -160,13 +160,13 @@ export async function newConversation(service: BenchService, name: string, engin
 /** Waits until `count` runs have ended. */
 export async function untilEnded(service: BenchService, count: number): Promise<void> {
   for (let ended = 0; ended < count; await pause(5)) {
-    const { completed, failed } = await tasksOf(service);
+    const { completed, failed } = await countTasks(service);
     ended = completed + failed;
   }
 }
 
 /** Counts the tasks by status. */
-async function tasksOf(
+async function countTasks(
   service: BenchService,
 ): Promise<Record<"running" | "completed" | "failed", number>> {
   return (await service.call("GET /api/system/overview")).tasks;

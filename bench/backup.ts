@@ -22,13 +22,13 @@ export async function benchBackup(): Promise<Row[]> {
     service.call("POST /api/tasks", {
       ...{ message_id: "bench", worker_id: worker.id, instruction: "x", type: "immediate" },
     });
-  await timedWrites(write, () => pause(1_000));
-  const alone = await watched.longest(() => timedWrites(write, () => pause(10_000)));
+  await measureWrites(write, () => pause(1_000));
+  const alone = await watched.longest(() => measureWrites(write, () => pause(10_000)));
   let writes: number[] = [];
   let bytes = 0;
   const started = performance.now();
   const turn = await watched.longest(async () => {
-    writes = await timedWrites(write, async () => void (bytes = await backUp(service)));
+    writes = await measureWrites(write, async () => void (bytes = await backUp(service)));
   });
   const seconds = (performance.now() - started) / 1_000;
   return [{
@@ -46,7 +46,7 @@ export async function benchBackup(): Promise<Row[]> {
 }
 
 /** Writes every 50 ms until `work` is done. Returns the ms of each write. */
-async function timedWrites(write: () => Promise<unknown>, work: () => Promise<unknown>): Promise<number[]> {
+async function measureWrites(write: () => Promise<unknown>, work: () => Promise<unknown>): Promise<number[]> {
   const times: number[] = [];
   const open: Promise<unknown>[] = [];
   const timer = setInterval(() => {

@@ -33,11 +33,11 @@ const PAGES = [
 
 /** Measures sizes and load times of the console's pages in a browser (contract 17). */
 export async function benchConsole(): Promise<Row[]> {
-  const rows: Row[] = [await embedded()];
-  await inBrowser(async (browser) => {
+  const rows: Row[] = [await measureEmbedded()];
+  await runInBrowser(async (browser) => {
     await using service = await BenchService.start({}, { engines: { long: LONG_LINE } });
-    const execution = await executed(service, "long");
-    const context = await signedIn(browser, service.url);
+    const execution = await runTask(service, "long");
+    const context = await signIn(browser, service.url);
     for (const [name, address] of [...PAGES, ["execution", `/console/executions/${execution.id}`] as const]) {
       rows.push(...await measurePage(context, name, service.url + address));
     }
@@ -46,7 +46,7 @@ export async function benchConsole(): Promise<Row[]> {
 }
 
 /** Runs `work` in a browser, if one is installed. */
-async function inBrowser(work: (browser: Browser) => Promise<void>): Promise<void> {
+async function runInBrowser(work: (browser: Browser) => Promise<void>): Promise<void> {
   const path = await findBrowser();
   if (path === null) return;
   const browser = await chromium.launch({ executablePath: path, args: ["--no-sandbox"] });
@@ -58,7 +58,7 @@ async function inBrowser(work: (browser: Browser) => Promise<void>): Promise<voi
 }
 
 /** Runs a task of a new worker with this engine. Returns the ended execution. */
-async function executed(service: BenchService, engine: string): Promise<{ id: string }> {
+async function runTask(service: BenchService, engine: string): Promise<{ id: string }> {
   const worker = await service.call("POST /api/workers", { name: engine, engine });
   const task = { message_id: engine, worker_id: worker.id, instruction: "talk", type: "immediate" };
   const { id } = await service.call("POST /api/tasks", task);
@@ -68,7 +68,7 @@ async function executed(service: BenchService, engine: string): Promise<{ id: st
 }
 
 /** Measures the console's files in the executable. */
-async function embedded(): Promise<Row> {
+async function measureEmbedded(): Promise<Row> {
   const { files } = await buildConsole();
   const mb = [...files.values()].reduce((sum, { bytes }) => sum + bytes.length, 0) / 1e6;
   return {
@@ -82,7 +82,7 @@ async function embedded(): Promise<Row> {
 }
 
 /** Returns a browser context with a signed-in operator. */
-async function signedIn(browser: Browser, url: string): Promise<BrowserContext> {
+async function signIn(browser: Browser, url: string): Promise<BrowserContext> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   await page.goto(`${url}/console/account`);

@@ -27,12 +27,12 @@ const spot = (n: number, rows: number) => Math.floor(((n * 7_919) % 1_000) / 1_0
 const from = (n: number, rows: number) => START_MS + spot(n, rows) * STEP_MS;
 
 const PAGES: Page[] = [
-  ...list("executions", "/api/executions"),
-  ...list("messages", "/api/messages/inbound"),
+  ...buildPages("executions", "/api/executions"),
+  ...buildPages("messages", "/api/messages/inbound"),
   { what: "system overview", path: () => "/api/system/overview", maxMs: 20 },
   {
     what: "executions of a worker",
-    path: (n) => `/api/executions?worker_id=${uuid(n % WORKERS)}&${size(n)}`,
+    path: (n) => `/api/executions?worker_id=${formatUuid(n % WORKERS)}&${size(n)}`,
   },
   { what: "failed executions", path: (n) => `/api/executions?status=failed&${size(n)}` },
   {
@@ -57,12 +57,12 @@ const PAGES: Page[] = [
   },
 ];
 
-function list(what: string, path: string): Page[] {
+function buildPages(what: string, path: string): Page[] {
   return [
     { what: `${what}, first page`, path: (n) => `${path}?${size(n)}`, ratio: 2 },
     {
       what: `${what}, a page by cursor`,
-      path: (n, rows) => `${path}?cursor=${uuid(spot(n, rows) + 200)}&${size(n)}`,
+      path: (n, rows) => `${path}?cursor=${formatUuid(spot(n, rows) + 200)}&${size(n)}`,
       ratio: 2,
     },
     {
@@ -75,8 +75,8 @@ function list(what: string, path: string): Page[] {
 
 /** Measures pages of lists with a thousand and with a million rows (p99). */
 export async function benchLists(): Promise<Row[]> {
-  await using few = await filled(FEW);
-  await using many = await filled(MANY);
+  await using few = await startFilled(FEW);
+  await using many = await startFilled(MANY);
   const rows: Row[] = [];
   for (const page of PAGES) {
     const [little, much] = [await measure(few, page, FEW), await measure(many, page, MANY)];
@@ -88,13 +88,13 @@ export async function benchLists(): Promise<Row[]> {
       bare: percentile(little, 99),
       beside: `with ${FEW} rows`,
       says: `${ratio.toFixed(2)}x; p50 ${short(median(much))} ms`,
-      ...goalOf(page, ratio, percentile(much, 99)),
+      ...buildGoal(page, ratio, percentile(much, 99)),
     });
   }
   return rows;
 }
 
-function goalOf(page: Page, ratio: number, ms: number): { goal: string; met: boolean | null } {
+function buildGoal(page: Page, ratio: number, ms: number): { goal: string; met: boolean | null } {
   if (page.maxMs !== undefined) return { goal: `at most ${page.maxMs} ms`, met: ms <= page.maxMs };
   if (page.ratio !== undefined) return { goal: `at most ${page.ratio}x`, met: ratio <= page.ratio };
   return { goal: "-", met: null };
@@ -106,11 +106,11 @@ function measure(service: BenchService, page: Page, rows: number): Promise<numbe
   });
 }
 
-function uuid(n: number): string {
-  return `${hex(Math.floor(n / 65_536), 8)}-${hex(n % 65_536, 4)}-7000-8000-${hex(n, 12)}`;
+function formatUuid(n: number): string {
+  return `${formatHex(Math.floor(n / 65_536), 8)}-${formatHex(n % 65_536, 4)}-7000-8000-${formatHex(n, 12)}`;
 }
 
-function hex(n: number, digits: number): string {
+function formatHex(n: number, digits: number): string {
   return n.toString(16).padStart(digits, "0");
 }
 
@@ -118,7 +118,7 @@ const UUID = "printf('%08x-%04x-7000-8000-%012x', i / 65536, i % 65536, i)";
 const WORKER_ID = `printf('00000000-%04x-7000-8000-%012x', i % ${WORKERS}, i % ${WORKERS})`;
 
 /** Starts a service with this many executions and messages. */
-async function filled(rows: number): Promise<BenchService> {
+async function startFilled(rows: number): Promise<BenchService> {
   const service = await BenchService.start();
   await service.restartWith(async (dataDir) => {
     const db = await Database.open(`file:${join(dataDir, "svc.db")}`);

@@ -19,17 +19,17 @@ const LOGS = 5;
 
 /** Measures runners against the service's own machine: time to a run's start, throughput, log transfer. */
 export async function benchRunners(): Promise<Row[]> {
-  return [await pickups(), ...await throughput(), await logs()];
+  return [await measurePickups(), ...await measureThroughput(), await measureLogs()];
 }
 
 /** Returns an engine that writes its start time to the ledger. */
-function stamp(ledger: string, then = ""): object {
+function createStampEngine(ledger: string, then = ""): object {
   const script = `echo $SVC_TASK_ID $EPOCHREALTIME >> ${ledger}${then}`;
   return { kind: "command", command: "bash", args: ["-c", script] };
 }
 
 /** Returns the start time of each task's program, Unix ms. */
-async function stamps(ledger: string): Promise<Map<string, number>> {
+async function readStamps(ledger: string): Promise<Map<string, number>> {
   const lines = (await Deno.readTextFile(ledger)).trim().split("\n");
   return new Map(lines.map((line) => {
     const [task = "", seconds = ""] = line.split(" ");
@@ -72,11 +72,11 @@ class World implements AsyncDisposable {
 
   /** Runs one task to its end. Returns its id with its start and end. */
   async run(worker_id: string): Promise<{ id: string; sentAt: number; endedAt: number }> {
-    const sentAt = wall();
+    const sentAt = readWallClock();
     const body = { message_id: "bench", worker_id, instruction: "ok", type: "immediate" };
     const { id } = await this.service.call("POST /api/tasks", body);
     await this.service.call(`GET /api/tasks/${id}/wait?timeout_ms=60000`);
-    return { id, sentAt, endedAt: wall() };
+    return { id, sentAt, endedAt: readWallClock() };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -86,13 +86,13 @@ class World implements AsyncDisposable {
   }
 }
 
-function wall(): number {
+function readWallClock(): number {
   return performance.timeOrigin + performance.now();
 }
 
-async function pickups(): Promise<Row> {
+async function measurePickups(): Promise<Row> {
   const ledgerIn = (folder: string) => join(folder, "ledger");
-  await using world = await World.open(1, (folder) => ({ stamp: stamp(ledgerIn(folder)) }));
+  await using world = await World.open(1, (folder) => ({ stamp: createStampEngine(ledgerIn(folder)) }));
   const here = { worker: await world.worker("here", "stamp", []), sent: new Map<string, number>() };
   const away = { worker: await world.worker("away", "stamp", RUNS_ON), sent: new Map<string, number>() };
   for (let n = -WARM; n < PICKUPS; n++) {
@@ -102,7 +102,7 @@ async function pickups(): Promise<Row> {
       if (n >= 0) side.sent.set(id, sentAt);
     }
   }
-  const began = await stamps(ledgerIn(world.folder));
+  const began = await readStamps(ledgerIn(world.folder));
   const [local = NaN, remote = NaN] = [here, away].map(({ sent }) =>
     median([...sent].map(([id, at]) => (began.get(id) ?? NaN) - at))
   );
@@ -118,10 +118,10 @@ async function pickups(): Promise<Row> {
   };
 }
 
-async function throughput(): Promise<Row[]> {
+async function measureThroughput(): Promise<Row[]> {
   await using world = await World.open(RUNNERS, () => ({}));
-  const local = await manyTasks(world, "here", []);
-  const remote = await manyTasks(world, "away", RUNS_ON);
+  const local = await runManyTasks(world, "here", []);
+  const remote = await runManyTasks(world, "away", RUNS_ON);
   return [{
     what: `${TASKS} echo tasks, ${WORKERS} workers, ${RUNNERS} runners, end to end`,
     value: remote.perSecond,
@@ -144,7 +144,7 @@ async function throughput(): Promise<Row[]> {
 }
 
 /** Returns ended tasks per second and the service's CPU time for each. */
-async function manyTasks(
+async function runManyTasks(
   world: World,
   name: string,
   runsOn: readonly string[],
@@ -154,7 +154,7 @@ async function manyTasks(
   for (let n = 0; n < WORKERS; n++) workers.push(await world.worker(`${name} ${n}`, "echo", runsOn));
   // Afterwards every worker has its home.
   for (const worker of workers) await world.run(worker);
-  const before = await completed(service);
+  const before = await countCompleted(service);
   const cpu = await service.cpuMs();
   const started = performance.now();
   for (let at = 0; at < TASKS; at += BATCH) {
@@ -166,37 +166,39 @@ async function manyTasks(
     }));
     await service.call("POST /api/tasks/batch", { tasks });
   }
-  while (await completed(service) < before + TASKS) {
+  while (await countCompleted(service) < before + TASKS) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
   const perSecond = TASKS / ((performance.now() - started) / 1_000);
   return { perSecond, cpuMs: (await service.cpuMs() - cpu) / TASKS };
 }
 
-async function completed(service: BenchService): Promise<number> {
+async function countCompleted(service: BenchService): Promise<number> {
   const { executions } = await service.call("GET /api/system/overview");
   return executions.completed ?? 0;
 }
 
 /** Measures the time from the start of a program with a large log until its run and log are stored. */
-async function logs(): Promise<Row> {
+async function measureLogs(): Promise<Row> {
   const ledgerIn = (folder: string) => join(folder, "ledger");
   const bytes = new TextEncoder().encode(`${"0123456789".repeat(102)}012\n`.repeat(LOG_BYTES / 1024));
   await using world = await World.open(1, (folder) => {
     Deno.writeFileSync(join(folder, "output"), bytes);
-    return { prints: stamp(ledgerIn(folder), `; cat ${join(folder, "output")}`) };
+    return { prints: createStampEngine(ledgerIn(folder), `; cat ${join(folder, "output")}`) };
   });
   const worker = await world.worker("away", "prints", RUNS_ON);
   const plain: number[] = [];
   const runs: { id: string; endedAt: number }[] = [];
   for (let n = 0; n < LOGS; n++) {
-    plain.push(await plainAppend(join(world.folder, `plain ${n}`), bytes));
+    plain.push(await appendPlain(join(world.folder, `plain ${n}`), bytes));
     runs.push(await world.run(worker));
   }
   const [last] = runs.slice(-1);
-  const stored = await world.service.text(`/api/executions/${await executionOf(world, last?.id ?? "")}/logs`);
+  const stored = await world.service.text(
+    `/api/executions/${await findExecutionId(world, last?.id ?? "")}/logs`,
+  );
   if (stored.length < LOG_BYTES) throw new Error(`the log has ${stored.length} bytes only`);
-  const began = await stamps(ledgerIn(world.folder));
+  const began = await readStamps(ledgerIn(world.folder));
   const mbs = (ms: number) => LOG_BYTES / 1e3 / ms;
   const rate = mbs(median(runs.map(({ id, endedAt }) => endedAt - (began.get(id) ?? NaN))));
   const disk = mbs(median(plain));
@@ -212,11 +214,11 @@ async function logs(): Promise<Row> {
   };
 }
 
-async function executionOf(world: World, task: string): Promise<string> {
+async function findExecutionId(world: World, task: string): Promise<string> {
   return (await world.service.call(`GET /api/tasks/${task}`)).execution_id;
 }
 
-async function plainAppend(path: string, bytes: Uint8Array): Promise<number> {
+async function appendPlain(path: string, bytes: Uint8Array): Promise<number> {
   const started = performance.now();
   using file = await Deno.open(path, { append: true, create: true });
   for (let at = 0; at < bytes.length; at += LOG_PART_BYTES) {

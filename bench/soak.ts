@@ -35,8 +35,8 @@ const MIX: Ask[] = [
   (service, world) => service.call(`GET /api/local/sessions/${any(world.chats)}/messages?limit=50`),
   (service, world) => service.call(`GET /api/workers/${any(world.workers)}`),
   (service, world) => service.call(`GET /api/local/sessions/${any(world.chats)}`),
-  say,
-  say,
+  sendMessage,
+  sendMessage,
   async (service, world) => {
     if (world.execution === "") return;
     await service.text(`/api/executions/${world.execution}/logs?tail=100`);
@@ -44,7 +44,7 @@ const MIX: Ask[] = [
   (service) => service.call("GET /api/system/overview"),
 ];
 
-function say(service: BenchService, world: World): Promise<unknown> {
+function sendMessage(service: BenchService, world: World): Promise<unknown> {
   return service.call(`POST /api/local/sessions/${any(world.chats)}/messages`, { content: "ok" });
 }
 
@@ -66,10 +66,10 @@ export async function benchSoak(): Promise<Row[]> {
     void service.memoryMb().then((mb) => curve.push(mb));
   }, SAMPLE_SECONDS * 1_000);
   const floods = Promise.all(world.workers.slice(0, FLOODING_AGENTS).map((id) => flood(service, id, until)));
-  const { waits, errors } = await requests(service, world, until);
+  const { waits, errors } = await sendRequests(service, world, until);
   clearInterval(watch);
   const runs = (await floods).reduce((sum, count) => sum + count, 0);
-  return rows(waits, errors, curve, runs);
+  return buildRows(waits, errors, curve, runs);
 }
 
 async function populate(service: BenchService): Promise<World> {
@@ -100,7 +100,7 @@ async function flood(service: BenchService, workerId: string, until: number): Pr
 }
 
 /** Sends on schedule, whatever the latency. */
-async function requests(service: BenchService, world: World, until: number) {
+async function sendRequests(service: BenchService, world: World, until: number) {
   const waits: number[] = [];
   const errors: string[] = [];
   const open = new Set<Promise<void>>();
@@ -119,7 +119,7 @@ async function requests(service: BenchService, world: World, until: number) {
   return { waits, errors };
 }
 
-function rows(waits: number[], errors: string[], curve: number[], runs: number): Row[] {
+function buildRows(waits: number[], errors: string[], curve: number[], runs: number): Row[] {
   const warm = curve.slice(Math.floor(curve.length * WARM_SHARE));
   const part = Math.ceil(warm.length / 4);
   const first = median(warm.slice(0, part));

@@ -13,10 +13,10 @@ const IDLE_SECONDS = 10;
 
 /** Measures tasks: time to start, throughput from request to record, and the cost of waiting schedules. */
 export async function benchTasks(): Promise<Row[]> {
-  const empty = await pickups(0);
-  const [full, bounded] = await sideBySide();
-  const durable = await throughput(sendOne);
-  const batched = await throughput(sendBatches);
+  const empty = await measurePickups(0);
+  const [full, bounded] = await measureSideBySide();
+  const durable = await measureThroughput(sendOne);
+  const batched = await measureThroughput(sendBatches);
   const ratio = full.p50 / empty.p50;
   const budgets = bounded.p50 / full.p50;
   return [
@@ -85,20 +85,20 @@ export async function benchTasks(): Promise<Row[]> {
   ];
 }
 
-interface Measured {
+interface PickupTimes {
   p50: number;
   p99: number;
   idlePercent: number;
 }
 
-async function pickups(schedules: number): Promise<Measured> {
+async function measurePickups(schedules: number): Promise<PickupTimes> {
   await using bench = await Pickups.open(schedules, 0);
   for (let i = 0; i < PICKUPS; i++) await bench.one();
   return await bench.measured();
 }
 
 /** Alternates between the same schedules without and with budgets, so that other load affects both alike. */
-async function sideBySide(): Promise<[Measured, Measured]> {
+async function measureSideBySide(): Promise<[PickupTimes, PickupTimes]> {
   await using full = await Pickups.open(SCHEDULES, 0);
   await using bounded = await Pickups.open(SCHEDULES, BUDGETS);
   for (let i = 0; i < PICKUPS; i++) {
@@ -131,7 +131,7 @@ class Pickups implements AsyncDisposable {
     });
     const worker = await service.call("POST /api/workers", { name: "bench", engine: "stamp" });
     if (schedules > 0) await storeSchedules(service, worker.id, schedules);
-    for (let i = 0; i < budgets; i++) await service.call("POST /api/budgets", budgetOf(i, worker.id));
+    for (let i = 0; i < budgets; i++) await service.call("POST /api/budgets", buildBudget(i, worker.id));
     return new Pickups(service, worker.id, ledger);
   }
 
@@ -143,14 +143,14 @@ class Pickups implements AsyncDisposable {
     await this.#service.call(`GET /api/tasks/${id}/wait?timeout_ms=10000`);
   }
 
-  async measured(): Promise<Measured> {
+  async measured(): Promise<PickupTimes> {
     const waits: number[] = [];
     for (const line of (await Deno.readTextFile(this.#ledger)).trim().split("\n")) {
       const [task = "", seconds = "0"] = line.split(" ");
       const at = this.#sent.get(task);
       if (at !== undefined) waits.push(Number(seconds) * 1e3 - at);
     }
-    const idlePercent = await idleCpu(this.#service);
+    const idlePercent = await measureIdleCpu(this.#service);
     return { p50: median(waits), p99: percentile(waits, 99), idlePercent };
   }
 
@@ -161,7 +161,7 @@ class Pickups implements AsyncDisposable {
 }
 
 /** Builds one of many budgets. A few apply to the measured runs, most to other conversations. */
-function budgetOf(i: number, workerId: string): Record<string, unknown> {
+function buildBudget(i: number, workerId: string): Record<string, unknown> {
   const targets = ["global", `worker:${workerId}`, "engine:stamp", "session:cli:bench"];
   const units = ["runs", "tokens", "minutes"];
   return {
@@ -192,7 +192,7 @@ async function storeSchedules(service: BenchService, workerId: string, count: nu
 }
 
 /** Returns the CPU of the idle server, in percent of one core. */
-async function idleCpu(service: BenchService): Promise<number> {
+async function measureIdleCpu(service: BenchService): Promise<number> {
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const before = await service.cpuMs();
   await new Promise((resolve) => setTimeout(resolve, IDLE_SECONDS * 1_000));
@@ -203,7 +203,7 @@ async function idleCpu(service: BenchService): Promise<number> {
 type Send = (service: BenchService, tasks: readonly object[]) => Promise<string>;
 
 /** Returns tasks per second, from the first request to the last record. */
-async function throughput(send: Send): Promise<number> {
+async function measureThroughput(send: Send): Promise<number> {
   await using service = await BenchService.start({
     SVC_LIMITS__MAX_CONCURRENT_RUNS: String(DURABLE_WORKERS),
   });
@@ -221,7 +221,7 @@ async function throughput(send: Send): Promise<number> {
   const last = await send(service, tasks);
   // Repeated counting would add load.
   while ((await service.call(`GET /api/tasks/${last}/wait?timeout_ms=10000`)).status !== "completed");
-  while (await left(service) > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  while (await countTasksLeft(service) > 0) await new Promise((resolve) => setTimeout(resolve, 50));
   return DURABLE_TASKS / ((performance.now() - started) / 1_000);
 }
 
@@ -247,7 +247,7 @@ async function sendBatches(service: BenchService, tasks: readonly object[]): Pro
 }
 
 /** Returns whether tasks are left: the last page of completed executions is not full. */
-async function left(service: BenchService): Promise<number> {
+async function countTasksLeft(service: BenchService): Promise<number> {
   const pages = DURABLE_TASKS / 100;
   const last = await service.call(`GET /api/executions?status=completed&page_size=100&page=${pages}`);
   return last.length === 100 ? 0 : 1;

@@ -36,14 +36,14 @@ export async function benchWarm(): Promise<Row[]> {
       const session = await newConversation(service, "Ada");
       const runDir = await Deno.makeTempDir({ dir: home });
       await Deno.mkdir(`${home}/state`);
-      const byHand = new ByHand(adapter.open, engine, home, runDir);
+      const byHand = new ManualAgent(adapter.open, engine, home, runDir);
       // Alternates, so that other load affects both alike. The first turn of each starts its process.
       for (let i = 0; i <= TURNS; i++) {
-        const one = await untilRequest(model, async () => {
+        const one = await measureUntilRequest(model, async () => {
           await service.call(`POST /api/local/sessions/${session}/messages`, { content: "hello" });
           return untilEnded(service, i + 1);
         });
-        const other = await untilRequest(model, () => byHand.turn());
+        const other = await measureUntilRequest(model, () => byHand.turn());
         if (i > 0) through.push(one), alone.push(other);
       }
       await byHand.end();
@@ -67,7 +67,7 @@ export async function benchWarm(): Promise<Row[]> {
 }
 
 /** An open agent process without the service. */
-class ByHand {
+class ManualAgent {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #dialogue: Dialogue;
@@ -80,8 +80,8 @@ class ByHand {
     home: string,
     runDir: string,
   ) {
-    this.#order = orderByHand(engine, home, runDir);
-    this.#child = spawned(open.buildCommand(this.#order), engine, runDir, "piped");
+    this.#order = buildOrder(engine, home, runDir);
+    this.#child = spawnAgent(open.buildCommand(this.#order), engine, runDir, "piped");
     this.#writer = this.#child.stdin.getWriter();
     const encoder = new TextEncoder();
     this.#dialogue = open.converse(this.#order, {
@@ -115,7 +115,7 @@ class ByHand {
 }
 
 /** Returns the ms until the model's first request, after the program has ended. */
-async function untilRequest(
+async function measureUntilRequest(
   model: Model,
   begin: () => Promise<Promise<unknown> | unknown>,
 ): Promise<number> {
@@ -129,7 +129,7 @@ async function untilRequest(
 }
 
 /** Builds the order that the service would send. */
-function orderByHand(
+function buildOrder(
   engine: { args?: string[]; model?: string; env: Record<string, string> },
   home: string,
   runDir: string,
@@ -153,7 +153,7 @@ function orderByHand(
 }
 
 /** Starts a CLI as the service does, without isolation, tools and tokens. */
-function spawned(
+function spawnAgent(
   command: AgentCommand,
   engine: { command: string; env: Record<string, string> },
   cwd: string,

@@ -31,13 +31,13 @@ export async function addonOf(target: Target): Promise<Addon> {
   }
   const folder = `${locked.name.replace("/", "+")}@${locked.version}`;
   const installed = join(ROOT, "node_modules", ".deno", folder, "node_modules", locked.name, "index.node");
-  const plain = await Deno.readFile(installed).catch(() => fetched(locked));
+  const plain = await Deno.readFile(installed).catch(() => fetchAddon(locked));
   const hash = createHash("sha256").update(plain).digest("hex");
   checkAddon(locked.name, locked.version, hash);
   return { locked, bytes: gzipSync(plain, { level: 9 }), name: `libsql-${hash.slice(0, 16)}.node` };
 }
 
-async function fetched(locked: Locked): Promise<Uint8Array> {
+async function fetchAddon(locked: Locked): Promise<Uint8Array> {
   const folder = await Deno.makeTempDir({ prefix: "svc-addon-" });
   try {
     await Deno.writeTextFile(

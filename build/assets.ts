@@ -28,7 +28,7 @@ export function assetsPlugin(found: Map<string, Asset>): Plugin {
         return null;
       }
       const packed = code.replace(CALL, (_call, name: string) => {
-        const asset = assetOf(JSON.parse(name));
+        const asset = packAsset(JSON.parse(name));
         found.set(asset.name, asset);
         return `openPackedAsset(new URL("./${asset.name}", import.meta.url))`;
       });
@@ -37,7 +37,7 @@ export function assetsPlugin(found: Map<string, Asset>): Plugin {
   };
 }
 
-function assetOf(name: string): Asset {
+function packAsset(name: string): Asset {
   const path = createRequire(join(ROOT, "main.ts")).resolve(name);
   const bytes = gzipSync(Deno.readFileSync(path), { level: 9 });
   const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 8);

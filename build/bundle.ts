@@ -45,7 +45,7 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
     chunkFileNames: "[name]-[hash].js",
     comments: { legal: true, annotation: false, jsdoc: false },
     codeSplitting: {
-      groups: [{ name: commandLine(), debugName: "ctl" }],
+      groups: [{ name: createCommandLineGroup(), debugName: "ctl" }],
       includeDependenciesRecursively: false,
     },
   });
@@ -77,7 +77,11 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
   }
   const ours = modules.map((id) => relative(ROOT, id)).filter((file) => /^(main\.ts|src\/|cli\/)/.test(file))
     .sort();
-  return { files, modules: ours, packages: [...await packagesOf(modules), addon.locked].sort(byName) };
+  return {
+    files,
+    modules: ours,
+    packages: [...await findPackages(modules), addon.locked].sort(compareNames),
+  };
 }
 
 const CLI_ROOTS = ["ctl", "terminal/io", "commands/resource"].map((name) => join(ROOT, `cli/${name}.ts`));
@@ -86,16 +90,16 @@ const CLI_ROOTS = ["ctl", "terminal/io", "commands/resource"].map((name) => join
  * Puts the modules of every `svc ctl` command into one file, because each file costs load time. The modules of `main.ts` stay
  * separate, so that `svc version` loads nothing else.
  */
-function commandLine(): (id: string, build: ChunkingContext) => string | null {
+function createCommandLineGroup(): (id: string, build: ChunkingContext) => string | null {
   let members: Set<string> | null = null;
   return (id, build) => {
-    members ??= reachedFrom(CLI_ROOTS, build).difference(reachedFrom([join(ROOT, "main.ts")], build));
+    members ??= findReached(CLI_ROOTS, build).difference(findReached([join(ROOT, "main.ts")], build));
     return members.has(id) ? "ctl" : null;
   };
 }
 
 /** Returns the modules that load together with the roots, without modules that load on demand. */
-function reachedFrom(roots: string[], build: ChunkingContext): Set<string> {
+function findReached(roots: string[], build: ChunkingContext): Set<string> {
   const reached = new Set(roots);
   for (const id of reached) {
     for (const next of build.getModuleInfo(id)?.importedIds ?? []) reached.add(next);
@@ -104,7 +108,7 @@ function reachedFrom(roots: string[], build: ChunkingContext): Set<string> {
 }
 
 /** Returns the packages of modules, by their paths in node_modules. */
-async function packagesOf(modules: string[]): Promise<Locked[]> {
+async function findPackages(modules: string[]): Promise<Locked[]> {
   const lock = await readLock();
   const found = new Map<string, Locked>();
   for (const id of modules) {
@@ -119,6 +123,6 @@ async function packagesOf(modules: string[]): Promise<Locked[]> {
   return [...found.values()];
 }
 
-function byName(a: Locked, b: Locked): number {
+function compareNames(a: Locked, b: Locked): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }

@@ -9,7 +9,7 @@ import { V8_FLAGS } from "./v8_flags.ts";
 
 /** Builds the executable `output` for a target and returns its contents. Throws Error with one line. */
 export async function compile(target: Target, output: string, stamp: Stamp): Promise<Bundle> {
-  const base = baseFor(target);
+  const base = findBase(target);
   const folder = join(ROOT, ".cache", "build", target.name);
   const made = await bundle(folder, await addonOf(target), stamp);
   await Deno.mkdir(dirname(output), { recursive: true });
@@ -31,11 +31,11 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
     cwd: folder,
     env: { ...base, NO_COLOR: "1" },
   }).output();
-  if (!success) throw new Error(fault(target, new TextDecoder().decode(stderr)));
+  if (!success) throw new Error(formatFault(target, new TextDecoder().decode(stderr)));
   return made;
 }
 
-function fault(target: Target, said: string): string {
+function formatFault(target: Target, said: string): string {
   const lines =
     said.split("Stack backtrace")[0]?.split("\n").map((line) => line.trim()).filter((line) => line !== "") ??
       [];
@@ -43,10 +43,10 @@ function fault(target: Target, said: string): string {
   return `Cannot build for ${target.name}: Deno's base for it cannot be downloaded here (${
     lines.at(-1)?.replace(/^\d+: /, "")
   }); ` +
-    `name one in ${baseVariable(target)}`;
+    `name one in ${getBaseVariable(target)}`;
 }
 
-function baseVariable(target: Target): string {
+function getBaseVariable(target: Target): string {
   return `DENORT_BIN_${target.name.toUpperCase().replace("-", "_")}`;
 }
 
@@ -54,8 +54,8 @@ function baseVariable(target: Target): string {
  * Returns the environment that names Deno's runtime base: DENORT_BIN for this machine's kind, DENORT_BIN_<TARGET> (such as
  * DENORT_BIN_LINUX_ARM64) for another. Deno downloads the base when neither is set.
  */
-function baseFor(target: Target): Record<string, string> {
-  const variable = baseVariable(target);
+function findBase(target: Target): Record<string, string> {
+  const variable = getBaseVariable(target);
   const own = Deno.env.get(variable);
   if (own !== undefined) return { DENORT_BIN: own };
   const foreign = target.triple !== targetOf(undefined).triple;

@@ -24,7 +24,7 @@ export function loadCallsPlugin(): Plugin {
     transform(code, id) {
       const file = relative(ROOT, id);
       if (!/^(main\.ts|(src|cli)\/.*\.ts)$/.test(file)) return null;
-      const plain = code.replace(CALL, (_call, path: string) => importOf(path, id));
+      const plain = code.replace(CALL, (_call, path: string) => buildImport(path, id));
       const left = /\bload<|import\.meta\b/.exec(plain.replaceAll(PACKED_ASSET, ""));
       if (left !== null && !KNOWS_ITS_PLACE.includes(file)) {
         throw new Error(
@@ -39,7 +39,7 @@ export function loadCallsPlugin(): Plugin {
 }
 
 /** Turns `"./x.ts"` into import("./x.ts"), and a template with one variable into an import for each matching file. */
-function importOf(path: string, from: string): string {
+function buildImport(path: string, from: string): string {
   if (path.startsWith('"')) return `import(${path})`;
   const [, folder = "", name = "", end = ""] = /^`([^`$]*\/)\$\{(\w+)\}([^`$/]*)`$/.exec(path) ?? [];
   if (name === "") {

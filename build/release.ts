@@ -17,15 +17,15 @@ const wanted = Deno.args.length === 0 ? TARGETS : Deno.args.map(targetOf);
 await Deno.remove(FOLDER, { recursive: true }).catch(() => {});
 await Deno.mkdir(FOLDER, { recursive: true });
 
-let runtime = await denoVersion();
+let runtime = await readDenoVersion();
 const packages = new Map<string, Part>();
 const files: string[] = [];
 let failed = 0;
 for (const target of wanted) {
   try {
     const program = join(FOLDER, target.name, target.program);
-    const parts = await partsOf(await compile(target, program, stamp), target);
-    if (target === targetOf(undefined)) runtime = await denoInside(program);
+    const parts = await listParts(await compile(target, program, stamp), target);
+    if (target === targetOf(undefined)) runtime = await readDenoInside(program);
     for (const part of parts) packages.set(`${part.name}@${part.version}`, part);
     files.push(await pack(target, program, parts));
   } catch (error) {
@@ -37,7 +37,7 @@ for (const target of wanted) {
 if (files.length > 0) {
   const bill = bom([...packages.values()].sort((a, b) => a.name < b.name ? -1 : 1), runtime, stamp);
   files.push(
-    await write(
+    await writeReleaseFile(
       `svc-${stamp.version}.cdx.json`,
       new TextEncoder().encode(JSON.stringify(bill, null, 2) + "\n"),
     ),
@@ -74,21 +74,21 @@ async function pack(target: Target, program: string, parts: Part[]): Promise<str
   }
   const bytes = target.archive === "zip" ? zip(entries, writtenAt) : tarGz(entries, writtenAt);
   console.log(`${name}.${target.archive}  ${(bytes.length / 1e6).toFixed(1)} MB`);
-  return await write(`${name}.${target.archive}`, bytes);
+  return await writeReleaseFile(`${name}.${target.archive}`, bytes);
 }
 
 /**
  * Returns the contents with their licences. An addon for another target is not installed here and has the licence of this
  * machine's addon.
  */
-async function partsOf({ packages: inside }: Bundle, target: Target): Promise<Part[]> {
+async function listParts({ packages: inside }: Bundle, target: Target): Promise<Part[]> {
   const here = targetOf(undefined).addon;
   const licence = (locked: Locked) =>
     licenceOf(locked, locked.name === target.addon ? { ...locked, name: here } : locked);
   return await Promise.all(inside.map(async (locked) => ({ ...locked, licence: await licence(locked) })));
 }
 
-async function write(name: string, bytes: Uint8Array): Promise<string> {
+async function writeReleaseFile(name: string, bytes: Uint8Array): Promise<string> {
   await Deno.writeFile(join(FOLDER, name), bytes);
   return name;
 }
@@ -103,16 +103,16 @@ async function writeInstaller(): Promise<string> {
 }
 
 /** Returns the version of the compiling Deno. The base has the same version unless DENORT_BIN names another. */
-async function denoVersion(): Promise<string> {
+async function readDenoVersion(): Promise<string> {
   const deno = Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath();
-  return await said(deno, "eval", "console.log(Deno.version.deno)");
+  return await runCommand(deno, "eval", "console.log(Deno.version.deno)");
 }
 
-async function denoInside(program: string): Promise<string> {
-  return JSON.parse(await said(program, "version", "--json")).deno;
+async function readDenoInside(program: string): Promise<string> {
+  return JSON.parse(await runCommand(program, "version", "--json")).deno;
 }
 
-async function said(command: string, ...args: string[]): Promise<string> {
+async function runCommand(command: string, ...args: string[]): Promise<string> {
   const { stdout } = await new Deno.Command(command, { args, stderr: "inherit" }).output();
   return new TextDecoder().decode(stdout).trim();
 }

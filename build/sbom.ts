@@ -43,7 +43,7 @@ export interface Part extends Locked {
  * from deno.lock (reliability SUP-1).
  */
 export function bom(parts: Part[], runtime: string, stamp: Stamp): object {
-  const components = [denoPart(runtime), ...parts.map(component)];
+  const components = [buildDenoPart(runtime), ...parts.map(buildComponent)];
   const digest = createHash("sha256").update(JSON.stringify([stamp, components])).digest("hex");
   return {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -71,7 +71,7 @@ export function bom(parts: Part[], runtime: string, stamp: Stamp): object {
   };
 }
 
-function denoPart(version: string) {
+function buildDenoPart(version: string) {
   return {
     type: "platform",
     "bom-ref": `deno@${version}`,
@@ -82,7 +82,7 @@ function denoPart(version: string) {
   };
 }
 
-function component({ name, version, integrity, licence }: Part) {
+function buildComponent({ name, version, integrity, licence }: Part) {
   const [group, short] = name.startsWith("@") ? name.split("/") as [string, string] : [undefined, name];
   return {
     type: "library",
@@ -95,12 +95,12 @@ function component({ name, version, integrity, licence }: Part) {
       alg: "SHA-512",
       content: Buffer.from(integrity.replace("sha512-", ""), "base64").toString("hex"),
     }],
-    licenses: [licenceEntry(licence.expression)],
+    licenses: [buildLicenceEntry(licence.expression)],
     purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
   };
 }
 
-function licenceEntry(expression: string): object {
+function buildLicenceEntry(expression: string): object {
   return /^[\w.+-]+$/.test(expression) ? { license: { id: expression } } : { expression };
 }
 

@@ -14,9 +14,9 @@ export interface Stamp {
 
 /** Reads the stamp from SVC_COMMIT and SVC_COMMIT_TIME, or from git. */
 export async function readStamp(): Promise<Stamp> {
-  const commit = Deno.env.get("SVC_COMMIT") ?? await git("rev-parse", "HEAD");
-  const time = Deno.env.get("SVC_COMMIT_TIME") ?? await git("log", "-1", "--format=%cI");
-  const dirty = Deno.env.get("SVC_COMMIT") === undefined && await git("status", "--porcelain") !== "";
+  const commit = Deno.env.get("SVC_COMMIT") ?? await runGit("rev-parse", "HEAD");
+  const time = Deno.env.get("SVC_COMMIT_TIME") ?? await runGit("log", "-1", "--format=%cI");
+  const dirty = Deno.env.get("SVC_COMMIT") === undefined && await runGit("status", "--porcelain") !== "";
   return {
     version: VERSION,
     commit: commit + (dirty ? "-dirty" : ""),
@@ -24,7 +24,7 @@ export async function readStamp(): Promise<Stamp> {
   };
 }
 
-async function git(...args: string[]): Promise<string> {
+async function runGit(...args: string[]): Promise<string> {
   try {
     const { success, stdout } = await new Deno.Command("git", { args, cwd: ROOT, stderr: "null" }).output();
     return success ? new TextDecoder().decode(stdout).trim() : "";

@@ -31,9 +31,9 @@ export function isPublicAddress(address: string): boolean {
   const version = isIP(text);
   if (version === 4) return !inside.check(text, "ipv4");
   if (version !== 6) return false;
-  const words = wordsOf(text);
+  const words = parseWords(text);
   // Only 2000::/3 is allocated. Some ranges in it only carry an IPv4 address, which decides then.
-  const embedded = embeddedIn(words);
+  const embedded = findEmbedded(words);
   if (embedded !== null) return isPublicAddress(embedded);
   const [first = 0, second = 0] = words;
   if ((first & 0xe000) !== 0x2000) return false;
@@ -43,25 +43,25 @@ export function isPublicAddress(address: string): boolean {
 }
 
 /** Returns the IPv4 address inside a mapped, compatible, NAT64 or 6to4 address, or null. */
-function embeddedIn(words: readonly number[]): string | null {
+function findEmbedded(words: readonly number[]): string | null {
   const starts = (...prefix: number[]) => prefix.every((word, at) => words[at] === word);
-  const last = dotted(words[6] ?? 0, words[7] ?? 0);
+  const last = formatDotted(words[6] ?? 0, words[7] ?? 0);
   if (starts(0, 0, 0, 0, 0, 0xffff) || starts(0, 0, 0, 0, 0xffff, 0)) return last;
   if (starts(0x64, 0xff9b, 0, 0, 0, 0)) return last;
-  if (starts(0x2002)) return dotted(words[1] ?? 0, words[2] ?? 0);
+  if (starts(0x2002)) return formatDotted(words[1] ?? 0, words[2] ?? 0);
   return null;
 }
 
-function dotted(high: number, low: number): string {
+function formatDotted(high: number, low: number): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }
 
 /** Parses a valid IPv6 address into its eight words. */
-function wordsOf(text: string): number[] {
+function parseWords(text: string): number[] {
   const v4 = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text);
   const plain = v4 === null
     ? text
-    : `${v4[1]}${hex(Number(v4[2]), Number(v4[3]))}:${hex(Number(v4[4]), Number(v4[5]))}`;
+    : `${v4[1]}${formatHex(Number(v4[2]), Number(v4[3]))}:${formatHex(Number(v4[4]), Number(v4[5]))}`;
   const [head = "", tail] = plain.split("::");
   const parse = (part: string | undefined) =>
     part ? part.split(":").map((word) => Number.parseInt(word, 16)) : [];
@@ -72,6 +72,6 @@ function wordsOf(text: string): number[] {
     : [...before, ...Array(8 - before.length - after.length).fill(0), ...after];
 }
 
-function hex(high: number, low: number): string {
+function formatHex(high: number, low: number): string {
   return ((high << 8) | low).toString(16);
 }

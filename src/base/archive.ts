@@ -39,7 +39,7 @@ export async function packArchive(
     let sums = "";
     for await (const file of files) sums += await addFile(file, add);
     const bytes = new TextEncoder().encode(sums);
-    await add(SUMS, bytes.length, once(bytes));
+    await add(SUMS, bytes.length, yieldOnce(bytes));
     controller.finalize();
   };
   pack().then(() => finished(null), (error) => {
@@ -54,7 +54,7 @@ type Add = (name: string, size: number, chunks: AsyncIterable<Uint8Array>) => Pr
 async function addFile({ name, content }: ArchiveFile, add: Add): Promise<string> {
   if ("text" in content) {
     const bytes = new TextEncoder().encode(content.text);
-    return await add(name, bytes.length, once(bytes));
+    return await add(name, bytes.length, yieldOnce(bytes));
   }
   const file = await Deno.open(content.path, { read: true }).catch((error) => {
     if (error instanceof Deno.errors.NotFound) return null;
@@ -63,17 +63,17 @@ async function addFile({ name, content }: ArchiveFile, add: Add): Promise<string
   if (file === null) return "";
   try {
     const { size } = await file.stat();
-    return await add(name, size, blocks(file, size, name));
+    return await add(name, size, readBlocks(file, size, name));
   } finally {
     file.close();
   }
 }
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+async function* yieldOnce(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.length > 0) yield bytes;
 }
 
-async function* blocks(file: Deno.FsFile, size: number, name: string): AsyncGenerator<Uint8Array> {
+async function* readBlocks(file: Deno.FsFile, size: number, name: string): AsyncGenerator<Uint8Array> {
   for (let left = size; left > 0;) {
     const block = new Uint8Array(Math.min(BLOCK_BYTES, left));
     const read = await file.read(block);

@@ -56,21 +56,21 @@ export async function callOutside(options: OutsideRequest): Promise<OutsideAnswe
     throw new RefusedAddress("the address must not contain a user name or a password");
   }
   const began = performance.now();
-  const address = await checkedAddress(url, options);
+  const address = await findCheckedAddress(url, options);
   const leftMs = Math.max(0, options.timeoutMs - (performance.now() - began));
   return await send(url, address, options, leftMs);
 }
 
-async function checkedAddress(
+async function findCheckedAddress(
   url: URL,
   { allowPrivate, timeoutMs, resolve = resolveName }: OutsideRequest,
 ): Promise<string> {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   let addresses: string[];
   try {
-    addresses = isIP(host) === 0 ? await within(timeoutMs, resolve(host)) : [host];
+    addresses = isIP(host) === 0 ? await limitTime(timeoutMs, resolve(host)) : [host];
   } catch (error) {
-    throw new NotReached(`the name ${host} has no address: ${wordsOf(error)}`);
+    throw new NotReached(`the name ${host} has no address: ${formatError(error)}`);
   }
   const [first] = addresses;
   if (first === undefined) throw new NotReached(`the name ${host} has no address`);
@@ -82,7 +82,7 @@ async function checkedAddress(
 }
 
 // A name server may be slow on purpose.
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+async function limitTime<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`no answer within ${ms / 1000} s`)), ms);
   return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
@@ -102,7 +102,7 @@ function send(
     const fail = (error: unknown) => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
-      const words = wordsOf(error);
+      const words = formatError(error);
       reject(isConnected ? new NoAnswer(words) : new NotReached(words));
     };
     const request = (isTls ? tlsRequest : plainRequest)({
@@ -115,14 +115,14 @@ function send(
       headers: {
         ...headers,
         host: url.host,
-        ...(body === undefined ? {} : { "content-length": String(sizeOf(body)) }),
+        ...(body === undefined ? {} : { "content-length": String(countBytes(body)) }),
       },
       ...(isTls ? { servername: isIP(host) === 0 ? host : "" } : {}),
     }, (message: IncomingMessage) => {
       readAll(message, answerMaxBytes).then((bytes) => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", abort);
-        resolve({ status: message.statusCode ?? 0, headers: plainHeaders(message), body: bytes });
+        resolve({ status: message.statusCode ?? 0, headers: readHeaders(message), body: bytes });
       }, fail);
     });
     const abort = () => request.destroy(new Error("the request was cancelled"));
@@ -159,14 +159,14 @@ async function readAll(message: IncomingMessage, maxBytes: number): Promise<Uint
   return new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
 }
 
-function plainHeaders(message: IncomingMessage): Record<string, string> {
+function readHeaders(message: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name, String(value)]));
 }
 
-function sizeOf(body: string | Uint8Array): number {
+function countBytes(body: string | Uint8Array): number {
   return typeof body === "string" ? byteLength(body) : body.length;
 }
 
-function wordsOf(error: unknown): string {
+function formatError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

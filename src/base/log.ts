@@ -12,14 +12,14 @@ export function logger(area: string): Logger {
 
 /** Writes every log record to stderr, as JSON lines or aligned for people. Masks secrets in both. */
 export async function configureLog(level: LogLevel, format: "json" | "pretty"): Promise<void> {
-  const formatter = format === "json" ? jsonLine : await prettyLine();
+  const formatter = format === "json" ? formatJsonLine : await createPrettyFormatter();
   const encoder = new TextEncoder();
   await configure({
     reset: true,
     sinks: {
       stderr: (record) => {
         try {
-          Deno.stderr.writeSync(encoder.encode(formatter(masked(record))));
+          Deno.stderr.writeSync(encoder.encode(formatter(maskRecord(record))));
         } catch {
           // A closed stderr must not end the service.
         }
@@ -44,31 +44,31 @@ export function redact(text: string): string {
   );
 }
 
-function masked(record: LogRecord): LogRecord {
+function maskRecord(record: LogRecord): LogRecord {
   const properties: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(record.properties)) {
-    properties[name] = SECRET_NAME.test(name) ? "[redacted]" : plain(value);
+    properties[name] = SECRET_NAME.test(name) ? "[redacted]" : maskValue(value);
   }
-  const message = record.message.map((part, index) => (index % 2 === 0 ? part : plain(part)));
+  const message = record.message.map((part, index) => (index % 2 === 0 ? part : maskValue(part)));
   return { ...record, message, properties };
 }
 
-function plain(value: unknown): unknown {
+function maskValue(value: unknown): unknown {
   if (typeof value === "string") return escapeControls(redact(value));
-  if (value instanceof Error) return escapeControls(redact(errorText(value)));
-  if (Array.isArray(value)) return value.map(plain);
+  if (value instanceof Error) return escapeControls(redact(formatError(value)));
+  if (Array.isArray(value)) return value.map(maskValue);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       escapeControls(name),
-      SECRET_NAME.test(name) ? "[redacted]" : plain(inner),
+      SECRET_NAME.test(name) ? "[redacted]" : maskValue(inner),
     ]),
   );
 }
 
 const CAUSES_MAX = 5;
 
-function errorText(error: Error): string {
+function formatError(error: Error): string {
   const words: string[] = [];
   let one: unknown = error;
   for (let depth = 0; one !== undefined && one !== null && depth < CAUSES_MAX; depth++) {
@@ -91,7 +91,7 @@ function escapeControls(text: string): string {
   });
 }
 
-function jsonLine(record: LogRecord): string {
+function formatJsonLine(record: LogRecord): string {
   return JSON.stringify({
     time: new Date(record.timestamp).toISOString(),
     level: record.level,
@@ -101,7 +101,7 @@ function jsonLine(record: LogRecord): string {
   }) + "\n";
 }
 
-async function prettyLine(): Promise<TextFormatter> {
+async function createPrettyFormatter(): Promise<TextFormatter> {
   const { getPrettyFormatter } = await import("@logtape/pretty");
   const colors = Deno.stderr.isTerminal() && !Deno.env.get("NO_COLOR");
   return getPrettyFormatter({

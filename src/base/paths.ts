@@ -117,12 +117,12 @@ export function realPath(path: string, links = 0): string {
     const parent = dirname(path);
     if (parent === path) return path;
     const here = join(realPath(parent, links), basename(path));
-    const target = linkOf(here);
+    const target = readLink(here);
     return target === null || links >= LINKS_MAX ? here : realPath(resolve(dirname(here), target), links + 1);
   }
 }
 
-function linkOf(path: string): string | null {
+function readLink(path: string): string | null {
   try {
     return Deno.readLinkSync(path);
   } catch {

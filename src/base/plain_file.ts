@@ -13,7 +13,7 @@ export function readPlainEnd(path: string, maxBytes: number): { text: string; is
     throw error;
   }
   try {
-    const size = sizeOf(file, path);
+    const size = readSize(file, path);
     const bytes = new Uint8Array(Math.min(size, maxBytes));
     const read = bytes.length === 0 ? 0 : readSync(file, bytes, 0, bytes.length, size - bytes.length);
     return { text: new TextDecoder().decode(bytes.subarray(0, read)), isWhole: size <= maxBytes };
@@ -37,7 +37,7 @@ export function writePlain(path: string, text: string, mode: number): void {
     mode,
   );
   try {
-    sizeOf(file, path);
+    readSize(file, path);
     const bytes = new TextEncoder().encode(text);
     for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
   } finally {
@@ -54,7 +54,7 @@ export function replacePlain(path: string, text: string): void {
   Deno.renameSync(partial, path);
 }
 
-function sizeOf(file: number, path: string): number {
+function readSize(file: number, path: string): number {
   const stat = fstatSync(file);
   if (!stat.isFile()) throw new Error(`${path} is not a regular file`);
   return stat.size;

@@ -99,7 +99,7 @@ export const RUNNER_SCOPES = ["write:runs"];
 // Caches the imported key: every run signs a token.
 const READY = new WeakMap<Uint8Array, Promise<CryptoKey>>();
 
-function readyKey(key: Uint8Array): Promise<CryptoKey> {
+function getReadyKey(key: Uint8Array): Promise<CryptoKey> {
   const known = READY.get(key);
   if (known !== undefined) return known;
   const made = crypto.subtle.importKey(
@@ -123,7 +123,7 @@ async function sign(key: Uint8Array, { sub, iat, exp, jti, ...rest }: Claims): P
     .setIssuedAt(iat)
     .setExpirationTime(exp)
     .setJti(jti)
-    .sign(await readyKey(key));
+    .sign(await getReadyKey(key));
 }
 
 /** Returns the bytes of a configured secret. Throws a plain Error for a short one. */

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { type ArchiveFile, filesBelow, packArchive, unpackArchive } from "../../src/base/archive.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-async function* all(files: ArchiveFile[]): AsyncGenerator<ArchiveFile> {
+async function* yieldAll(files: ArchiveFile[]): AsyncGenerator<ArchiveFile> {
   yield* files;
 }
 
@@ -51,7 +51,7 @@ describe("packArchive and unpackArchive", () => {
       { name: "growing", content: { path: growing } },
       { name: "text", content: { text: "words" } },
     ];
-    const stream = await packArchive(all(files), () => Promise.resolve());
+    const stream = await packArchive(yieldAll(files), () => Promise.resolve());
     await Deno.writeTextFile(growing, "y".repeat(1_000), { append: true });
     const to = join(folder.path, "to");
     await Deno.mkdir(to);
@@ -97,7 +97,7 @@ describe("packArchive and unpackArchive", () => {
     await Deno.writeFile(large, new Uint8Array(40_000_000));
     const finished = Promise.withResolvers<Error | null>();
     const files: ArchiveFile[] = [{ name: "large", content: { path: large } }];
-    const stream = await packArchive(all(files), (fault) => Promise.resolve(finished.resolve(fault)));
+    const stream = await packArchive(yieldAll(files), (fault) => Promise.resolve(finished.resolve(fault)));
     const reader = stream.getReader();
     await reader.read();
     await reader.cancel();

@@ -13,7 +13,7 @@ const STAMP = { version: "0.1.0", commit: "0123456789abcdef", commitTime: "2026-
 // Dependencies of the console's packages.
 const BROUGHT_BY_CONSOLE = ["@preact/signals-core", "regexparam", "mitt", "use-sync-external-store"];
 
-function swaggerCss(): string {
+function findSwaggerCss(): string {
   return createRequire(join(ROOT, "main.ts")).resolve("swagger-ui-dist/swagger-ui.css");
 }
 
@@ -91,7 +91,7 @@ describe("bundle", () => {
     expect((await ctl("worker", "create", "-n", "Echo", "-q")).code).toBe(0);
     expect(await ctl("chat", "@Echo good morning")).toMatchObject({ code: 0, out: "good morning\n" });
     const page = await fetch(`${server.url}/docs/swagger-ui.css`);
-    expect([page.status, await page.text()]).toEqual([200, await Deno.readTextFile(swaggerCss())]);
+    expect([page.status, await page.text()]).toEqual([200, await Deno.readTextFile(findSwaggerCss())]);
     const consolePage = await (await fetch(server.url)).text();
     const script = /src="([^"]+\.js)"/.exec(consolePage)?.[1] ?? "";
     expect((await fetch(server.url + script)).status).toBe(200);

@@ -4,7 +4,7 @@ import { everyCommand } from "../harness/model/walk.ts";
 
 const pages = await manPages({ version: "9.9.9", commitTime: "2026-11-21T14:20:00.000Z" });
 
-async function groff(page: string): Promise<{ out: string; err: string }> {
+async function runGroff(page: string): Promise<{ out: string; err: string }> {
   const child = new Deno.Command("groff", {
     args: ["-man", "-ww", "-Tutf8", "-P-c", "-rLL=100n"],
     stdin: "piped",
@@ -36,8 +36,8 @@ describe("man pages (contract 6)", () => {
   });
 
   it.skipIf(!hasGroff)("render in groff without a warning and with unchanged text", async () => {
-    for (const page of Object.values(pages)) expect((await groff(page)).err).toBe("");
-    const { out } = await groff(pages["svc-ctl.1"] ?? "");
+    for (const page of Object.values(pages)) expect((await runGroff(page)).err).toBe("");
+    const { out } = await runGroff(pages["svc-ctl.1"] ?? "");
     expect(out).toContain("svc ctl worker list --department research --no-recursive");
     expect(out).toContain("124");
   });

@@ -15,7 +15,7 @@ async function load(yaml: string, env: Record<string, string> = {}) {
   return { ...loaded, folder: folder.path };
 }
 
-async function fault(yaml: string, env: Record<string, string> = {}): Promise<string> {
+async function findFault(yaml: string, env: Record<string, string> = {}): Promise<string> {
   return await load(yaml, env).then(
     () => "nothing",
     (error: Error) => error.message.replace(/^.*config\.yaml:/, ""),
@@ -67,7 +67,7 @@ describe("configuration (contract 7)", () => {
         ['{on: ["*"], program: ["./page"]}', /must begin with a program on PATH/],
         ['{on: ["*"], program: []}', /notices\.0\.program/],
       ] as const
-    ) expect(await fault(`notices: [${rule}]`), rule).toMatch(words);
+    ) expect(await findFault(`notices: [${rule}]`), rule).toMatch(words);
   });
 
   it("relative paths count from the file's directory", async () => {
@@ -147,7 +147,7 @@ describe("configuration (contract 7)", () => {
     ["nope: 1", /^1:1: nope: no such key; known here: server, data_dir/],
   ])(
     "%j is refused with its position and the way out",
-    async (yaml, words) => expect(await fault(yaml)).toMatch(words),
+    async (yaml, words) => expect(await findFault(yaml)).toMatch(words),
   );
 
   it.each([
@@ -157,11 +157,11 @@ describe("configuration (contract 7)", () => {
     [{ SVC_AUTH__JWT_SECRET_FILE: "/no/such" }, /SVC_AUTH__JWT_SECRET_FILE: cannot read/],
   ])(
     "%j is refused by its name",
-    async (env, words) => expect(await fault("", env as Record<string, string>)).toMatch(words),
+    async (env, words) => expect(await findFault("", env as Record<string, string>)).toMatch(words),
   );
 
   it("all problems are reported together", async () => {
-    expect((await fault("server: {prot: 1, port: x}\nlog: {level: 1}")).split("\n")).toHaveLength(3);
+    expect((await findFault("server: {prot: 1, port: x}\nlog: {level: 1}")).split("\n")).toHaveLength(3);
   });
 
   it.each([

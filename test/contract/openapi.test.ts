@@ -47,7 +47,7 @@ describe("/openapi.json (contract 5)", () => {
         ? ["400", "405", "429", "500", "503"]
         : ["400", "401", "403", "404", "405", "500", "503"];
       expect([key, Object.keys(operation.responses)]).toEqual([key, expect.arrayContaining(wanted)]);
-      expect(problemsOf(operation)).toBe(true);
+      expect(hasProblems(operation)).toBe(true);
     }
   });
 
@@ -66,7 +66,7 @@ describe("/openapi.json (contract 5)", () => {
       const operation = document.paths[path]?.get as unknown as Streaming;
       expect(operation.parameters.map((one) => one.name)).toContain("last-event-id");
       // An unknown number causes a reset and then all events.
-      const frames = await framesOf(app, url, names);
+      const frames = await readFrames(app, url, names);
       expect(Object.keys(operation["x-events"])).toEqual(expect.arrayContaining([...names, "end"]));
       for (const { event, data } of frames) {
         const validate = ajv.compile({ $ref: `api${operation["x-events"][event]?.$ref}` });
@@ -134,7 +134,7 @@ describe("/openapi.json (contract 5)", () => {
   });
 });
 
-function problemsOf(operation: Operation): boolean {
+function hasProblems(operation: Operation): boolean {
   return Object.entries(operation.responses).every(([status, response]) =>
     Number(status) < 400 || response.content?.["application/problem+json"] !== undefined
   );
@@ -150,7 +150,7 @@ interface Streaming {
 }
 
 /** Reads a stream until each of these events has arrived. */
-async function framesOf(
+async function readFrames(
   app: App,
   path: string,
   names: string[],

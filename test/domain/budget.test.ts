@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { countsAfter, countsUntil, mayStart, mustStop, stateOf } from "../../src/domain/workers/budget.ts";
 import { Months } from "../../src/domain/workers/month.ts";
 
-function local(time: number, timeZone: string): string {
+function formatLocal(time: number, timeZone: string): string {
   const parts = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
   return parts.format(time);
 }
@@ -17,10 +17,10 @@ describe("the month of a budget (contract 14)", () => {
       for (let month = 1; month <= 12; month++) {
         const { start, end } = months.of(now);
         const name = `2026-${String(month).padStart(2, "0")}`;
-        expect(local(start, zone)).toBe(`${name}-01 00:00:00`);
-        expect(local(start - 1, zone)).not.toContain(name);
-        expect(local(end - 1, zone)).toContain(name);
-        expect(local(end, zone)).toMatch(/-01 00:00:00$/);
+        expect(formatLocal(start, zone)).toBe(`${name}-01 00:00:00`);
+        expect(formatLocal(start - 1, zone)).not.toContain(name);
+        expect(formatLocal(end - 1, zone)).toContain(name);
+        expect(formatLocal(end, zone)).toMatch(/-01 00:00:00$/);
         expect(months.of(end - 1)).toEqual({ start, end });
         days.push(Math.round((end - start) / 86_400_000));
         now = end + 14 * 86_400_000;

@@ -152,7 +152,7 @@ const CHANGES: Record<string, string[]> = {
 };
 
 /** Generates a field of a cron expression in each of its forms. */
-function field(min: number, max: number): fc.Arbitrary<string> {
+function generateField(min: number, max: number): fc.Arbitrary<string> {
   const value = fc.integer({ min, max });
   const range = fc.tuple(value, value).map(([a, b]) => `${Math.min(a, b)}-${Math.max(a, b)}`);
   const step = fc.integer({ min: 1, max: max - min + 1 });
@@ -172,14 +172,14 @@ describe("nextOccurrences [CRN-5]", () => {
     () => {
       const rarely = (some: fc.Arbitrary<string>) =>
         fc.oneof({ weight: 4, arbitrary: fc.constant("*") }, { weight: 1, arbitrary: some });
-      const weekday = fc.oneof(field(0, 6), fc.constant("7"));
+      const weekday = fc.oneof(generateField(0, 6), fc.constant("7"));
       // Clocks change at night.
-      const hour = fc.oneof(field(0, 3), field(0, 23));
+      const hour = fc.oneof(generateField(0, 3), generateField(0, 23));
       const expression = fc.tuple(
-        field(0, 59),
+        generateField(0, 59),
         hour,
-        rarely(field(1, 31)),
-        rarely(field(1, 12)),
+        rarely(generateField(1, 31)),
+        rarely(generateField(1, 12)),
         rarely(weekday),
       );
       const start = fc.constantFrom(...Object.keys(CHANGES)).chain((zone) =>

@@ -13,7 +13,7 @@ const worker = (id: string, name: string, description = ""): Candidate => ({
 });
 
 /** Finds the mentioned worker naively: compares every worker at every `@`. */
-function slowly(text: string, candidates: readonly Candidate[]): string | null {
+function findNaively(text: string, candidates: readonly Candidate[]): string | null {
   const mentioned = new Set<Candidate>();
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
     if (/[\p{L}\p{M}\p{N}_]/u.test(text[at - 1] ?? "")) continue;
@@ -42,7 +42,7 @@ it("routeByRules finds the same worker as a naive search, for any names and text
       (text, names) => {
         const candidates = names.map((name, index) => worker(String(index), name.normalize("NFC")));
         const route = routeByRules(text, candidates, null);
-        expect(route.to === "worker" ? route.workerId : null).toBe(slowly(text, candidates));
+        expect(route.to === "worker" ? route.workerId : null).toBe(findNaively(text, candidates));
       },
     ),
     { numRuns: 3_000 },

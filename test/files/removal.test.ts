@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { mountsIn, planRemoval, remove, replaceableAt, ReplacedError } from "../../src/files/removal.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-async function victim(base: string): Promise<string> {
+async function createVictim(base: string): Promise<string> {
   await Deno.mkdir(join(base, "other/dir"), { recursive: true });
   const canary = join(base, "other/dir/canary");
   await Deno.writeTextFile(canary, "alive");
@@ -23,7 +23,7 @@ describe("remove (contract 3, Worker)", () => {
 
   it("deletes nothing when a link has replaced a directory above", async () => {
     await using folder = await tempDir();
-    const canary = await victim(folder.path);
+    const canary = await createVictim(folder.path);
     const plan = planRemoval(join(folder.path, "mine/dir"));
     await Deno.rename(join(folder.path, "mine"), join(folder.path, "away"));
     await Deno.symlink(join(folder.path, "other"), join(folder.path, "mine"));
@@ -33,7 +33,7 @@ describe("remove (contract 3, Worker)", () => {
 
   it("deletes nothing when another directory has replaced a directory above", async () => {
     await using folder = await tempDir();
-    const plan = await victim(folder.path).then(() => planRemoval(join(folder.path, "mine/dir")));
+    const plan = await createVictim(folder.path).then(() => planRemoval(join(folder.path, "mine/dir")));
     await Deno.rename(join(folder.path, "mine"), join(folder.path, "away"));
     await Deno.rename(join(folder.path, "other"), join(folder.path, "mine"));
     if (plan !== null) await expect(remove(plan)).rejects.toThrow(ReplacedError);
@@ -67,7 +67,7 @@ describe("remove (contract 3, Worker)", () => {
 
   it("deletes a link, not its target", async () => {
     await using folder = await tempDir();
-    const canary = await victim(folder.path);
+    const canary = await createVictim(folder.path);
     await Deno.symlink(join(folder.path, "other/dir"), join(folder.path, "link"));
     const plan = planRemoval(join(folder.path, "link"));
     if (plan !== null) await remove(plan);

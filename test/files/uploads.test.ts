@@ -7,7 +7,7 @@ import { tempDir } from "../harness/service/process.ts";
 const ID = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const namesIn = (folder: string) => [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
 
-async function stored(folder: string, bytes: Uint8Array | string, name = "a.bin") {
+async function storeFile(folder: string, bytes: Uint8Array | string, name = "a.bin") {
   const file = await IncomingFile.open(folder, ID, name);
   await file.write(typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes);
   return await file.finish();
@@ -108,7 +108,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
       [png, "image/png"],
     ];
     for (const [index, [bytes, mime]] of cases.entries()) {
-      const { path, mime: found } = await stored(join(folder.path, String(index)), bytes);
+      const { path, mime: found } = await storeFile(join(folder.path, String(index)), bytes);
       const again = await fileInside(join(folder.path, String(index)), path);
       expect([index, found, again?.mime]).toEqual([index, mime, mime]);
     }
@@ -118,9 +118,9 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
 describe("openInside (interface 8) [PTH-1]", () => {
   it("opens plain files of the folder, at any depth and by a link that stays inside", async () => {
     await using folder = await tempDir();
-    const { path } = await stored(join(folder.path, "in"), "words");
+    const { path } = await storeFile(join(folder.path, "in"), "words");
     await Deno.symlink(path, join(folder.path, "in", "link"));
-    await stored(join(folder.path, "in", "deep"), "more");
+    await storeFile(join(folder.path, "in", "deep"), "more");
     for (const name of [`${ID}-a.bin`, "link", `deep/${ID}-a.bin`]) {
       const found = await openInside(join(folder.path, "in"), join(folder.path, "in", name));
       expect([name, found?.size]).toEqual([name, name.startsWith("deep") ? 4 : 5]);
@@ -138,8 +138,8 @@ describe("openInside (interface 8) [PTH-1]", () => {
   it("returns null for everything else", async () => {
     await using folder = await tempDir();
     const inside = join(folder.path, "in");
-    await stored(inside, "words");
-    await stored(join(folder.path, "inner"), "secret");
+    await storeFile(inside, "words");
+    await storeFile(join(folder.path, "inner"), "secret");
     await Deno.mkdir(join(inside, "directory"));
     await Deno.writeTextFile(join(inside, ".x.part"), "half");
     await Deno.symlink(join(folder.path, "inner", `${ID}-a.bin`), join(inside, "out"));
@@ -172,7 +172,7 @@ describe("removePartials [UPL-5]", () => {
     const uploads = join(folder.path, "uploads");
     expect(await removePartials(uploads)).toBe(0);
     for (const session of ["one", "two"]) {
-      await stored(join(uploads, session), "words");
+      await storeFile(join(uploads, session), "words");
       await Deno.writeTextFile(join(uploads, session, ".cut.part"), "half");
       await Deno.writeTextFile(join(uploads, session, "whole.part"), "whole");
     }

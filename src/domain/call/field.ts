@@ -3,7 +3,7 @@ import { byteLength } from "../../base/bytes.ts";
 import { remembered } from "../../base/memoize.ts";
 
 // Default messages of all schemas. They say what a value must be (contract 1.7).
-z.config({ customError: inOurWords });
+z.config({ customError: formatIssue });
 
 const KINDS: Record<string, string> = {
   string: "a string",
@@ -16,7 +16,7 @@ const KINDS: Record<string, string> = {
   null: "null",
 };
 
-function inOurWords(issue: z.core.$ZodRawIssue): string | undefined {
+function formatIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type":
       if (issue.input === undefined) return "is missing";
@@ -42,7 +42,7 @@ export const DESCRIPTION_MAX_BYTES = 4_000;
 export const KEY_MAX_BYTES = 256;
 export const CONTENT_MAX_BYTES = 256 * 1024;
 
-function fits(text: string, max: number): boolean {
+function isWithinBytes(text: string, max: number): boolean {
   // A code unit takes at most three bytes, so most texts need no encoding.
   return text.length * 3 <= max || byteLength(text) <= max;
 }
@@ -51,7 +51,7 @@ function fits(text: string, max: number): boolean {
 type Rule = readonly [holds: (value: string) => boolean, error: string];
 
 // A single check for all rules: a schema for each rule slowed every start.
-function textOf(bounds: { minLength?: number; maxLength: number }, rules: readonly Rule[]) {
+function buildText(bounds: { minLength?: number; maxLength: number }, rules: readonly Rule[]) {
   return z.string().check(({ value, issues }) => {
     for (const [holds, message] of rules) {
       if (!holds(value)) issues.push({ code: "custom", input: value, message, continue: true });
@@ -59,14 +59,14 @@ function textOf(bounds: { minLength?: number; maxLength: number }, rules: readon
   }).register(z.globalRegistry, bounds);
 }
 
-const ofText = (max: number): Rule[] => [
+const buildTextRules = (max: number): Rule[] => [
   [(value) => value.isWellFormed(), "must be valid Unicode: it has a lone surrogate"],
-  [(value) => fits(value, max), `must be at most ${max} bytes`],
+  [(value) => isWithinBytes(value, max), `must be at most ${max} bytes`],
   [(value) => !value.includes("\0"), "must not contain the character NUL"],
 ];
 
-const ofLine = (max: number): Rule[] => [
-  ...ofText(max),
+const buildLineRules = (max: number): Rule[] => [
+  ...buildTextRules(max),
   [(value) => !/^[\s\p{Cf}]*$/u.test(value), "must not be empty"],
   [(value) => !/[\p{Cc}\u2028\u2029]/u.test(value), "must not contain control characters"],
 ];
@@ -76,12 +76,12 @@ const ofLine = (max: number): Rule[] => [
  * which UTF-8 cannot encode: the stored text would differ from the sent one.
  */
 export function text(max: number) {
-  return textOf({ maxLength: max }, ofText(max));
+  return buildText({ maxLength: max }, buildTextRules(max));
 }
 
 /** Schema of one visible line without control characters, including those of Unicode. */
 export function line(max: number) {
-  return textOf({ minLength: 1, maxLength: max }, ofLine(max));
+  return buildText({ minLength: 1, maxLength: max }, buildLineRules(max));
 }
 
 // Invisible or direction-changing characters make two names look alike (contract 8.1).
@@ -90,8 +90,8 @@ const HIDDEN = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/u;
 /** Schema of a name: one trimmed line without invisible characters (contract 8.1). */
 export function nameText(max: number = NAME_MAX_BYTES) {
   const bounds = { minLength: 1, maxLength: max };
-  return textOf(bounds, [
-    ...ofLine(max),
+  return buildText(bounds, [
+    ...buildLineRules(max),
     [
       (value) => !HIDDEN.test(value),
       "must not contain invisible characters, such as U+200B or U+202E",
@@ -101,8 +101,8 @@ export function nameText(max: number = NAME_MAX_BYTES) {
 
 /** Schema of non-blank text up to `max` UTF-8 bytes. */
 export function content(max: number) {
-  return textOf({ minLength: 1, maxLength: max }, [
-    ...ofText(max),
+  return buildText({ minLength: 1, maxLength: max }, [
+    ...buildTextRules(max),
     [(value) => value.trim() !== "", "must not be empty"],
   ]);
 }
@@ -144,12 +144,12 @@ export function listOf<T extends z.ZodType<string>>(item: T) {
 /** Schema as listOf(), for texts that may contain a comma, such as the ids of scripts: the whole text is also a value. */
 export function textsOf(item: z.ZodType<string> = z.string().min(1)) {
   return z.union([z.string(), z.array(z.string())])
-    .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(wholeAndParts))
+    .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(splitValue))
     .pipe(z.array(item).min(1).max(100) as unknown as z.ZodType<string[], string[]>)
     .meta({ type: "string", description: "one value, or several separated by commas" });
 }
 
-function wholeAndParts(value: string): string[] {
+function splitValue(value: string): string[] {
   return value.includes(",") ? [value, ...value.split(",")] : [value];
 }
 
@@ -157,14 +157,14 @@ function wholeAndParts(value: string): string[] {
 export function whole(min: number, max: number) {
   return z.string({ error: "must appear once" })
     .check(({ value, issues }) => {
-      const fault = wholeFault(value, min, max);
+      const fault = findIntegerFault(value, min, max);
       if (fault !== null) issues.push({ code: "custom", input: value, message: fault });
     })
     .transform(Number)
     .register(z.globalRegistry, { type: "integer", minimum: min, maximum: max });
 }
 
-function wholeFault(text: string, min: number, max: number): string | null {
+function findIntegerFault(text: string, min: number, max: number): string | null {
   if (!/^-?\d{1,16}$/.test(text)) return "must be an integer";
   const value = Number(text);
   if (value < min) return `must be at least ${min}`;
@@ -189,12 +189,12 @@ export const flag = z.enum(["true", "false"], { error: "must be true or false" }
 
 /** Returns whether the runtime knows this time zone. */
 export function isTimeZone(name: string): boolean {
-  return zone(name).isKnown;
+  return checkZone(name).isKnown;
 }
 
 const ZONES_KEPT = 1_000;
 
-const zone = remembered(ZONES_KEPT, (name) => {
+const checkZone = remembered(ZONES_KEPT, (name) => {
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
     return { isKnown: true };

@@ -61,7 +61,7 @@ export function grants(held: readonly string[], wanted: string): boolean {
 /** Returns whether a caller has a scope. Runs never have the scopes that are reserved for people (contract 9). */
 export function mayCall(caller: Caller, wanted: Scope): boolean {
   if (caller.run === null) return grants(caller.scopes, wanted);
-  return !closedToRuns(wanted) && grants(caller.scopes.flatMap(scopesOfRun), wanted);
+  return !closedToRuns(wanted) && grants(caller.scopes.flatMap(expandRunScopes), wanted);
 }
 
 /** Returns whether runs can never have this scope (contract 9). */
@@ -71,7 +71,7 @@ export function closedToRuns(wanted: string): boolean {
   return isOne(CLOSED_TO_RUNS) || verb !== "read" && isOne(READ_ONLY_FOR_RUNS);
 }
 
-function scopesOfRun(held: string): string[] {
+function expandRunScopes(held: string): string[] {
   return held === "read:*" ? READ_ALL_OF_RUNS.map((resource) => `read:${resource}`) : [held];
 }
 

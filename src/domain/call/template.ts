@@ -11,11 +11,11 @@ const INSERTION = /\{\{\s*(\/[^{}]*?|)\s*\}\}/g;
 export function expand(template: string, body: unknown): string {
   let size = 0;
   const text = template.replace(INSERTION, (_match, pointer: string) => {
-    const value = valueAt(body, pointer);
+    const value = findValue(body, pointer);
     if (value === undefined) {
       throw invalid("", `the body has no value at ${pointer}, which the template needs`);
     }
-    const words = typeof value === "string" ? value : jsonOf(pointer, value);
+    const words = typeof value === "string" ? value : formatValue(pointer, value);
     size += byteLength(words);
     if (size > CONTENT_MAX_BYTES) {
       throw invalid("", `the text would be larger than ${CONTENT_MAX_BYTES} bytes`);
@@ -25,7 +25,7 @@ export function expand(template: string, body: unknown): string {
   return text;
 }
 
-function jsonOf(pointer: string, value: unknown): string {
+function formatValue(pointer: string, value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch (error) {
@@ -38,7 +38,7 @@ function jsonOf(pointer: string, value: unknown): string {
 }
 
 /** Resolves a JSON pointer (RFC 6901). Only the body's own properties count, none of JavaScript's. */
-function valueAt(body: unknown, pointer: string): unknown {
+function findValue(body: unknown, pointer: string): unknown {
   let value = body;
   for (const part of pointer.split("/").slice(1)) {
     const name = part.replaceAll("~1", "/").replaceAll("~0", "~");

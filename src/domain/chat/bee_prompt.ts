@@ -42,7 +42,7 @@ export function beePrompt(
   maxBytes: number = PROMPT_MAX_BYTES,
 ): string {
   const { persona, memory, message } = context;
-  const workers = context.workers.slice(0, WORKERS_MAX).map(worker).join("\n") || "There are none.";
+  const workers = context.workers.slice(0, WORKERS_MAX).map(formatWorker).join("\n") || "There are none.";
   const departments = context.departments.slice(0, DEPARTMENTS_SHOWN_MAX)
     .map(({ name, parent }) => `- ${name}${parent === "" ? "" : ` (in ${parent})`}`).join("\n");
   const how = section(
@@ -55,17 +55,20 @@ export function beePrompt(
     { text: how },
     { text: section("Workers", workers), give: 5 },
     { text: section("Departments", departments), give: 1 },
-    { text: section("Global memory", entries(memory.global)), give: 3 },
+    { text: section("Global memory", formatEntries(memory.global)), give: 3 },
     {
-      text: section(`Memory of this conversation (${message.session_key})`, entries(memory.session)),
+      text: section(`Memory of this conversation (${message.session_key})`, formatEntries(memory.session)),
       give: 4,
     },
-    { text: section("The conversation so far", context.conversation.map(said).join("\n")), give: 2 },
-    { text: section("The message to route", messageText(message)) },
+    {
+      text: section("The conversation so far", context.conversation.map(formatConversationLine).join("\n")),
+      give: 2,
+    },
+    { text: section("The message to route", formatMessageText(message)) },
     {
       text: correction === null
         ? ""
-        : section("Your last answer could not be used", correctionText(correction)),
+        : section("Your last answer could not be used", formatCorrection(correction)),
     },
   ], maxBytes);
 }
@@ -86,7 +89,7 @@ const HOW = `Answer with one JSON object and nothing else, no code fence, no wor
 instruction and the attached files, so write down all it has to know. Give separate work to separate workers.
 - type: ${TYPES.join("; ")}.`;
 
-function worker({ id, name, description, paused, departments }: Candidate): string {
+function formatWorker({ id, name, description, paused, departments }: Candidate): string {
   const about = cut(description, DESCRIPTION_MAX_CHARACTERS).replaceAll("\n", " ");
   const places = departments.length === 0 ? "" : ` [${departments.join(", ")}]`;
   return `- ${name} (id ${id})${places}${paused ? " (paused: its tasks wait)" : ""}${
@@ -94,20 +97,20 @@ function worker({ id, name, description, paused, departments }: Candidate): stri
   }`;
 }
 
-function entries(memory: Record<string, string>): string {
+function formatEntries(memory: Record<string, string>): string {
   return Object.entries(memory).slice(0, ENTRIES_MAX)
     .map(([key, value]) => `- ${key}: ${cut(value, VALUE_MAX_CHARACTERS).replaceAll("\n", "\n  ")}`).join(
       "\n",
     );
 }
 
-function said({ role, content, ts }: Said): string {
+function formatConversationLine({ role, content, ts }: Said): string {
   return `[${new Date(ts).toISOString()}] ${role === "user" ? "person" : "answer"}: ${
     cut(content, SAID_MAX_CHARACTERS)
   }`;
 }
 
-function messageText({ id, text, attachments }: BeeContext["message"]): string {
+function formatMessageText({ id, text, attachments }: BeeContext["message"]): string {
   const files = attachments.map(({ path, name, mime, size }) =>
     `- ${path} (${name}, ${mime}, ${size} bytes)`
   );
@@ -116,7 +119,7 @@ function messageText({ id, text, attachments }: BeeContext["message"]): string {
   );
 }
 
-function correctionText({ answer, problem }: Correction): string {
+function formatCorrection({ answer, problem }: Correction): string {
   return `You answered:\n\n${
     cut(answer, ANSWER_MAX_CHARACTERS)
   }\n\nWhat is wrong with it: ${problem}\n\nAnswer again, with the JSON object alone.`;

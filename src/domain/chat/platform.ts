@@ -89,13 +89,13 @@ export interface Place {
 
 /** Formats the session key of a conversation on a platform: `<platform>:<chat>[:<thread>]` (contract 10). */
 export function platformKey(platform: string, { chat, thread }: Place): string {
-  return [platform, encoded(chat), ...(thread === "" ? [] : [encoded(thread)])].join(":");
+  return [platform, encodePart(chat), ...(thread === "" ? [] : [encodePart(thread)])].join(":");
 }
 
 /** Parses the chat and thread of a session key. */
 export function placeOf(sessionKey: string): Place {
   const [, chat = "", thread = ""] = sessionKey.split(":");
-  return { chat: decoded(chat), thread: decoded(thread) };
+  return { chat: decodePart(chat), thread: decodePart(thread) };
 }
 
 const FOLDER_CHARACTERS = 32;
@@ -107,7 +107,7 @@ export function placeFolder(sessionKey: string): string {
 
 /** Formats the id of a platform's message: `<chat>:<id>` (contract 10). */
 export function platformMessageId(chat: string, id: string): string {
-  return `${encoded(chat)}:${encoded(id)}`;
+  return `${encodePart(chat)}:${encodePart(id)}`;
 }
 
 /** Formats the id of a message's further file or of a button click. */
@@ -117,15 +117,15 @@ export function furtherId(id: string, what: number | `click-${string}`): string 
 
 /** Returns the platform's own id of a message. */
 export function ownMessageId(platformMessageId: string): string {
-  return decoded(platformMessageId.split(":")[1] ?? "").replace(/#(\d+|click-.*)$/, "");
+  return decodePart(platformMessageId.split(":")[1] ?? "").replace(/#(\d+|click-.*)$/, "");
 }
 
-function encoded(part: string): string {
+function encodePart(part: string): string {
   // Also escapes characters that a session key cannot contain.
   return part.replace(/[%:\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => encodeURIComponent(character));
 }
 
-function decoded(part: string): string {
+function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

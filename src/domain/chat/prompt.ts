@@ -61,17 +61,17 @@ interface PromptExtras {
 export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
   const { worker, memory, message, memory_left: left } = context;
   const { said, asked = "", interrupted, ctl, maxBytes = PROMPT_MAX_BYTES } = extras;
-  const ofAll = entries(memory.global, "global", left?.global ?? 0);
-  const ofThis = entries(memory.session, message.session_key, left?.session ?? 0);
+  const ofAll = formatEntries(memory.global, "global", left?.global ?? 0);
+  const ofThis = formatEntries(memory.session, message.session_key, left?.session ?? 0);
   return fitted([
-    { text: section("Who you are", identity(context)) },
+    { text: section("Who you are", formatIdentity(context)) },
     { text: section("What you always keep to", worker.memory), give: 4 },
     { text: section("What you must not do", worker.constraints), give: 5 },
     { text: section("Memory of all workers (scope global)", ofAll), give: 2 },
     { text: section(`Memory of this conversation (scope ${message.session_key})`, ofThis), give: 3 },
-    { text: section("The service", service(message, ctl)) },
-    { text: section("The conversation so far", said.map(quoted).join("\n")), give: 1 },
-    { text: section("The message", messageText(message)) },
+    { text: section("The service", formatService(message, ctl)) },
+    { text: section("The conversation so far", said.map(formatConversationLine).join("\n")), give: 1 },
+    { text: section("The message", formatMessageText(message)) },
     { text: section("The task in which you asked", cut(asked, ASKED_MAX_CHARACTERS)) },
     { text: interrupted ? section("Interrupted", INTERRUPTED) : "" },
     { text: `# Your task\n\n${instruction}\n` },
@@ -83,7 +83,7 @@ export function section(title: string, text: string): string {
   return text.trim() === "" ? "" : `# ${title}\n\n${text.trim()}\n`;
 }
 
-function identity({ worker, message }: RunContext): string {
+function formatIdentity({ worker, message }: RunContext): string {
   return [
     `You are ${worker.name}, a worker of a service that runs agents.${
       worker.description === "" ? "" : ` ${worker.description}`
@@ -97,7 +97,7 @@ function identity({ worker, message }: RunContext): string {
 
 const INTERRUPTED = "You started this task before and were interrupted. Check first what is already done.";
 
-function entries(memory: Record<string, string>, scope: string, leftOut: number): string {
+function formatEntries(memory: Record<string, string>, scope: string, leftOut: number): string {
   const lines: string[] = [];
   const more = `(there is more: svc ctl memory get --scope ${shellWord(scope)})`;
   let left = MEMORY_MAX_CHARACTERS;
@@ -111,7 +111,7 @@ function entries(memory: Record<string, string>, scope: string, leftOut: number)
 }
 
 // Without variables: some engines refuse commands that contain any, unless they have full permissions.
-function service({ id, session_key }: RunContext["message"], ctl: string): string {
+function formatService({ id, session_key }: RunContext["message"], ctl: string): string {
   const scope = `--scope ${shellWord(session_key)}`;
   const talk = hasConversation(session_key)
     ? [
@@ -136,12 +136,12 @@ function service({ id, session_key }: RunContext["message"], ctl: string): strin
   ].join("\n");
 }
 
-function quoted({ role, content, ts }: Said): string {
+function formatConversationLine({ role, content, ts }: Said): string {
   const who = role === "user" ? "user" : "answer";
   return `[${new Date(ts).toISOString()}] ${who}: ${cut(content, SAID_MAX_CHARACTERS)}`;
 }
 
-function messageText({ id, attachments }: RunContext["message"]): string {
+function formatMessageText({ id, attachments }: RunContext["message"]): string {
   const files = attachments.map(({ path, name, mime, size }) =>
     `- ${path} (${name}, ${mime}, ${size} bytes)`
   );

@@ -51,9 +51,9 @@ export function routeByRules(
  */
 export function routeWithoutModel(text: string, candidates: readonly Candidate[]): Route {
   const awake = candidates.filter((worker) => !worker.paused);
-  const asked = words(text);
+  const asked = findWords(text);
   const scored = awake
-    .map((worker) => ({ worker, shared: sharedWords(asked, worker) }))
+    .map((worker) => ({ worker, shared: findSharedWords(asked, worker) }))
     .filter(({ shared }) => shared.length > 0)
     .sort((a, b) => b.shared.length - a.shared.length);
   const [best, second] = scored;
@@ -69,7 +69,7 @@ export function routeWithoutModel(text: string, candidates: readonly Candidate[]
 }
 
 /** Where a message would go, why, and how well each worker fits (contract 16). */
-interface Explained {
+interface RoutingExplanation {
   route: Route;
   rule: RoutingRule;
   workers: { worker: Candidate; shared: string[] }[];
@@ -83,10 +83,10 @@ export function explainRouting(
   text: string,
   candidates: readonly Candidate[],
   { defaultWorkerId, withoutModel }: { defaultWorkerId: string | null; withoutModel: boolean },
-): Explained {
-  const asked = words(text);
+): RoutingExplanation {
+  const asked = findWords(text);
   const workers = candidates
-    .map((worker) => ({ worker, shared: sharedWords(asked, worker).sort() }))
+    .map((worker) => ({ worker, shared: findSharedWords(asked, worker).sort() }))
     .sort((a, b) => b.shared.length - a.shared.length);
   const ruled = routeByRules(text, candidates, defaultWorkerId);
   if (ruled.to === "worker") {
@@ -106,9 +106,9 @@ interface Mention {
 
 function findMention(given: string, candidates: readonly Candidate[]): Mention | null {
   if (!given.includes("@")) return null;
-  const text = composed(given);
-  const folded = fold(text);
-  const names = namesOf(candidates);
+  const text = composeText(given);
+  const folded = foldCase(text);
+  const names = buildNameTree(candidates);
   const start = text.search(/\S/);
   let mentioned: Candidate | null = null;
   let rest = given;
@@ -117,13 +117,13 @@ function findMention(given: string, candidates: readonly Candidate[]): Mention |
     if (!names.next.has(folded.charCodeAt(at + 1))) continue;
     // An @ inside a word belongs to an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
-    const [worker, another] = longestName({ text, folded, at: at + 1 }, names);
+    const [worker, another] = findLongestName({ text, folded, at: at + 1 }, names);
     if (worker === undefined) continue;
     if (another !== undefined || (mentioned ?? worker) !== worker) return null;
     mentioned = worker;
     if (at !== start) continue;
     const length = worker.name.normalize("NFC").length;
-    rest = behind(given.slice(start), text.slice(start, start + 1 + length)).replace(/^[\s:,.!-]+/, "");
+    rest = removePrefix(given.slice(start), text.slice(start, start + 1 + length)).replace(/^[\s:,.!-]+/, "");
   }
   return mentioned === null ? null : { worker: mentioned, rest: rest.trim() };
 }
@@ -135,7 +135,7 @@ const COMPOSED_PIECE_CHARACTERS = 64;
  * Converts a text to Unicode form C. The runtime sorts marks by insertion, so a run of 100,000 would take about ten seconds.
  * Long runs are composed piece by piece, and a piece starts after each `@`.
  */
-function composed(text: string): string {
+function composeText(text: string): string {
   if (!hasLongRun(text)) return text.normalize("NFC");
   return text.replace(/[\0-\x7f]?[^\0-\x7f]+/g, (run) => {
     const pieces: string[] = [];
@@ -156,7 +156,7 @@ function hasLongRun(text: string): boolean {
 }
 
 // Lower case without a change of length: İ would grow, and a final sigma differs from other sigmas.
-function fold(text: string): string {
+function foldCase(text: string): string {
   return text.replaceAll("\u0130", "i").toLowerCase().replaceAll("\u03c2", "\u03c3");
 }
 
@@ -167,12 +167,12 @@ interface NameNode {
 }
 
 /** Builds a tree of all names, so that one pass compares a text with all of them. */
-function namesOf(candidates: readonly Candidate[]): NameNode {
+function buildNameTree(candidates: readonly Candidate[]): NameNode {
   const root: NameNode = { next: new Map(), ending: new Map() };
   for (const worker of candidates) {
-    const folded = fold(worker.name.normalize("NFC"));
+    const folded = foldCase(worker.name.normalize("NFC"));
     let node = root;
-    for (let at = 0; at < folded.length; at++) node = childOf(node, folded.charCodeAt(at));
+    for (let at = 0; at < folded.length; at++) node = getChild(node, folded.charCodeAt(at));
     const key = nameKey(worker.name);
     const namesakes = node.ending.get(key);
     if (namesakes === undefined) node.ending.set(key, [worker]);
@@ -181,7 +181,7 @@ function namesOf(candidates: readonly Candidate[]): NameNode {
   return root;
 }
 
-function childOf(node: NameNode, code: number): NameNode {
+function getChild(node: NameNode, code: number): NameNode {
   const known = node.next.get(code);
   if (known !== undefined) return known;
   const made: NameNode = { next: new Map(), ending: new Map() };
@@ -190,7 +190,7 @@ function childOf(node: NameNode, code: number): NameNode {
 }
 
 /** Returns all workers with the longest name that starts at this position. */
-function longestName(place: { text: string; folded: string; at: number }, names: NameNode): Candidate[] {
+function findLongestName(place: { text: string; folded: string; at: number }, names: NameNode): Candidate[] {
   const { text, folded, at } = place;
   let found: Candidate[] = [];
   let node: NameNode | undefined = names;
@@ -206,7 +206,7 @@ function longestName(place: { text: string; folded: string; at: number }, names:
 }
 
 // Returns the original bytes after the mention: the instruction may name a file, and a file name is a sequence of bytes.
-function behind(given: string, composed: string): string {
+function removePrefix(given: string, composed: string): string {
   // A character decomposes into at most four.
   for (let end = composed.length; end <= Math.min(given.length, composed.length * 4); end++) {
     if (given.slice(0, end).normalize("NFC") === composed) return given.slice(end);
@@ -227,13 +227,13 @@ const COMMON = new Set(
 );
 
 /** Returns the meaningful words of a text, in lower case and without a plural s. */
-function words(text: string): Set<string> {
+function findWords(text: string): Set<string> {
   const found = new Set<string>();
   // Creating a segmenter takes 20 ms, so no start pays for it.
   segmenter ??= new Intl.Segmenter(undefined, { granularity: "word" });
   for (
     const { segment, isWordLike } of segmenter.segment(
-      composed(text.slice(0, WORDS_MAX_CHARACTERS)).toLowerCase(),
+      composeText(text.slice(0, WORDS_MAX_CHARACTERS)).toLowerCase(),
     )
   ) {
     if (!isWordLike || COMMON.has(segment)) continue;
@@ -244,14 +244,14 @@ function words(text: string): Set<string> {
   return found;
 }
 
-function sharedWords(asked: Set<string>, worker: Candidate): string[] {
-  const own = wordsOfWorker([worker.name, worker.description, ...worker.departments].join(" "));
+function findSharedWords(asked: Set<string>, worker: Candidate): string[] {
+  const own = findWorkerWords([worker.name, worker.description, ...worker.departments].join(" "));
   return [...own].filter((word) => asked.has(word));
 }
 
 // Every message reads the workers again, and they rarely change. Finding words takes about 5 ms per 20,000 characters.
 const KNOWN_WORKERS_MAX = 500;
-const wordsOfWorker = remembered(KNOWN_WORKERS_MAX, words);
+const findWorkerWords = remembered(KNOWN_WORKERS_MAX, findWords);
 
 const LISTED_WORKERS_MAX = 20;
 

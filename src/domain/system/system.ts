@@ -10,7 +10,7 @@ import {
   WORKER_STATUSES,
 } from "../call/vocabulary.ts";
 
-function countsOf<const T extends readonly string[]>(names: T) {
+function buildCounts<const T extends readonly string[]>(names: T) {
   return z.strictObject({
     total: z.int(),
     ...Object.fromEntries(names.map((name) => [name, z.int()])) as { [K in T[number]]: z.ZodInt },
@@ -48,9 +48,9 @@ export const overviewSchema = z.strictObject({
   version: z.string(),
   state: z.enum(SERVICE_STATES),
   started_at: time,
-  workers: countsOf(WORKER_STATUSES),
-  tasks: countsOf(TASK_STATUSES),
-  executions: countsOf(EXECUTION_STATUSES),
+  workers: buildCounts(WORKER_STATUSES),
+  tasks: buildCounts(TASK_STATUSES),
+  executions: buildCounts(EXECUTION_STATUSES),
   usage_today: usageTotal.extend({
     since: time.meta({ description: "the start of the day in the service's time zone" }),
     workers: z.array(usageTotal.extend({ worker_id: id, worker_name: z.string() }))

@@ -10,7 +10,7 @@ export const heldBySchema = z.strictObject({
 }).meta({ id: "HeldBy" });
 
 /** The blocked tasks of a queue: all, those of one conversation, or those that no person waits for. */
-type HeldTasks = { kind: "all" } | { kind: "conversation"; session_key: string } | { kind: "patient" };
+type BlockedTasks = { kind: "all" } | { kind: "conversation"; session_key: string } | { kind: "patient" };
 
 /** A block of pending tasks. Tasks with the same `held` start together, so one check covers them. */
 export interface Hold {
@@ -18,5 +18,5 @@ export interface Hold {
   held: string;
   until: number | null;
   reason: string;
-  whom: HeldTasks;
+  whom: BlockedTasks;
 }

@@ -39,7 +39,7 @@ export function cronFault(expression: string, timeZone: string, after: number): 
     return `a cron expression has five fields (minute hour day month weekday), this one has ${parts.length}`;
   }
   for (const [index, field] of FIELDS.entries()) {
-    const fault = fieldFault(parts[index] ?? "", field);
+    const fault = findFieldFault(parts[index] ?? "", field);
     if (fault !== null) return `${field.name}: ${fault}`;
   }
   try {
@@ -52,7 +52,7 @@ export function cronFault(expression: string, timeZone: string, after: number): 
   return null;
 }
 
-function fieldFault(text: string, field: Field): string | null {
+function findFieldFault(text: string, field: Field): string | null {
   for (const item of text.split(",")) {
     const match = /^(?:(\*)|([0-9a-z]+)(?:-([0-9a-z]+))?)(?:\/([0-9]+))?$/i.exec(item);
     if (match === null) return `cannot read ${JSON.stringify(item)}`;
@@ -66,7 +66,7 @@ function fieldFault(text: string, field: Field): string | null {
     const bounds: number[] = [];
     for (const bound of [from, to]) {
       if (bound === undefined) continue;
-      const value = valueOf(bound, field);
+      const value = parseValue(bound, field);
       if (value === null) {
         return `${bound} is not ${field.min}-${field.max}${field.names ? " or a name" : ""}`;
       }
@@ -78,7 +78,7 @@ function fieldFault(text: string, field: Field): string | null {
   return null;
 }
 
-function valueOf(text: string, field: Field): number | null {
+function parseValue(text: string, field: Field): number | null {
   const named = field.names?.indexOf(text.toLowerCase()) ?? -1;
   if (named !== -1) return named + (field.min === 1 ? 1 : 0);
   if (!/^\d{1,2}$/.test(text)) return null;
@@ -88,7 +88,7 @@ function valueOf(text: string, field: Field): number | null {
 
 /** Returns the first time strictly after `after` (Unix ms) at which a valid expression fires, or null. */
 export function nextOccurrence(expression: string, timeZone: string, after: number): number | null {
-  return occurrenceAfter(JSON.stringify([minuteOf(after), timeZone, expression])).at;
+  return findOccurrenceAfter(JSON.stringify([getMinute(after), timeZone, expression])).at;
 }
 
 /**
@@ -101,10 +101,10 @@ export function nextOccurrences(
   after: number,
   count: number,
 ): number[] {
-  const cron = schedule(expression, timeZone);
+  const cron = parseSchedule(expression, timeZone);
   const times: number[] = [];
   while (times.length < count) {
-    const at = next(cron, minuteOf(times.at(-1) ?? after) * MINUTE_MS);
+    const at = findNext(cron, getMinute(times.at(-1) ?? after) * MINUTE_MS);
     if (at === null) break;
     times.push(at);
   }
@@ -112,20 +112,20 @@ export function nextOccurrences(
 }
 
 // Occurrences are whole minutes, so every moment of a minute has the same next one.
-function minuteOf(at: number): number {
+function getMinute(at: number): number {
   return Math.floor(at / MINUTE_MS);
 }
 
 const OCCURRENCES_KEPT = 20_000;
 
 // Parsing takes a millisecond, and a fleet asks for each schedule several times.
-const occurrenceAfter = remembered(OCCURRENCES_KEPT, (question) => {
+const findOccurrenceAfter = remembered(OCCURRENCES_KEPT, (question) => {
   const [minute, timeZone, expression] = JSON.parse(question) as [number, string, string];
-  return { at: next(schedule(expression, timeZone), minute * MINUTE_MS) };
+  return { at: findNext(parseSchedule(expression, timeZone), minute * MINUTE_MS) };
 });
 
 /** The missed occurrences of a schedule, in Unix ms. */
-interface Missed {
+interface MissedOccurrences {
   latest: number;
   /** Counted up to MISSED_COUNT_MAX. */
   count: number;
@@ -140,50 +140,50 @@ export function missedOccurrences(
   timeZone: string,
   from: number,
   now: number,
-): Missed | null {
-  const cron = schedule(expression, timeZone);
-  const first = next(cron, from - 1);
+): MissedOccurrences | null {
+  const cron = parseSchedule(expression, timeZone);
+  const first = findNext(cron, from - 1);
   if (first === null || first > now) return null;
   let count = 1;
   let latest = first;
   while (count < MISSED_COUNT_MAX) {
-    const later = next(cron, latest);
+    const later = findNext(cron, latest);
     if (later === null || later > now) return { latest, count };
     latest = later;
     count++;
   }
-  return { latest: latestUntil(cron, latest, now), count };
+  return { latest: findLatest(cron, latest, now), count };
 }
 
 // Binary search: before the latest occurrence another one follows until now, after it none.
-function latestUntil(cron: Cron, known: number, now: number): number {
+function findLatest(cron: Cron, known: number, now: number): number {
   let low = known;
   let high = now;
   while (high - low > MINUTE_MS) {
     const middle = low + Math.floor((high - low) / 2);
-    const later = next(cron, middle);
+    const later = findNext(cron, middle);
     if (later !== null && later <= now) low = later;
     else high = middle;
   }
-  const last = next(cron, low);
+  const last = findNext(cron, low);
   return last !== null && last <= now ? last : low;
 }
 
-function schedule(expression: string, timeZone: string): Cron {
+function parseSchedule(expression: string, timeZone: string): Cron {
   return new Cron(expression.trim(), { mode: "5-part", paused: true, timezone: timeZone });
 }
 
-function next(cron: Cron, after: number): number | null {
+function findNext(cron: Cron, after: number): number | null {
   return cron.nextRun(new Date(after))?.getTime() ?? null;
 }
 
 /** Returns whether a valid expression names this hour and minute. A clock change moves occurrences to other times. */
 export function fitsClock(expression: string, hour: number, minute: number): boolean {
   const [minutes = "", hours = ""] = expression.trim().split(/\s+/);
-  return names(minutes, minute, FIELDS[0] as Field) && names(hours, hour, FIELDS[1] as Field);
+  return matchesField(minutes, minute, FIELDS[0] as Field) && matchesField(hours, hour, FIELDS[1] as Field);
 }
 
-function names(text: string, value: number, field: Field): boolean {
+function matchesField(text: string, value: number, field: Field): boolean {
   return text.split(",").some((item) => {
     const [range = "", step = "1"] = item.split("/");
     const [first = "", last = first] = range === "*" ? [`${field.min}`, `${field.max}`] : range.split("-");

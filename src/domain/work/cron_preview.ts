@@ -15,13 +15,13 @@ export function previewCron(
   after: number,
   count: number,
 ): PreviewedTime[] {
-  const clock = clockOf(timeZone);
+  const clock = createClock(timeZone);
   // An extra time: a note depends on the following time, too.
   const times = nextOccurrences(expression, timeZone, after, count + 1);
   return times.slice(0, count).map((at, index) => ({
     at,
-    local: localText(clock, at),
-    note: noteOf({
+    local: formatLocal(clock, at),
+    note: formatNote({
       expression,
       clock,
       at,
@@ -35,7 +35,7 @@ export function previewCron(
 type ZoneClock = (at: number) => number;
 
 /** A time with its neighbors. */
-interface Between {
+interface PreviewInput {
   expression: string;
   clock: ZoneClock;
   at: number;
@@ -43,7 +43,7 @@ interface Between {
   behind: number;
 }
 
-function noteOf({ expression, clock, at, before, behind }: Between): string {
+function formatNote({ expression, clock, at, before, behind }: PreviewInput): string {
   const local = new Date(at + clock(at));
   if (!fitsClock(expression, local.getUTCHours(), local.getUTCMinutes())) {
     return "moved: on this day the clock skips the hour in which the schedule would fire";
@@ -62,7 +62,7 @@ function noteOf({ expression, clock, at, before, behind }: Between): string {
   } minutes`;
 }
 
-function clockOf(timeZone: string): ZoneClock {
+function createClock(timeZone: string): ZoneClock {
   const format = new Intl.DateTimeFormat("en-u-hc-h23", {
     timeZone,
     year: "numeric",
@@ -81,7 +81,7 @@ function clockOf(timeZone: string): ZoneClock {
   };
 }
 
-function localText(clock: ZoneClock, at: number): string {
+function formatLocal(clock: ZoneClock, at: number): string {
   const offset = clock(at) / MINUTE_MS;
   const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
   const zone = `${offset < 0 ? "-" : "+"}${two(Math.abs(offset) / 60)}:${two(Math.abs(offset) % 60)}`;

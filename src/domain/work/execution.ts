@@ -23,15 +23,15 @@ const COST_MAX_USD = 10_000;
  * (contract 14).
  */
 export function sane({ input_tokens, output_tokens, cost_usd }: Usage): Usage {
-  const tokens = (value: number | null) => bounded(value === null ? null : Math.round(value), TOKENS_MAX);
+  const tokens = (value: number | null) => clamp(value === null ? null : Math.round(value), TOKENS_MAX);
   return {
     input_tokens: tokens(input_tokens),
     output_tokens: tokens(output_tokens),
-    cost_usd: bounded(cost_usd, COST_MAX_USD),
+    cost_usd: clamp(cost_usd, COST_MAX_USD),
   };
 }
 
-function bounded(value: number | null, most: number): number | null {
+function clamp(value: number | null, most: number): number | null {
   return value === null || !Number.isFinite(value) ? null : Math.min(Math.max(value, 0), most);
 }
 

@@ -9,13 +9,13 @@ export const TYPING_EVERY_MS = 4_000;
 const LINES_MAX = 3;
 const STEP_SHOWN_CHARACTERS = 120;
 
-interface Shown {
+interface ProgressMessage {
   text: string;
   edits: number;
   edited_at: number;
 }
 
-interface Doing {
+interface ConversationWork {
   /** Unix ms. */
   since: number;
   isDirect: boolean;
@@ -23,7 +23,11 @@ interface Doing {
 }
 
 /** Returns in how many ms the progress message is sent or edited: 0 for now, Infinity without news (contract 10.6). */
-export function progressDueMs({ since, isDirect, text }: Doing, shown: Shown | null, now: number): number {
+export function progressDueMs(
+  { since, isDirect, text }: ConversationWork,
+  shown: ProgressMessage | null,
+  now: number,
+): number {
   if (text === "") return Infinity;
   if (shown === null) return Math.max(0, since + PROGRESS_AFTER_MS - now);
   if (shown.edits >= PROGRESS_EDITS_MAX || shown.text === text) return Infinity;

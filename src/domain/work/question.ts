@@ -99,17 +99,17 @@ export const questionWaitQuery = {
   }),
 };
 
-type Asked = Pick<Question, "options">;
+type QuestionOptions = Pick<Question, "options">;
 
 /** Finds the option that a text names by its words or its number, or null (contract 12). */
-export function optionOf({ options }: Asked, given: string): string | null {
+export function optionOf({ options }: QuestionOptions, given: string): string | null {
   const text = given.trim();
   if (options.includes(text)) return text;
   return /^[1-9]\d?$/.test(text) ? options[Number(text) - 1] ?? null : null;
 }
 
 /** Returns the stored form of an answer: an option's text, or the given text. */
-export function answerOf(question: Asked, given: string): string {
+export function answerOf(question: QuestionOptions, given: string): string {
   return optionOf(question, given) ?? given.trim();
 }
 
@@ -134,7 +134,7 @@ export const ANSWER_WORDS = {
 /** In a direct chat, the first plain message within this time answers a question without options (contract 12). */
 const PLAIN_ANSWER_MAX_MS = 600_000;
 
-interface Spoken {
+interface ChatInput {
   content: string;
   hasMedia: boolean;
   receivedAt: number;
@@ -157,36 +157,36 @@ const COMMAND = /^[/!]answer(?:\s+([\s\S]*))?$/;
  * Classifies a person's message against the open questions: a reply to a question, `/answer`, exactly an option of the only
  * open question, or the first plain message soon after the only open one without options (contract 12).
  */
-export function readAnswer(open: readonly OpenQuestion[], said: Spoken): Reading {
+export function readAnswer(open: readonly OpenQuestion[], said: ChatInput): Reading {
   const { content, hasMedia, receivedAt, replyTo, direct } = said;
   const words = content.trim();
   const could = open.filter((one) => one.created_at <= receivedAt && one.expires_at > receivedAt);
   const repliedTo = could.find((one) => one.id === replyTo);
   const command = COMMAND.exec(words);
   const answer = command === null ? words : (command[1] ?? "").trim();
-  if (repliedTo !== undefined && answer !== "" && !hasMedia) return answered(repliedTo, answer);
+  if (repliedTo !== undefined && answer !== "" && !hasMedia) return buildAnswer(repliedTo, answer);
   const [only] = could;
   if (command !== null) {
     if (could.length === 0 || only === undefined) {
       return { is: "unclear", words: "There is no open question here." };
     }
     if (answer === "") return { is: "unclear", words: "The answer is missing. Write: /answer <text>" };
-    return could.length === 1 ? answered(only, answer) : {
+    return could.length === 1 ? buildAnswer(only, answer) : {
       is: "unclear",
       words: `There are ${could.length} open questions here. Reply to the one that you mean.`,
     };
   }
   if (only === undefined || could.length > 1 || hasMedia || words === "") return { is: "message" };
-  if (optionOf(only, words) !== null) return answered(only, words);
+  if (optionOf(only, words) !== null) return buildAnswer(only, words);
   const soon = receivedAt - only.created_at <= PLAIN_ANSWER_MAX_MS;
-  return direct && soon && only.options.length === 0 ? answered(only, words) : { is: "message" };
+  return direct && soon && only.options.length === 0 ? buildAnswer(only, words) : { is: "message" };
 }
 
-function answered(question: OpenQuestion, words: string): Reading {
+function buildAnswer(question: OpenQuestion, words: string): Reading {
   return { is: "answer", question, answer: answerOf(question, words) };
 }
 
-interface Speaker {
+interface MessageSender {
   platform: string;
   sender: string;
   /** 1 for a program's message, as SQL has it. */
@@ -197,7 +197,7 @@ interface Speaker {
  * Returns the `answered_by` of a message, or null when its sender may not answer. Only a person's message is an answer, never
  * a run's post in a chat or a program's message to a webhook (contract 12, reliability QST-2).
  */
-export function answererOf({ platform, sender, is_data }: Speaker): string | null {
+export function answererOf({ platform, sender, is_data }: MessageSender): string | null {
   if (is_data !== 0) return null;
   if (platform !== LOCAL_PLATFORM) return `${platform}:${sender}`;
   return /^(user|token):/.test(sender) ? sender : null;

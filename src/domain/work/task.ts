@@ -103,12 +103,12 @@ export const taskUpdateSchema = z.strictObject({
   time_zone: text(100),
   scheduled_at: time.nullable(),
   worker_id: line(100),
-  ...ignored(),
+  ...buildIgnored(),
 }).partial().meta({ id: "TaskUpdate", examples: [{ cron: "0 7 * * 1-5" }, { paused: true }] });
 
 export type TaskUpdate = z.output<typeof taskUpdateSchema>;
 
-function ignored() {
+function buildIgnored() {
   const kept = z.unknown();
   return {
     ...{

@@ -41,7 +41,7 @@ const UNTIMED = {
 const PLANS: Record<Task["type"], (input: PlanInput, now: number, defaultZone: string) => TaskPlan> = {
   immediate: (_input, now) => ({ ...UNTIMED, status: "pending", due_at: now }),
   countdown({ scheduled_at }, now) {
-    const at = countdownAt(scheduled_at, now);
+    const at = checkCountdown(scheduled_at, now);
     return { ...UNTIMED, status: "scheduled", scheduled_at: at, next_run_at: at };
   },
   scheduled: planSchedule,
@@ -58,7 +58,7 @@ export function planTask(input: PlanInput, now: number, defaultZone: string): Ta
 }
 
 /** Validates the time of a countdown. Throws `invalid_request` when it is less than COUNTDOWN_LEAD_MIN_MS ahead. */
-function countdownAt(at: number | undefined, now: number): number {
+function checkCountdown(at: number | undefined, now: number): number {
   if (at === undefined) throw invalid("scheduled_at", "is missing; a countdown needs its time in Unix ms");
   if (at >= now + COUNTDOWN_LEAD_MIN_MS) return at;
   throw invalid(
@@ -115,7 +115,7 @@ export function nextTimeOf(
   defaultZone: string,
 ): number {
   if (!isRecurring(task.type)) {
-    if (moved !== undefined) return countdownAt(moved ?? undefined, now);
+    if (moved !== undefined) return checkCountdown(moved ?? undefined, now);
     const at = task.scheduled_at ?? 0;
     if (at > now) return at;
     throw conflict(

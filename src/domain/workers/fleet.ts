@@ -44,7 +44,7 @@ const scheduleSchema = taskCreateSchema.pick({
 // Without the secret, which does not belong into a file next to code. The service generates one.
 const webhookSchema = webhookCreateSchema.omit({ secret: true });
 
-const named = <S extends z.ZodObject<{ name: z.ZodType<string> }>>(schema: S) =>
+const buildNamedList = <S extends z.ZodObject<{ name: z.ZodType<string> }>>(schema: S) =>
   z.array(schema).max(FLEET_OBJECTS_MAX).default([]).superRefine((all, context) => {
     const seen = new Map<string, number>();
     for (const [index, { name }] of all.entries()) {
@@ -64,11 +64,11 @@ export const fleetSchema = z.strictObject({
   fleet: nameText().default(FLEET_DEFAULT).meta({
     description: "name of the fleet that manages these objects",
   }),
-  departments: named(departmentSchema),
-  workers: named(workerCreateSchema),
-  schedules: named(scheduleSchema),
-  budgets: named(budgetCreateSchema),
-  webhooks: named(webhookSchema),
+  departments: buildNamedList(departmentSchema),
+  workers: buildNamedList(workerCreateSchema),
+  schedules: buildNamedList(scheduleSchema),
+  budgets: buildNamedList(budgetCreateSchema),
+  webhooks: buildNamedList(webhookSchema),
   memory: z.record(line(KEY_MAX_BYTES), text(CONTENT_MAX_BYTES)).default({}).refine(
     (entries) => Object.keys(entries).length <= MEMORY_ENTRIES_MAX,
     { error: `must be at most ${MEMORY_ENTRIES_MAX} entries` },

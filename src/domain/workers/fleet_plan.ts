@@ -31,17 +31,17 @@ export function planFleet(
 ): Planned {
   const changes: PlannedChange[] = [];
   const conflicts: Planned["conflicts"] = [];
-  const there = Map.groupBy(present, keyOf);
-  const named = new Set(wanted.map(keyOf));
+  const there = Map.groupBy(present, buildKey);
+  const named = new Set(wanted.map(buildKey));
   for (const one of wanted) {
-    const [found, second] = there.get(keyOf(one)) ?? [];
+    const [found, second] = there.get(buildKey(one)) ?? [];
     const { kind, name } = one;
     if (found === undefined) {
       changes.push({
         action: "create",
         kind,
         name,
-        fields: differences({}, one.fields),
+        fields: findDifferences({}, one.fields),
         present: null,
         wanted: one,
       });
@@ -60,7 +60,7 @@ export function planFleet(
     }
     const before = { ...found.fields, ...(found.name === name ? {} : { name: found.name }) };
     const after = { ...one.fields, ...(found.name === name ? {} : { name }) };
-    const fields = differences(before, after);
+    const fields = findDifferences(before, after);
     if (fields.length > 0) {
       changes.push({ action: "update", kind, name, fields, present: found, wanted: one });
     } else if (found.managedBy !== fleet) {
@@ -68,7 +68,7 @@ export function planFleet(
     }
   }
   for (const found of prune ? present : []) {
-    if (found.managedBy !== fleet || named.has(keyOf(found))) continue;
+    if (found.managedBy !== fleet || named.has(buildKey(found))) continue;
     const { kind, name } = found;
     changes.push({ action: "delete", kind, name, fields: [], present: found, wanted: null });
   }
@@ -89,12 +89,15 @@ export function circleOf(parents: ReadonlyMap<string, string>): string[] | null 
   return null;
 }
 
-function keyOf({ kind, name }: { kind: FleetKind; name: string }): string {
+function buildKey({ kind, name }: { kind: FleetKind; name: string }): string {
   // Memory keys differ by case, names do not.
   return `${kind} ${kind === "memory" ? name : nameKey(name)}`;
 }
 
-function differences(before: Record<string, unknown>, after: Record<string, unknown>): FleetChange["fields"] {
+function findDifferences(
+  before: Record<string, unknown>,
+  after: Record<string, unknown>,
+): FleetChange["fields"] {
   return Object.keys(after).flatMap((name) =>
     JSON.stringify(before[name]) === JSON.stringify(after[name])
       ? []
