@@ -45,7 +45,6 @@ export const whoamiSchema = z.strictObject({
     description: "`key`: ctl with access to the signing key · `token`: a named token · `run`: an agent's run",
   }),
 }).meta({ id: "Whoami" });
-
 export type Whoami = z.output<typeof whoamiSchema>;
 
 export const codeSchema = z.strictObject({

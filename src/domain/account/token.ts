@@ -22,7 +22,6 @@ export const tokenSchema = z.strictObject({
   created_at: time,
   last_used_at: time.nullable().meta({ description: "to the minute" }),
 }).meta({ id: "Token" });
-
 export type Token = z.output<typeof tokenSchema>;
 
 /** Includes the secret, which no other response shows. */
@@ -33,7 +32,6 @@ export const tokenCreateSchema = z.strictObject({
   scopes: z.array(scope).min(1, { error: "must name at least one scope" }).max(SCOPES_MAX),
   expires_at: time.nullable().optional().meta({ description: "null: never; default: in 90 days" }),
 }).meta({ id: "TokenCreate", examples: [{ name: "ci", scopes: ["read:tasks", "write:tasks"] }] });
-
 export type TokenCreate = z.output<typeof tokenCreateSchema>;
 
 export const tokenListQuery = {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, listOf, NAME_MAX_BYTES, nameText, text, time } from "../call/field.ts";
+import { id, ignoreFields, listOf, NAME_MAX_BYTES, nameText, text, time } from "../call/field.ts";
 import { pageQuery } from "../call/page.ts";
 import { chosenPassword, PASSWORD_MAX_BYTES } from "./password.ts";
 import { grants } from "../call/scope.ts";
@@ -38,14 +38,12 @@ export const userSchema = z.strictObject({
   updated_at: time,
   last_login_at: time.nullable(),
 }).meta({ id: "User" });
-
 export type User = z.output<typeof userSchema>;
 
 /** Includes the generated password, which no other response shows. */
 export const userCreatedSchema = userSchema.extend({ password: z.string().optional() }).meta({
   id: "UserCreated",
 });
-
 export type UserCreated = z.output<typeof userCreatedSchema>;
 
 const role = z.enum(ROLES);
@@ -55,7 +53,6 @@ export const userCreateSchema = z.strictObject({
   role,
   password: chosenPassword.optional().meta({ description: "default: generated and shown once" }),
 }).meta({ id: "UserCreate", examples: [{ name: "ada", role: "operator" }] });
-
 export type UserCreate = z.output<typeof userCreateSchema>;
 
 /** Absent fields stay unchanged. PUT ignores the other fields that GET shows (contract 1). */
@@ -63,13 +60,8 @@ export const userUpdateSchema = z.strictObject({
   name: personName,
   role,
   disabled: z.boolean(),
-  id: z.unknown(),
-  origin: z.unknown(),
-  created_at: z.unknown(),
-  updated_at: z.unknown(),
-  last_login_at: z.unknown(),
+  ...ignoreFields("id", "origin", "created_at", "updated_at", "last_login_at"),
 }).partial().meta({ id: "UserUpdate", examples: [{ role: "viewer" }] });
-
 export type UserUpdate = z.output<typeof userUpdateSchema>;
 
 export const userPasswordSchema = z.strictObject({
@@ -78,14 +70,12 @@ export const userPasswordSchema = z.strictObject({
     description: "required to change your own password",
   }),
 }).meta({ id: "UserPassword", examples: [{ password: "a longer secret" }] });
-
 export type UserPassword = z.output<typeof userPasswordSchema>;
 
 export const userListQuery = {
   ...pageQuery(),
   role: listOf(role).optional(),
 };
-
 export type UserFilter = z.output<z.ZodObject<typeof userListQuery>>;
 
 export const userKey = text(NAME_MAX_BYTES * 3).min(1);

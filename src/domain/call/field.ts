@@ -164,6 +164,18 @@ export function whole(min: number, max: number) {
     .register(z.globalRegistry, { type: "integer", minimum: min, maximum: max });
 }
 
+/** Schema as whole(), with a default and a description. */
+export function parseIntegerOr(
+  fallback: number,
+  [min, max]: [min: number, max: number],
+  description?: string,
+) {
+  return whole(min, max).default(fallback).meta({
+    ...{ type: "integer", minimum: min, maximum: max, default: fallback },
+    ...(description === undefined ? {} : { description }),
+  });
+}
+
 function findIntegerFault(text: string, min: number, max: number): string | null {
   if (!/^-?\d{1,16}$/.test(text)) return "must be an integer";
   const value = Number(text);
@@ -186,6 +198,14 @@ export const queryTime = whole(0, 8_640_000_000_000_000);
 export const flag = z.enum(["true", "false"], { error: "must be true or false" })
   .transform((value) => value === "true")
   .meta({ type: "boolean" });
+
+/** Schema as `flag`, with a default and a description. */
+export function parseFlagOr(fallback: boolean, description?: string) {
+  return flag.default(fallback).meta({
+    ...{ type: "boolean", default: fallback },
+    ...(description === undefined ? {} : { description }),
+  });
+}
 
 /** Returns whether the runtime knows this time zone. */
 export function isTimeZone(name: string): boolean {
@@ -213,6 +233,11 @@ export function withoutDefaults<S extends z.ZodRawShape>(shape: S): WithoutDefau
     [name, field instanceof z.ZodDefault ? field.unwrap() : field] as const
   );
   return Object.fromEntries(entries) as WithoutDefaults<S>;
+}
+
+/** Schema of fields that a request may repeat from a response and that the service ignores (contract 1.2). */
+export function ignoreFields<const Names extends readonly string[]>(...names: Names) {
+  return Object.fromEntries(names.map((name) => [name, z.unknown()])) as Record<Names[number], z.ZodUnknown>;
 }
 
 type WithoutDefaults<S extends z.ZodRawShape> = {

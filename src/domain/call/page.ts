@@ -1,5 +1,5 @@
 import type { Json } from "./json.ts";
-import { id, whole } from "./field.ts";
+import { id, parseIntegerOr, whole } from "./field.ts";
 
 /** Default and maximum page size of lists (contract 1.4). */
 export const PAGE_SIZE_DEFAULT = 50;
@@ -13,8 +13,7 @@ const PAGE_MAX = 100_000_000;
 export function pageQuery(max: number = PAGE_SIZE_MAX) {
   return {
     page: whole(1, PAGE_MAX).default(1).meta({ type: "integer", minimum: 1, default: 1 }),
-    page_size: whole(1, max).default(PAGE_SIZE_DEFAULT)
-      .meta({ type: "integer", minimum: 1, maximum: max, default: PAGE_SIZE_DEFAULT }),
+    page_size: parseIntegerOr(PAGE_SIZE_DEFAULT, [1, max]),
     cursor: id.optional().meta({ description: "continue after this id; taken from the header Link" }),
   };
 }

@@ -20,5 +20,4 @@ export const beeRunSchema = z.strictObject({
   completed_at: time.nullable(),
   truncated,
 }).meta({ id: "BeeRun" });
-
 export type BeeRun = z.output<typeof beeRunSchema>;

@@ -1,5 +1,15 @@
 import { z } from "zod";
-import { CONTENT_MAX_BYTES, flag, id, nameText, refFilter, text, time, whole } from "../call/field.ts";
+import {
+  CONTENT_MAX_BYTES,
+  id,
+  ignoreFields,
+  nameText,
+  parseFlagOr,
+  parseIntegerOr,
+  refFilter,
+  text,
+  time,
+} from "../call/field.ts";
 import { mediaSchema } from "./message.ts";
 import { pageQuery } from "../call/page.ts";
 import { CHAT_ROLES } from "../call/vocabulary.ts";
@@ -15,37 +25,27 @@ export const chatSessionSchema = z.strictObject({
   created_at: time,
   updated_at: time,
 }).meta({ id: "LocalSession" });
-
 export type ChatSession = z.output<typeof chatSessionSchema>;
 
 export const chatCreateSchema = z.strictObject({
   name: nameText().default(SESSION_NAME_DEFAULT),
   worker_id: id.nullable().default(null),
 }).meta({ id: "LocalSessionCreate", examples: [{ name: "Ideas" }] });
-
 export type ChatCreate = z.output<typeof chatCreateSchema>;
 
 /** An empty `worker_id` removes the default worker. */
 export const chatUpdateSchema = z.strictObject({
   name: nameText(),
   worker_id: z.union([id, z.literal("")]).nullable(),
-  id: z.unknown(),
-  created_at: z.unknown(),
-  updated_at: z.unknown(),
+  ...ignoreFields("id", "created_at", "updated_at"),
 }).partial().meta({ id: "LocalSessionUpdate", examples: [{ name: "Plans" }] });
-
 export type ChatUpdate = z.output<typeof chatUpdateSchema>;
 
 export const chatListQuery = {
-  last: flag.default(false).meta({
-    type: "boolean",
-    default: false,
-    description: "only the session of the caller's latest message",
-  }),
+  last: parseFlagOr(false, "only the session of the caller's latest message"),
   ref: refFilter.optional(),
   ...pageQuery(),
 };
-
 export type ChatFilter = z.output<z.ZodObject<typeof chatListQuery>>;
 
 /** Empty content requires media (contract 3, Local chat). */
@@ -59,14 +59,12 @@ export const chatSendSchema = z.strictObject({
     description: "routed immediately, not merged with other messages",
   }),
 }).meta({ id: "LocalMessageCreate", examples: [{ content: "What is new?" }] });
-
 export type ChatSend = z.output<typeof chatSendSchema>;
 
 /** The service stored the message. The reply arrives on the stream. */
 export const queuedSchema = z.strictObject({ status: z.literal("queued"), message_id: id }).meta({
   id: "Queued",
 });
-
 export type Queued = z.output<typeof queuedSchema>;
 
 export const chatMessageSchema = z.strictObject({
@@ -80,13 +78,11 @@ export const chatMessageSchema = z.strictObject({
   }),
   question_id: id.nullable().meta({ description: "the question in the message" }),
 }).meta({ id: "LocalMessage" });
-
 export type ChatMessage = z.output<typeof chatMessageSchema>;
 
 export const historyQuery = {
   before: id.optional().meta({ description: "only messages before this one" }),
-  limit: whole(1, HISTORY_MAX).default(HISTORY_MAX)
-    .meta({ type: "integer", minimum: 1, maximum: HISTORY_MAX, default: HISTORY_MAX }),
+  limit: parseIntegerOr(HISTORY_MAX, [1, HISTORY_MAX]),
 };
 
 const PREFIX = "local:";

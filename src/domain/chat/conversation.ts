@@ -21,7 +21,6 @@ export const conversationSchema = z.strictObject({
   updated_at: time.meta({ description: "when the latest message was stored" }),
   active_tasks: z.int(),
 }).meta({ id: "Conversation" });
-
 export type Conversation = z.output<typeof conversationSchema>;
 
 export const conversationListQuery = {
@@ -29,5 +28,4 @@ export const conversationListQuery = {
   platform: listOf(z.string().min(1)).optional(),
   ...pageQuery(),
 };
-
 export type ConversationFilter = z.output<z.ZodObject<typeof conversationListQuery>>;

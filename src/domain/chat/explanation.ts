@@ -8,7 +8,6 @@ export const explainSchema = z.strictObject({
   session_key: sessionKey.optional().meta({ description: "the conversation of the message" }),
   content: content(CONTENT_MAX_BYTES),
 }).meta({ id: "Explain", examples: [{ content: "@Ada write the news" }] });
-
 export type Explain = z.output<typeof explainSchema>;
 
 /** Where a message would go, and why. */
@@ -31,5 +30,4 @@ export const explanationSchema = z.strictObject({
     words: z.array(z.string()),
   })).meta({ description: `best first, at most ${EXPLAINED_WORKERS_MAX}` }),
 }).meta({ id: "Explanation" });
-
 export type Explanation = z.output<typeof explanationSchema>;

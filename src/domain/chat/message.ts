@@ -27,7 +27,6 @@ export const mediaSchema = z.strictObject({
   size: z.int(),
   mime: z.string(),
 }).meta({ id: "Media" });
-
 export type Media = z.output<typeof mediaSchema>;
 
 export const inboundSchema = z.strictObject({
@@ -48,7 +47,6 @@ export const inboundSchema = z.strictObject({
   processed_at: time.nullable(),
   truncated,
 }).meta({ id: "InboundMessage" });
-
 export type InboundMessage = z.output<typeof inboundSchema>;
 
 export const outboundSchema = z.strictObject({
@@ -71,7 +69,6 @@ export const outboundSchema = z.strictObject({
   sent_at: time.nullable(),
   truncated,
 }).meta({ id: "OutboundMessage" });
-
 export type OutboundMessage = z.output<typeof outboundSchema>;
 
 /** A further reply to a message. */
@@ -95,11 +92,9 @@ export const resendSchema = z.strictObject({
   platform: line(400),
   since: time.optional().meta({ description: "stored at or after, Unix ms; default: all" }),
 }).meta({ id: "Resend", examples: [{ platform: "phone", since: 1_767_225_600_000 }] });
-
 export type Resend = z.output<typeof resendSchema>;
 
 export const resentSchema = z.strictObject({ resent: z.int(), more: z.boolean() }).meta({ id: "Resent" });
-
 export type Resent = z.output<typeof resentSchema>;
 
 export type MessageSend = z.output<typeof messageFormSchema>;

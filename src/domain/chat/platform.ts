@@ -42,7 +42,6 @@ export const platformSchema = z.strictObject({
   waiting: z.int().meta({ description: "replies that wait for delivery" }),
   waiting_since: time.nullable(),
 }).meta({ id: "Platform" });
-
 export type PlatformShown = z.output<typeof platformSchema>;
 
 /** A paired person, who may write on a platform. */
@@ -52,7 +51,6 @@ export const senderSchema = z.strictObject({
   paired_by: z.string(),
   created_at: time,
 }).meta({ id: "PlatformSender" });
-
 export type Sender = z.output<typeof senderSchema>;
 
 /** Without `sender` the response only shows the sender of the code. */
@@ -60,7 +58,6 @@ export const pairSchema = z.strictObject({
   code: line(40),
   sender: line(400).optional().meta({ description: "the sender to allow, as the first response named it" }),
 }).meta({ id: "PlatformPair", examples: [{ code: "K7PX-2MRD" }] });
-
 export type Pair = z.output<typeof pairSchema>;
 
 /** The sender of a code. */
@@ -71,13 +68,11 @@ export const pairingSchema = z.strictObject({
   expires_at: time,
   paired: z.boolean(),
 }).meta({ id: "PlatformPairing" });
-
 export type Pairing = z.output<typeof pairingSchema>;
 
 export const platformTestSchema = z.strictObject({ ok: z.boolean(), detail: z.string() }).meta({
   id: "PlatformTest",
 });
-
 export type PlatformTest = z.output<typeof platformTestSchema>;
 
 /** Address of a conversation on a platform. */

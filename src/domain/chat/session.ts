@@ -31,5 +31,4 @@ export const clearedSchema = z.strictObject({
   cancelled_tasks: z.int(),
   cleared_contexts: z.int(),
 }).meta({ id: "Cleared" });
-
 export type Cleared = z.output<typeof clearedSchema>;

@@ -15,5 +15,4 @@ export const traceSchema = z.strictObject({
   executions: z.array(executionSchema),
   replies: z.array(outboundSchema),
 }).meta({ id: "MessageTrace" });
-
 export type MessageTrace = z.output<typeof traceSchema>;

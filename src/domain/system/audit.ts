@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listOf, queryTime, textsOf, time, whole } from "../call/field.ts";
+import { listOf, parseIntegerOr, queryTime, textsOf, time, whole } from "../call/field.ts";
 import { eventSchema } from "./journal.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../call/page.ts";
 import { EVENT_KINDS } from "../call/vocabulary.ts";
@@ -18,9 +18,7 @@ export const auditQuery = {
   kind: listOf(z.enum(EVENT_KINDS)).optional(),
   from: queryTime.optional(),
   to: queryTime.optional(),
-  page_size: whole(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT)
-    .meta({ type: "integer", minimum: 1, maximum: PAGE_SIZE_MAX, default: PAGE_SIZE_DEFAULT }),
+  page_size: parseIntegerOr(PAGE_SIZE_DEFAULT, [1, PAGE_SIZE_MAX]),
 };
-
 export type AuditFilter = z.output<z.ZodObject<typeof auditQuery>>;
 export type AuditEntry = z.output<typeof auditSchema>;

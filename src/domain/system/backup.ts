@@ -24,7 +24,6 @@ export const manifestSchema = z.object({
   data_dir: z.string(),
   counts: z.object({ workers: z.int(), tasks: z.int(), executions: z.int() }),
 });
-
 export type Manifest = z.output<typeof manifestSchema>;
 
 /** Returns the default file name of a backup. */

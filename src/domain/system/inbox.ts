@@ -18,7 +18,6 @@ export const inboxItemSchema = z.strictObject({
   task_id: z.string(),
   budget_id: z.string(),
 }).meta({ id: "InboxItem" });
-
 export type InboxItem = z.output<typeof inboxItemSchema>;
 
 export const INBOX_SINCE_DEFAULT_MS = 86_400_000;

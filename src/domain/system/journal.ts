@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, listOf, sessionKeysFilter, textsOf, time, whole } from "../call/field.ts";
+import { id, listOf, parseIntegerOr, sessionKeysFilter, textsOf, time, whole } from "../call/field.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../call/page.ts";
 import { EVENT_KINDS, type EventKind } from "../call/vocabulary.ts";
 
@@ -29,7 +29,6 @@ export const eventSchema = z.strictObject({
   actor: z.string(),
   data: z.record(z.string(), z.unknown()),
 }).meta({ id: "Event" });
-
 export type Event = z.output<typeof eventSchema>;
 
 export const eventListQuery = {
@@ -40,8 +39,6 @@ export const eventListQuery = {
   task_id: listOf(id).optional(),
   kind: listOf(z.enum(EVENT_KINDS)).optional(),
   actor: textsOf().optional().meta({ description: "actor, such as user:ada or token:ci" }),
-  page_size: whole(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT)
-    .meta({ type: "integer", minimum: 1, maximum: PAGE_SIZE_MAX, default: PAGE_SIZE_DEFAULT }),
+  page_size: parseIntegerOr(PAGE_SIZE_DEFAULT, [1, PAGE_SIZE_MAX]),
 };
-
 export type EventFilter = z.output<z.ZodObject<typeof eventListQuery>>;

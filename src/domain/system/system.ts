@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { executionSchema, usageSchema } from "../work/execution.ts";
-import { id, text, time, whole } from "../call/field.ts";
+import { id, parseIntegerOr, text, time } from "../call/field.ts";
 import { chosenPassword, PASSWORD_MAX_BYTES } from "../account/password.ts";
 import {
   CHECK_STATUSES,
@@ -41,7 +41,6 @@ export const recentExecutionSchema = executionSchema.pick({
   started_at: true,
   completed_at: true,
 });
-
 export type RecentExecution = z.output<typeof recentExecutionSchema>;
 
 export const overviewSchema = z.strictObject({
@@ -61,12 +60,11 @@ export const overviewSchema = z.strictObject({
   recent_executions: z.array(recentExecutionSchema)
     .meta({ description: `newest first; instructions cut to ${INSTRUCTION_SHOWN_MAX} characters` }),
 }).meta({ id: "Overview" });
-
 export type Overview = z.output<typeof overviewSchema>;
 
 export const beeRunQuery = {
   cursor: id.optional().meta({ description: "continue after this id; taken from the header Link" }),
-  limit: whole(1, 100).default(10).meta({ type: "integer", minimum: 1, maximum: 100, default: 10 }),
+  limit: parseIntegerOr(10, [1, 100]),
 };
 
 const checkSchema = z.strictObject({
@@ -83,7 +81,6 @@ export const doctorSchema = z.strictObject({
   status: z.enum(CHECK_STATUSES),
   checks: z.array(checkSchema),
 }).meta({ id: "Doctor" });
-
 export type Doctor = z.output<typeof doctorSchema>;
 
 /** Returns the worst status of the checks. */
@@ -103,16 +100,13 @@ export const passwordChangeSchema = z.strictObject({
   id: "PasswordChange",
   examples: [{ current_password: "the old one", new_password: "a longer secret" }],
 });
-
 export type PasswordChange = z.output<typeof passwordChangeSchema>;
 
 export const keyRotatedSchema = z.strictObject({ rotated_at: time }).meta({ id: "KeyRotated" });
-
 export type KeyRotated = z.output<typeof keyRotatedSchema>;
 
 export const passwordChangedSchema = z.strictObject({ username: z.string(), updated_at: time })
   .meta({ id: "PasswordChanged" });
-
 export type PasswordChanged = z.output<typeof passwordChangedSchema>;
 
 export const backupRequestSchema = z.strictObject({
@@ -121,12 +115,10 @@ export const backupRequestSchema = z.strictObject({
   password: text(PASSWORD_MAX_BYTES).optional()
     .meta({ description: "the caller's password; required with include_key" }),
 }).meta({ id: "BackupRequest" });
-
 export type BackupRequest = z.output<typeof backupRequestSchema>;
 
 /** Whether any task was paused. */
 export const resumedSchema = z.strictObject({ resumed: z.boolean() }).meta({ id: "Resumed" });
-
 export type Resumed = z.output<typeof resumedSchema>;
 
 /** Returns the start of the day of `now` in this time zone, in Unix ms. */

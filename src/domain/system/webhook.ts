@@ -63,14 +63,12 @@ export const webhookSchema = z.strictObject({
   created_at: time,
   updated_at: time,
 }).meta({ id: "Webhook" });
-
 export type Webhook = z.output<typeof webhookSchema>;
 
 /** Includes the secret, which no other response shows. */
 export const webhookCreatedSchema = webhookSchema.extend({ secret: z.string() }).meta({
   id: "WebhookCreated",
 });
-
 export type WebhookCreated = z.output<typeof webhookCreatedSchema>;
 
 export const webhookCreateSchema = z.strictObject({
@@ -83,7 +81,6 @@ export const webhookCreateSchema = z.strictObject({
   id: "WebhookCreate",
   examples: [{ name: "ci", url: "https://example.org/hook", events: ["execution.failed", "task.*"] }],
 });
-
 export type WebhookCreate = z.output<typeof webhookCreateSchema>;
 
 export const webhookUpdateSchema = z.strictObject({ url, events, secret, enabled: z.boolean() }).partial()
@@ -91,7 +88,6 @@ export const webhookUpdateSchema = z.strictObject({ url, events, secret, enabled
     id: "WebhookUpdate",
     examples: [{ enabled: true }],
   });
-
 export type WebhookUpdate = z.output<typeof webhookUpdateSchema>;
 
 export const deliverySchema = z.strictObject({
@@ -104,7 +100,6 @@ export const deliverySchema = z.strictObject({
   duration_ms: z.int(),
   created_at: time,
 }).meta({ id: "WebhookDelivery" });
-
 export type WebhookDelivery = z.output<typeof deliverySchema>;
 
 export const webhookListQuery = pageQuery();
@@ -113,5 +108,4 @@ export const deliveryListQuery = pageQuery();
 export const replaySchema = z.strictObject({
   after: z.int().min(0).meta({ description: "delivers every event after this number again" }),
 }).meta({ id: "WebhookReplay", examples: [{ after: 1200 }] });
-
 export type Replay = z.output<typeof replaySchema>;

@@ -24,7 +24,6 @@ export const gateSchema = z.strictObject({ command: argv, timeout_ms }).meta({
   id: "Gate",
   examples: [{ command: ["git", "fetch", "--dry-run"], timeout_ms: 60_000 }],
 });
-
 export type Gate = z.output<typeof gateSchema>;
 
 const VERIFY_ATTEMPTS_DEFAULT = 2;
@@ -37,7 +36,6 @@ export const verifySchema = z.strictObject({
   attempts: z.int().min(0).max(VERIFY_ATTEMPTS_MAX).default(VERIFY_ATTEMPTS_DEFAULT)
     .meta({ description: "how often its output goes back to the agent before the run fails" }),
 }).meta({ id: "Verify", examples: [{ command: ["make", "test"], timeout_ms: 600_000, attempts: 2 }] });
-
 export type Verify = z.output<typeof verifySchema>;
 
 /** Result of a run's checks. `status` is null without checks, and when the run ended before them (contract 13). */
@@ -45,5 +43,4 @@ export const verifiedSchema = z.strictObject({
   status: z.enum(["passed", "failed"]).nullable(),
   attempts: z.int().meta({ description: "how often the check ran" }),
 }).meta({ id: "Verified" });
-
 export type Verified = z.output<typeof verifiedSchema>;

@@ -1,6 +1,16 @@
 import { z } from "zod";
 import { verifiedSchema } from "./command.ts";
-import { flag, id, listOf, queryTime, refFilter, textsOf, time, truncated, whole } from "../call/field.ts";
+import {
+  id,
+  listOf,
+  parseFlagOr,
+  queryTime,
+  refFilter,
+  textsOf,
+  time,
+  truncated,
+  whole,
+} from "../call/field.ts";
 import { pageQuery } from "../call/page.ts";
 import { EXECUTION_STATUSES, FAILURES } from "../call/vocabulary.ts";
 
@@ -9,7 +19,6 @@ export const usageSchema = z.strictObject({
   output_tokens: z.int().nullable(),
   cost_usd: z.number().nullable(),
 }).meta({ id: "Usage" });
-
 export type Usage = z.output<typeof usageSchema>;
 
 export const USAGE_UNKNOWN: Usage = { input_tokens: null, output_tokens: null, cost_usd: null };
@@ -70,7 +79,6 @@ export const executionSchema = z.strictObject({
   completed_at: time.nullable(),
   truncated,
 }).meta({ id: "Execution" });
-
 export type Execution = z.output<typeof executionSchema>;
 
 export const executionListQuery = {
@@ -84,15 +92,13 @@ export const executionListQuery = {
   completed_to: queryTime.optional(),
   ...pageQuery(),
 };
-
 export type ExecutionFilter = z.output<z.ZodObject<typeof executionListQuery>>;
 
 export const logQuery = {
-  follow: flag.default(false).meta({ type: "boolean", default: false, description: "stream until the end" }),
+  follow: parseFlagOr(false, "stream until the end"),
   tail: whole(0, 1_000_000).optional().meta({ description: "only the last lines" }),
-  raw: flag.default(false).meta({
-    type: "boolean",
-    default: false,
-    description: "the engine's raw events, one JSON object per line; empty for engines without events",
-  }),
+  raw: parseFlagOr(
+    false,
+    "the engine's raw events, one JSON object per line; empty for engines without events",
+  ),
 };

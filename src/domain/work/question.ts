@@ -5,11 +5,11 @@ import {
   id,
   line,
   listOf,
+  parseIntegerOr,
   refFilter,
   sessionKeysFilter,
   time,
   truncated,
-  whole,
 } from "../call/field.ts";
 import { LOCAL_PLATFORM, messageId } from "../call/message_id.ts";
 import { pageQuery } from "../call/page.ts";
@@ -48,7 +48,6 @@ export const questionSchema = z.strictObject({
   }),
   truncated,
 }).meta({ id: "Question" });
-
 export type Question = z.output<typeof questionSchema>;
 
 export const questionCreateSchema = z.strictObject({
@@ -72,7 +71,6 @@ export const questionCreateSchema = z.strictObject({
     default: "No",
   }],
 });
-
 export type QuestionCreate = z.output<typeof questionCreateSchema>;
 
 export const questionAnswerSchema = z.strictObject({ answer: content(CONTENT_MAX_BYTES) }).meta({
@@ -87,16 +85,10 @@ export const questionListQuery = {
   worker_id: listOf(z.string().min(1)).optional(),
   ...pageQuery(),
 };
-
 export type QuestionFilter = z.output<z.ZodObject<typeof questionListQuery>>;
 
 export const questionWaitQuery = {
-  timeout_ms: whole(0, 600_000).default(30_000).meta({
-    type: "integer",
-    minimum: 0,
-    maximum: 600_000,
-    default: 30_000,
-  }),
+  timeout_ms: parseIntegerOr(30_000, [0, 600_000]),
 };
 
 type QuestionOptions = Pick<Question, "options">;

@@ -5,11 +5,11 @@ import {
   line,
   listOf,
   NAME_MAX_BYTES,
+  parseIntegerOr,
   refFilter,
   sessionKey,
   text,
   time,
-  whole,
 } from "../call/field.ts";
 import { pageQuery } from "../call/page.ts";
 import { TASK_TYPE_RULES } from "./task_type.ts";
@@ -78,7 +78,6 @@ export const scheduleListQuery = {
   failing: flag.optional().meta({ type: "boolean", description: "whether its latest runs failed" }),
   ...pageQuery(),
 };
-
 export type ScheduleFilter = z.output<z.ZodObject<typeof scheduleListQuery>>;
 
 const PREVIEW_MAX = 50;
@@ -86,10 +85,8 @@ const PREVIEW_MAX = 50;
 export const previewQuery = {
   cron: text(1_000),
   time_zone: text(100).default("").meta({ default: "", description: "'' for the service's time zone" }),
-  count: whole(1, PREVIEW_MAX).default(10)
-    .meta({ type: "integer", minimum: 1, maximum: PREVIEW_MAX, default: 10 }),
+  count: parseIntegerOr(10, [1, PREVIEW_MAX]),
 };
-
 export type PreviewQuery = z.output<z.ZodObject<typeof previewQuery>>;
 
 export const previewSchema = z.strictObject({
@@ -97,5 +94,4 @@ export const previewSchema = z.strictObject({
   local: z.string().meta({ description: "local time, such as 2026-03-29T03:00+02:00" }),
   note: z.string().meta({ description: "effect of daylight saving time, or ''" }),
 }).meta({ id: "PreviewedTime" });
-
 export type PreviewedTime = z.output<typeof previewSchema>;

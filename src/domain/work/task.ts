@@ -3,8 +3,10 @@ import {
   content,
   CONTENT_MAX_BYTES,
   id,
+  ignoreFields,
   line,
   listOf,
+  parseIntegerOr,
   refFilter,
   sessionKeyFilter,
   sessionKeysFilter,
@@ -57,7 +59,6 @@ export const taskSchema = z.strictObject({
   updated_at: time,
   truncated,
 }).meta({ id: "Task" });
-
 export type Task = z.output<typeof taskSchema>;
 
 /** planTask() decides which times a type needs. */
@@ -89,7 +90,6 @@ export const taskCreateSchema = z.strictObject({
     },
   ],
 });
-
 export type TaskCreate = z.output<typeof taskCreateSchema>;
 
 /**
@@ -103,42 +103,30 @@ export const taskUpdateSchema = z.strictObject({
   time_zone: text(100),
   scheduled_at: time.nullable(),
   worker_id: line(100),
-  ...buildIgnored(),
+  ...ignoreFields(
+    "id",
+    "message_id",
+    "session_key",
+    "type",
+    "status",
+    "reason",
+    "next_run_at",
+    "run_count",
+    "attempt",
+    "execution_id",
+    "run_no",
+    "runs_ended",
+    "failures_in_row",
+    "last_status",
+    "last_run_at",
+    "last_error",
+    "held_by",
+    "created_by",
+    "created_at",
+    "updated_at",
+  ),
 }).partial().meta({ id: "TaskUpdate", examples: [{ cron: "0 7 * * 1-5" }, { paused: true }] });
-
 export type TaskUpdate = z.output<typeof taskUpdateSchema>;
-
-function buildIgnored() {
-  const kept = z.unknown();
-  return {
-    ...{
-      id: kept,
-      message_id: kept,
-      session_key: kept,
-      type: kept,
-      status: kept,
-      reason: kept,
-      next_run_at: kept,
-    },
-    ...{
-      run_count: kept,
-      attempt: kept,
-      execution_id: kept,
-      run_no: kept,
-      runs_ended: kept,
-      failures_in_row: kept,
-    },
-    ...{
-      last_status: kept,
-      last_run_at: kept,
-      last_error: kept,
-      held_by: kept,
-      created_by: kept,
-      created_at: kept,
-      updated_at: kept,
-    },
-  };
-}
 
 export const taskListQuery = {
   ref: refFilter.optional(),
@@ -149,7 +137,6 @@ export const taskListQuery = {
   type: listOf(z.enum(TASK_TYPES)).optional(),
   ...pageQuery(),
 };
-
 export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
 
 export const queueQuery = {
@@ -159,7 +146,6 @@ export const queueQuery = {
   type: listOf(z.enum(TASK_TYPES)).optional(),
   ...pageQuery(),
 };
-
 export type QueueFilter = z.output<z.ZodObject<typeof queueQuery>>;
 
 export const QUEUE_CANCEL_MAX = 1_000;
@@ -179,13 +165,11 @@ export const queueCancelSchema = z.strictObject({
   }).partial(),
   expected: z.int().min(1).max(QUEUE_CANCEL_MAX),
 }).meta({ id: "QueueCancel", examples: [{ filter: { status: "pending" }, expected: 12 }] });
-
 export type QueueCancel = z.output<typeof queueCancelSchema>;
 
 export const queueCancelledSchema = z.strictObject({ cancelled_tasks: z.int() }).meta({
   id: "QueueCancelled",
 });
-
 export type QueueCancelled = z.output<typeof queueCancelledSchema>;
 
 export const taskWaitQuery = {
@@ -194,12 +178,7 @@ export const taskWaitQuery = {
     minimum: 1,
     description: "wait until this run has ended",
   }),
-  timeout_ms: whole(0, 600_000).default(30_000).meta({
-    type: "integer",
-    minimum: 0,
-    maximum: 600_000,
-    default: 30_000,
-  }),
+  timeout_ms: parseIntegerOr(30_000, [0, 600_000]),
 };
 
 /** The initial state of a task. */

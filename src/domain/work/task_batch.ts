@@ -22,7 +22,6 @@ export const taskBatchCreateSchema = z.strictObject({
     },
   ],
 });
-
 export type TaskBatchCreate = z.output<typeof taskBatchCreateSchema>;
 
 /** The new fields of each task, in the order of the request. */
@@ -33,5 +32,4 @@ export const taskBatchSchema = z.strictObject({
     reason: z.string().meta({ description: "why it is cancelled" }),
   })),
 }).meta({ id: "TaskBatch" });
-
 export type TaskBatch = z.output<typeof taskBatchSchema>;

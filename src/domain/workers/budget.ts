@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, line, nameText, refFilter, sessionKey, textsOf, time } from "../call/field.ts";
+import { id, ignoreFields, line, nameText, refFilter, sessionKey, textsOf, time } from "../call/field.ts";
 import { pageQuery } from "../call/page.ts";
 import {
   BUDGET_ACTIONS,
@@ -52,7 +52,6 @@ export const storedBudgetSchema = z.strictObject({
   created_at: time,
   updated_at: time,
 });
-
 export type StoredBudget = z.output<typeof storedBudgetSchema>;
 
 const amount = z.number().min(0).meta({
@@ -67,7 +66,6 @@ export const budgetSchema = storedBudgetSchema.extend({
     description: "when the budget allows runs again if nothing changes; for a month its end",
   }),
 }).meta({ id: "Budget" });
-
 export type Budget = z.output<typeof budgetSchema>;
 
 export const budgetCreateSchema = z.strictObject({
@@ -79,28 +77,18 @@ export const budgetCreateSchema = z.strictObject({
   id: "BudgetCreate",
   examples: [{ name: "Month", target: "global", unit: "usd", limit: 50, period: "month" }],
 });
-
 export type BudgetCreate = z.output<typeof budgetCreateSchema>;
 
 /** Absent fields stay unchanged; PUT ignores the read-only ones (contract 1.2). */
 export const budgetUpdateSchema = z.strictObject({
   ...settings,
-  id: z.unknown(),
-  lifted_until: z.unknown(),
-  used: z.unknown(),
-  reserved: z.unknown(),
-  state: z.unknown(),
-  resets_at: z.unknown(),
-  created_at: z.unknown(),
-  updated_at: z.unknown(),
+  ...ignoreFields("id", "lifted_until", "used", "reserved", "state", "resets_at", "created_at", "updated_at"),
 }).partial().meta({ id: "BudgetUpdate", examples: [{ limit: 100 }] });
-
 export type BudgetUpdate = z.output<typeof budgetUpdateSchema>;
 
 export const budgetLiftSchema = z.strictObject({
   for_ms: z.int().min(0).max(LIFT_MAX_MS).meta({ description: "0 ends the suspension" }),
 }).meta({ id: "BudgetLift", examples: [{ for_ms: 3_600_000 }] });
-
 export type BudgetLift = z.output<typeof budgetLiftSchema>;
 
 export const budgetListQuery = {
@@ -108,7 +96,6 @@ export const budgetListQuery = {
   target: textsOf(line(1_100)).optional(),
   ...pageQuery(),
 };
-
 export type BudgetFilter = z.output<z.ZodObject<typeof budgetListQuery>>;
 
 /** Usage in whole numbers, which add up exactly. */

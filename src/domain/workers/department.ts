@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, line, NAME_MAX_BYTES, nameText, time } from "../call/field.ts";
+import { id, ignoreFields, line, NAME_MAX_BYTES, nameText, time } from "../call/field.ts";
 
 /** Limit of departments: the list is one response without pages. */
 export const DEPARTMENTS_MAX = 2_000;
@@ -15,7 +15,6 @@ const shown = {
 };
 
 export const departmentSchema = z.strictObject(shown).meta({ id: "Department" });
-
 export type Department = z.output<typeof departmentSchema>;
 
 /** A department with all its descendants. */
@@ -48,7 +47,6 @@ export const departmentCreateSchema = z.strictObject({
   parent_id: parent.default(null),
   sort_order: sortOrder.default(0),
 }).meta({ id: "DepartmentCreate", examples: [{ name: "Research", sort_order: 10 }] });
-
 export type DepartmentCreate = z.output<typeof departmentCreateSchema>;
 
 /** Absent fields stay unchanged; PUT ignores the read-only ones (contract 1.2). */
@@ -56,12 +54,8 @@ export const departmentUpdateSchema = z.strictObject({
   name,
   parent_id: parent,
   sort_order: sortOrder,
-  id: z.unknown(),
-  worker_count: z.unknown(),
-  created_at: z.unknown(),
-  updated_at: z.unknown(),
+  ...ignoreFields("id", "worker_count", "created_at", "updated_at"),
 }).partial().meta({ id: "DepartmentUpdate", examples: [{ sort_order: 20 }] });
-
 export type DepartmentUpdate = z.output<typeof departmentUpdateSchema>;
 
 /** Builds the forest of departments. Children keep the order of the list. */

@@ -74,7 +74,6 @@ export const fleetSchema = z.strictObject({
     { error: `must be at most ${MEMORY_ENTRIES_MAX} entries` },
   ).meta({ description: "global memory, by key" }),
 }).meta({ id: "Fleet", examples: [{ departments: [{ name: "News" }], workers: [{ name: "Ada" }] }] });
-
 export type Fleet = z.output<typeof fleetSchema>;
 
 /** A fleet without default values. */
@@ -86,7 +85,6 @@ export const exportSchema = z.strictObject({
   webhooks: z.array(z.record(z.string(), z.unknown())),
   memory: z.record(z.string(), z.string()),
 }).partial().meta({ id: "FleetExport" });
-
 export type FleetExport = z.output<typeof exportSchema>;
 
 const options = {
@@ -129,7 +127,6 @@ export const fleetPlanSchema = z.strictObject({
   changes: z.array(changeSchema),
   conflicts: z.array(z.strictObject({ kind: z.enum(FLEET_KINDS), name: z.string(), detail: z.string() })),
 }).meta({ id: "FleetPlan" });
-
 export type FleetPlan = z.output<typeof fleetPlanSchema>;
 export type FleetChange = z.output<typeof changeSchema>;
 

@@ -15,7 +15,6 @@ export const memorySchema = z.strictObject({
   updated_at: time,
   truncated,
 }).meta({ id: "MemoryEntry" });
-
 export type MemoryEntry = z.output<typeof memorySchema>;
 
 const scope = sessionKey.meta({ description: "`global` or a session key" });
@@ -28,5 +27,4 @@ export const memoryEntryQuery = { scope, key };
 
 export const memorySaveSchema = z.strictObject({ scope, key, value: text(CONTENT_MAX_BYTES) })
   .meta({ id: "MemorySave", examples: [{ scope: "global", key: "tone", value: "friendly, short" }] });
-
 export type MemorySave = z.output<typeof memorySaveSchema>;

@@ -54,7 +54,6 @@ export const runnerSchema = z.strictObject({
   last_seen_at: time.nullable(),
   created_at: time,
 }).meta({ id: "Runner" });
-
 export type RunnerShown = z.output<typeof runnerSchema>;
 
 export const runnerCreateSchema = z.strictObject({
@@ -62,12 +61,10 @@ export const runnerCreateSchema = z.strictObject({
   labels: labels.default([]),
   allow_admin: z.boolean().default(false),
 }).meta({ id: "RunnerCreate", examples: [{ name: "mac1", labels: ["macos", "gpu"] }] });
-
 export type RunnerCreate = z.output<typeof runnerCreateSchema>;
 
 /** Includes the token, which no other response shows. */
 export const runnerCreatedSchema = runnerSchema.extend({ token: z.string() }).meta({ id: "RunnerCreated" });
-
 export type RunnerCreated = z.output<typeof runnerCreatedSchema>;
 
 export const runnerDrainSchema = z.strictObject({
@@ -75,7 +72,6 @@ export const runnerDrainSchema = z.strictObject({
 }).meta({ id: "RunnerDrain" });
 
 export const runnerListQuery = pageQuery();
-
 export type RunnerFilter = z.output<z.ZodObject<typeof runnerListQuery>>;
 
 export const runnerClaimSchema = z.strictObject({
@@ -93,7 +89,6 @@ export const runnerClaimSchema = z.strictObject({
     description: `longest wait; the service responds after at most ${CLAIM_WAIT_MAX_MS} ms`,
   }),
 }).meta({ id: "RunnerClaim" });
-
 export type RunnerClaim = z.output<typeof runnerClaimSchema>;
 
 /** Everything that a runner needs for one run. */
@@ -138,7 +133,6 @@ export const runnerClaimedSchema = z.strictObject({
   margin_ms: z.int(),
   run: wireOrderSchema.nullable(),
 }).meta({ id: "RunnerClaimed" });
-
 export type RunnerClaimed = z.output<typeof runnerClaimedSchema>;
 
 export const runnerBeatSchema = z.strictObject({
@@ -146,7 +140,6 @@ export const runnerBeatSchema = z.strictObject({
   epoch: z.int().min(1),
   running: z.array(id).max(RUNS_PER_RUNNER_MAX),
 }).meta({ id: "RunnerBeat" });
-
 export type RunnerBeat = z.output<typeof runnerBeatSchema>;
 
 /** A run that is absent no longer belongs to the runner. */
@@ -159,7 +152,6 @@ export const runnerHeardSchema = z.strictObject({
     }),
   })),
 }).meta({ id: "RunnerHeard" });
-
 export type RunnerHeard = z.output<typeof runnerHeardSchema>;
 
 const WORDS_MAX_BYTES = 2_000;
@@ -179,7 +171,6 @@ export const runEventsSchema = z.strictObject({
   epoch: z.int().min(1),
   events: z.array(runReportSchema).max(EVENTS_PER_REQUEST_MAX),
 }).meta({ id: "RunEvents" });
-
 export type RunEvents = z.output<typeof runEventsSchema>;
 
 export const runLogQuery = {
@@ -187,12 +178,10 @@ export const runLogQuery = {
   offset: z.string().regex(/^\d{1,15}$/).transform(Number).meta({ type: "integer" }),
   kind: z.enum(["log", "events"]),
 };
-
 export type RunLogPart = z.output<z.ZodObject<typeof runLogQuery>>;
 
 /** The stored size. */
 export const runLoggedSchema = z.strictObject({ size: z.int() }).meta({ id: "RunLogged" });
-
 export type RunLogged = z.output<typeof runLoggedSchema>;
 
 const RESULT_TEXT_MAX_BYTES = 512 * 1024;
@@ -227,9 +216,7 @@ export const runEndSchema = z.strictObject({
     verify: verifiedSchema.optional(),
   }),
 }).meta({ id: "RunEnd" });
-
 export type RunEnd = z.output<typeof runEndSchema>;
 
 export const runStoredSchema = z.strictObject({ status: z.literal("stored") }).meta({ id: "RunStored" });
-
 export type RunStored = z.output<typeof runStoredSchema>;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { usageSchema } from "../work/execution.ts";
-import { queryTime, time, whole } from "../call/field.ts";
+import { parseIntegerOr, queryTime, time } from "../call/field.ts";
 import { USAGE_GROUPS } from "../call/vocabulary.ts";
 
 const counted = {
@@ -18,7 +18,6 @@ export const usageRowSchema = z.strictObject({
   name: z.string().meta({ description: "display name, or empty" }),
   ...counted,
 }).meta({ id: "UsageRow" });
-
 export type UsageRow = z.output<typeof usageRowSchema>;
 
 const DAY_MS = 86_400_000;
@@ -41,7 +40,6 @@ export const seriesPointSchema = z.strictObject({
   }),
   waited_longest_ms: z.int().nullable(),
 }).meta({ id: "SeriesPoint" });
-
 export type SeriesPoint = z.output<typeof seriesPointSchema>;
 
 /** Usage of runs that ended in a quarter of an hour. */
@@ -57,13 +55,7 @@ export const SERIES_POINTS_MAX = 1_000;
 /** Usage is stored by quarters of an hour, so a step is a multiple of them. */
 export const seriesQuery = {
   since: queryTime.optional().meta({ description: "Unix ms; default: 24 hours ago" }),
-  step: whole(QUARTER_MS, 31 * DAY_MS).default(3_600_000).meta({
-    type: "integer",
-    minimum: QUARTER_MS,
-    maximum: 31 * DAY_MS,
-    default: 3_600_000,
-    description: "ms; a multiple of 900000",
-  }),
+  step: parseIntegerOr(3_600_000, [QUARTER_MS, 31 * DAY_MS], "ms; a multiple of 900000"),
 };
 
 export const SERIES_SINCE_DEFAULT_MS = DAY_MS;

@@ -5,10 +5,12 @@ import {
   DESCRIPTION_MAX_BYTES,
   flag,
   id,
+  ignoreFields,
   line,
   listOf,
   NAME_MAX_BYTES,
   nameText,
+  parseFlagOr,
   refFilter,
   text,
   textsOf,
@@ -53,7 +55,6 @@ export const RUN_FIELDS = ["name", "description", "memory", "verify", "paused"];
 
 export const workerCreateSchema = z.strictObject({ name: nameText(), ...fields })
   .meta({ id: "WorkerCreate", examples: [{ name: "Ada" }] });
-
 export type WorkerCreate = z.output<typeof workerCreateSchema>;
 
 export const WORKER_DEFAULTS: WorkerCreate = workerCreateSchema.parse({ name: "x" });
@@ -77,7 +78,6 @@ export const workerSchema = z.strictObject({
   updated_at: time,
   truncated,
 }).meta({ id: "Worker" });
-
 export type Worker = z.output<typeof workerSchema>;
 
 /** Absent fields stay unchanged; PUT ignores the read-only ones (contract 1.2). */
@@ -88,13 +88,8 @@ export const workerUpdateSchema = z.strictObject({
   departments: z.array(z.union([departmentKey, departmentRef.transform((ref) => ref.id)])).max(100),
   work_dir: z.string(),
   paused,
-  home: z.unknown(),
-  id: z.unknown(),
-  status: z.unknown(),
-  created_at: z.unknown(),
-  updated_at: z.unknown(),
+  ...ignoreFields("home", "id", "status", "created_at", "updated_at"),
 }).partial().meta({ id: "WorkerUpdate", examples: [{ description: "Writes the newsletter" }] });
-
 export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
 
 export const workerStatusSchema = z.strictObject({
@@ -114,7 +109,6 @@ export const workerStatusSchema = z.strictObject({
   scheduled: z.int(),
   execution_ids: z.array(id).meta({ description: "runs in progress" }),
 }).meta({ id: "WorkerStatus" });
-
 export type WorkerStatus = z.output<typeof workerStatusSchema>;
 
 export const workerRehomeSchema = z.strictObject({
@@ -122,19 +116,17 @@ export const workerRehomeSchema = z.strictObject({
     description: "id or name of a runner; empty: the runner of its next run",
   }),
 }).meta({ id: "WorkerRehome" });
-
 export type WorkerRehome = z.output<typeof workerRehomeSchema>;
 
 export const workerListQuery = {
   ref: refFilter.optional(),
   department: textsOf(line(NAME_MAX_BYTES)).optional()
     .meta({ type: "string", description: "ids or names, with their descendants; any of them matches" }),
-  recursive: flag.default(true).meta({ type: "boolean", default: true }),
+  recursive: parseFlagOr(true),
   no_recursive: flag.optional().meta({ type: "boolean", description: "the same as recursive=false" }),
   name: textsOf(line(NAME_MAX_BYTES)).optional()
     .meta({ type: "string", description: "part of the name, case-insensitive; any of them matches" }),
   id: listOf(z.string().min(1)).optional(),
   ...pageQuery(WORKER_PAGE_SIZE_MAX),
 };
-
 export type WorkerFilter = z.output<z.ZodObject<typeof workerListQuery>>;
