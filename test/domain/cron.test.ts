@@ -7,8 +7,8 @@ import {
   missedOccurrences,
   nextOccurrence,
   nextOccurrences,
+  previewCron,
 } from "../../src/domain/work/cron.ts";
-import { previewCron } from "../../src/domain/work/cron_preview.ts";
 import { countProcessorMs } from "../harness/service/processor_time.ts";
 
 // The long run: SVC_TEST_CRON=100000.

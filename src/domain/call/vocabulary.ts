@@ -1,9 +1,45 @@
 // Words that the API, the rows and the clients share, each list once: schemas, command line and SQL CHECKs import them.
 // Without zod, so that the command line starts fast (contract 6.9).
 
-/** Task types by their start: now, at a time, by cron. */
-export const TASK_TYPES = ["immediate", "countdown", "scheduled"] as const;
-export type TaskType = (typeof TASK_TYPES)[number];
+/** Rules of a task type: when it starts, its fields, its defaults. */
+interface TaskTypeRules {
+  /** Waits for a time, so the task can be changed, paused and run by hand. */
+  isTimed: boolean;
+  /** Waits for its next time after each run. */
+  isRecurring: boolean;
+  /** Fields in addition to those of every task. */
+  fields: readonly string[];
+  /** Default number of consecutive failures that pause the task; 0: never. */
+  pauseAfterFailures: number;
+  /** Fields that a plan of the bee must give, as text for its prompt. */
+  needs: string;
+}
+
+const RULES = {
+  immediate: { isTimed: false, isRecurring: false, fields: ["verify"], pauseAfterFailures: 0, needs: "" },
+  countdown: {
+    isTimed: true,
+    isRecurring: false,
+    fields: ["scheduled_at", "name", "paused", "gate", "verify", "deliver_to"],
+    pauseAfterFailures: 0,
+    needs: ' with "scheduled_at" in Unix ms, at least 5 seconds ahead',
+  },
+  scheduled: {
+    isTimed: true,
+    isRecurring: true,
+    fields: [
+      ...["cron", "time_zone", "name", "paused", "gate", "verify", "deliver_to"],
+      ...["overlap", "pause_after_failures", "until", "max_runs"],
+    ],
+    pauseAfterFailures: 5,
+    needs: ' with "cron" (five fields) and, for another time zone, "time_zone"',
+  },
+} satisfies Record<string, TaskTypeRules>;
+
+/** Task types by their start: now, at a time, by cron. planTask() plans the first run of each. */
+export type TaskType = keyof typeof RULES;
+export const TASK_TYPE_RULES: Readonly<Record<TaskType, TaskTypeRules>> = RULES;
+export const TASK_TYPES = Object.keys(RULES) as [TaskType, ...TaskType[]];
 
 export const TASK_STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];

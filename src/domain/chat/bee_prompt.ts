@@ -1,10 +1,8 @@
 import type { Media } from "./message.ts";
-import { cut, type Said, section } from "./prompt.ts";
+import { cut, fitted, PROMPT_MAX_BYTES, type Said, section } from "./prompt.ts";
 import { PLAN_TASKS_MAX } from "./bee_plan.ts";
-import { fitted, PROMPT_MAX_BYTES } from "./prompt_size.ts";
 import type { Candidate } from "./routing.ts";
-import { TASK_TYPE_RULES } from "../work/task_type.ts";
-import { TASK_TYPES } from "../call/vocabulary.ts";
+import { TASK_TYPE_RULES, TASK_TYPES } from "../call/vocabulary.ts";
 
 /** Content of the bee's prompt (contract 4.4). */
 export interface BeeContext {

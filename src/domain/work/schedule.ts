@@ -12,8 +12,7 @@ import {
   time,
 } from "../call/field.ts";
 import { pageQuery } from "../call/page.ts";
-import { TASK_TYPE_RULES } from "./task_type.ts";
-import { OVERLAPS, TASK_STATUSES, type TaskType } from "../call/vocabulary.ts";
+import { OVERLAPS, TASK_STATUSES, TASK_TYPE_RULES, type TaskType } from "../call/vocabulary.ts";
 
 const PAUSE_AFTER_FAILURES_MAX = 1_000;
 const SCHEDULE_RUNS_MAX = 1_000_000_000;

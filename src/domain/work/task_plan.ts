@@ -3,7 +3,8 @@ import { cronFault, nextOccurrence } from "./cron.ts";
 import { conflict, invalid } from "../call/error.ts";
 import { isTimeZone } from "../call/field.ts";
 import type { Task, TaskCreate, TaskPlan } from "./task.ts";
-import { isRecurring, TASK_TYPE_RULES } from "./task_type.ts";
+import { isRecurring } from "./task_type.ts";
+import { TASK_TYPE_RULES } from "../call/vocabulary.ts";
 
 const COUNTDOWN_LEAD_MIN_MS = 5_000;
 
