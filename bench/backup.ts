@@ -40,8 +40,7 @@ export async function benchBackup(): Promise<Row[]> {
     says: `${short(turn.processorMs)} ms of processor; a write p50 ${short(percentile(writes, 50))}, p99 ${
       short(percentile(writes, 99))
     } ms; ${seconds.toFixed(0)} s in all`,
-    goal: `under ${GOAL_MS} ms`,
-    met: turn.wallMs < GOAL_MS,
+    max: GOAL_MS,
   }];
 }
 

@@ -8,9 +8,19 @@ export interface Row {
   /** Describes `bare`. */
   beside?: string;
   /** The result in words, such as "31 % of it". */
-  says: string;
-  goal: string;
-  met: boolean | null;
+  says?: string;
+  /** Bounds of `value`, in `unit`. A row with another goal has `goal` and `met`. */
+  min?: number;
+  max?: number;
+  goal?: string;
+  met?: boolean | null;
+}
+
+/** Adds the goal as text, and whether the row meets it. */
+export function addVerdict(row: Row): Row {
+  const { value, unit, min, max } = row;
+  if (max !== undefined) return { ...row, goal: `at most ${max} ${unit}`, met: value <= max };
+  return min === undefined ? row : { ...row, goal: `at least ${min} ${unit}`, met: value >= min };
 }
 
 export function pause(ms: number): Promise<void> {
@@ -39,9 +49,9 @@ export function table(rows: Row[]): string {
     row.what,
     `${short(row.value)} ${row.unit}`,
     row.bare === undefined ? "-" : `${short(row.bare)} ${row.unit} ${row.beside ?? ""}`,
-    row.says,
-    row.goal,
-    row.met === null ? "" : row.met ? "ok" : "MISSED",
+    row.says ?? "",
+    row.goal ?? "",
+    (row.met ?? null) === null ? "" : row.met ? "ok" : "MISSED",
   ]);
   const widths = head.map((title, index) =>
     Math.max(title.length, ...lines.map((line) => line[index]?.length ?? 0))
@@ -112,6 +122,8 @@ export async function bareProgram(): Promise<void> {
     .output();
 }
 
+const CONNECTIONS = 8;
+const SECONDS = 2;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -149,21 +161,17 @@ async function readAnswer(connection: Deno.TcpConn, buffer: Uint8Array): Promise
   }
 }
 
-/** Measures the rate of `GET url` per second over the given number of connections. */
-export async function rate(
-  url: string,
-  options: { token?: string; connections?: number; seconds?: number } = {},
-): Promise<number> {
-  const { token, connections = 8, seconds = 2 } = options;
+/** Measures the rate of `GET url` per second over several connections. */
+export async function rate(url: string, token?: string): Promise<number> {
   const target = new URL(url);
   const head = encoder.encode(
     `GET ${target.pathname}${target.search} HTTP/1.1\r\nhost: ${target.host}\r\n` +
       `${token === undefined ? "" : `authorization: Bearer ${token}\r\n`}\r\n`,
   );
   const warmUntil = performance.now() + 500;
-  await Promise.all(Array.from({ length: connections }, () => talk(target, head, warmUntil)));
+  await Promise.all(Array.from({ length: CONNECTIONS }, () => talk(target, head, warmUntil)));
   const started = performance.now();
-  const until = started + seconds * 1_000;
-  const counts = await Promise.all(Array.from({ length: connections }, () => talk(target, head, until)));
+  const until = started + SECONDS * 1_000;
+  const counts = await Promise.all(Array.from({ length: CONNECTIONS }, () => talk(target, head, until)));
   return counts.reduce((sum, count) => sum + count, 0) / ((performance.now() - started) / 1_000);
 }

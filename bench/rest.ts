@@ -28,7 +28,7 @@ async function compare(
   const ours: number[] = [];
   const theirs: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    ours.push(await rate(service.url + path, { token: service.token }));
+    ours.push(await rate(service.url + path, service.token));
     theirs.push(await rate(bare.url));
   }
   const share = 100 * median(ours) / median(theirs);

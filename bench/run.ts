@@ -3,7 +3,7 @@ import { benchAgents } from "./agents.ts";
 import { benchBackup } from "./backup.ts";
 import { benchConsole } from "./console.ts";
 import { benchLists } from "./lists.ts";
-import { type Row, table } from "./measure.ts";
+import { addVerdict, type Row, table } from "./measure.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
 import { benchRunners } from "./runners.ts";
@@ -39,7 +39,7 @@ for (const name of wanted) {
     Deno.exit(2);
   }
   console.error(`measuring ${name} …`);
-  rows.push(...await bench());
+  rows.push(...(await bench()).map(addVerdict));
 }
 console.log(table(rows));
 const folder = new URL("./results/", import.meta.url).pathname;

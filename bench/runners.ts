@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type RunnerProcess, startRunner } from "../test/harness/service/runner.ts";
-import { median, type Row } from "./measure.ts";
+import { median, pause, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 // Label of the runners and their workers.
@@ -129,8 +129,6 @@ async function measureThroughput(): Promise<Row[]> {
     bare: local.perSecond,
     beside: "by the service itself",
     says: `${(100 * remote.perSecond / local.perSecond).toFixed(0)} % of it`,
-    goal: "",
-    met: null,
   }, {
     what: "CPU of the service for each of them",
     value: remote.cpuMs,
@@ -138,8 +136,6 @@ async function measureThroughput(): Promise<Row[]> {
     bare: local.cpuMs,
     beside: "by the service itself",
     says: `${(remote.cpuMs / local.cpuMs).toFixed(1)}x`,
-    goal: "",
-    met: null,
   }];
 }
 
@@ -167,7 +163,7 @@ async function runManyTasks(
     await service.call("POST /api/tasks/batch", { tasks });
   }
   while (await countCompleted(service) < before + TASKS) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    await pause(LOOK_EVERY_MS);
   }
   const perSecond = TASKS / ((performance.now() - started) / 1_000);
   return { perSecond, cpuMs: (await service.cpuMs() - cpu) / TASKS };

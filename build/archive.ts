@@ -77,10 +77,7 @@ function buildZipFields(name: string, bytes: Uint8Array, packed: number, at: Dat
     [packed, 4],
     [bytes.length, 4],
     [length, 2],
-    [
-      0,
-      2,
-    ],
+    [0, 2],
   ];
 }
 

@@ -107,9 +107,7 @@ function getReadyKey(key: Uint8Array): Promise<CryptoKey> {
     Uint8Array.from(key),
     { name: "HMAC", hash: "SHA-256" },
     false,
-    [
-      "sign",
-    ],
+    ["sign"],
   );
   READY.set(key, made);
   return made;

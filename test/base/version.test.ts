@@ -68,20 +68,12 @@ describe("version", () => {
         ["serve", "-h"],
         ["health", "--help"],
         ["restore", "--help"],
-        [
-          "completion",
-          "--help",
-        ],
+        ["completion", "--help"],
         ["version", "--help"],
         ["service", "--help"],
         ["help", "serve"],
         ["help", "service"],
-        [
-          "help",
-          "ctl",
-          "task",
-          "wait",
-        ],
+        ["help", "ctl", "task", "wait"],
       ]
     ) {
       const { code, out, err } = await svc(args, { dataDir: data.path });

@@ -88,10 +88,10 @@ export function line(max: number) {
 const HIDDEN = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/u;
 
 /** Schema of a name: one trimmed line without invisible characters (contract 8.1). */
-export function nameText(max: number = NAME_MAX_BYTES) {
-  const bounds = { minLength: 1, maxLength: max };
+export function nameText() {
+  const bounds = { minLength: 1, maxLength: NAME_MAX_BYTES };
   return buildText(bounds, [
-    ...buildLineRules(max),
+    ...buildLineRules(NAME_MAX_BYTES),
     [
       (value) => !HIDDEN.test(value),
       "must not contain invisible characters, such as U+200B or U+202E",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { createZoneClock } from "../work/cron.ts";
 import { executionSchema, usageSchema } from "../work/execution.ts";
 import { id, parseIntegerOr, text, time } from "../call/field.ts";
 import { chosenPassword, PASSWORD_MAX_BYTES } from "../account/password.ts";
@@ -9,6 +10,8 @@ import {
   TASK_STATUSES,
   WORKER_STATUSES,
 } from "../call/vocabulary.ts";
+
+const DAY_MS = 86_400_000;
 
 function buildCounts<const T extends readonly string[]>(names: T) {
   return z.strictObject({
@@ -123,30 +126,9 @@ export type Resumed = z.output<typeof resumedSchema>;
 
 /** Returns the start of the day of `now` in this time zone, in Unix ms. */
 export function startOfDay(now: number, timeZone: string): number {
-  const format = new Intl.DateTimeFormat("en-u-ca-gregory-nu-latn", {
-    timeZone,
-    hourCycle: "h23",
-    year: "numeric",
-    month: "numeric",
-    day: "numeric",
-    hour: "numeric",
-    minute: "numeric",
-    second: "numeric",
-  });
-  // The wall clock at `at`, read as UTC.
-  const shown = (at: number) => {
-    const parts = Object.fromEntries(
-      format.formatToParts(at).map(({ type, value }) => [type, Number(value)]),
-    );
-    const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
-    return {
-      midnight: Date.UTC(year, month - 1, day),
-      at: Date.UTC(year, month - 1, day, hour, minute, second),
-    };
-  };
-  const { midnight } = shown(now);
-  const offset = (at: number) => shown(at).at - Math.floor(at / 1000) * 1000;
+  const offsetAt = createZoneClock(timeZone);
+  const midnight = Math.floor((now + offsetAt(now)) / DAY_MS) * DAY_MS;
   // Twice, because daylight saving time may have changed between midnight and now.
-  const first = midnight - offset(now);
-  return midnight - offset(first);
+  const first = midnight - offsetAt(now);
+  return midnight - offsetAt(first);
 }

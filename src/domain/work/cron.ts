@@ -205,7 +205,7 @@ export function previewCron(
   after: number,
   count: number,
 ): PreviewedTime[] {
-  const clock = createClock(timeZone);
+  const clock = createZoneClock(timeZone);
   // An extra time: a note depends on the following time, too.
   const times = nextOccurrences(expression, timeZone, after, count + 1);
   return times.slice(0, count).map((at, index) => ({
@@ -252,9 +252,11 @@ function formatNote({ expression, clock, at, before, behind }: PreviewInput): st
   } minutes`;
 }
 
-function createClock(timeZone: string): ZoneClock {
-  const format = new Intl.DateTimeFormat("en-u-hc-h23", {
+/** Creates a function that returns the offset of a time zone from UTC. */
+export function createZoneClock(timeZone: string): ZoneClock {
+  const format = new Intl.DateTimeFormat("en-u-ca-gregory-nu-latn", {
     timeZone,
+    hourCycle: "h23",
     year: "numeric",
     month: "numeric",
     day: "numeric",

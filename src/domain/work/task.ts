@@ -208,7 +208,9 @@ export function newTask(
   plan: Omit<TaskPlan, "due_at">,
   now: number,
 ): Task {
-  const options = optionsDefault(seed.type);
+  const options = Object.entries(optionsDefault(seed.type)).map(([name, value]) =>
+    [name, seed[name as keyof ScheduleOptions] ?? value] as const
+  );
   return {
     id: seed.id,
     message_id: seed.message_id,
@@ -219,15 +221,7 @@ export function newTask(
     scheduled_at: plan.scheduled_at,
     cron: plan.cron,
     time_zone: plan.time_zone,
-    name: seed.name ?? options.name,
-    paused: seed.paused ?? options.paused,
-    gate: seed.gate ?? options.gate,
-    verify: seed.verify ?? options.verify,
-    overlap: seed.overlap ?? options.overlap,
-    pause_after_failures: seed.pause_after_failures ?? options.pause_after_failures,
-    deliver_to: seed.deliver_to ?? options.deliver_to,
-    until: seed.until ?? options.until,
-    max_runs: seed.max_runs ?? options.max_runs,
+    ...Object.fromEntries(options) as unknown as ScheduleOptions,
     status: plan.status,
     reason: plan.reason,
     held_by: null,

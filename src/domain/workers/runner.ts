@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { verifiedSchema, verifySchema } from "../work/command.ts";
 import { usageSchema } from "../work/execution.ts";
-import { id, NAME_MAX_BYTES, nameText, text, time } from "../call/field.ts";
+import { id, nameText, text, time } from "../call/field.ts";
 import { isInterruption } from "../work/interruption.ts";
 import { pageQuery } from "../call/page.ts";
 import { scope } from "../call/scope.ts";
@@ -57,7 +57,7 @@ export const runnerSchema = z.strictObject({
 export type RunnerShown = z.output<typeof runnerSchema>;
 
 export const runnerCreateSchema = z.strictObject({
-  name: nameText(NAME_MAX_BYTES),
+  name: nameText(),
   labels: labels.default([]),
   allow_admin: z.boolean().default(false),
 }).meta({ id: "RunnerCreate", examples: [{ name: "mac1", labels: ["macos", "gpu"] }] });
