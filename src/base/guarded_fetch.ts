@@ -88,12 +88,7 @@ async function limitTime<T>(ms: number, work: Promise<T>): Promise<T> {
   return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }
 
-function send(
-  url: URL,
-  address: string,
-  options: OutsideRequest,
-  leftMs: number,
-): Promise<OutsideAnswer> {
+function send(url: URL, address: string, options: OutsideRequest, leftMs: number): Promise<OutsideAnswer> {
   const { method = "POST", headers = {}, body, timeoutMs, answerMaxBytes, signal } = options;
   const isTls = url.protocol === "https:";
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");

@@ -51,9 +51,7 @@ export const codeSchema = z.strictObject({
   code: z.string(),
   expires_in: expiresIn,
   url: z.string().meta({ description: "address of the console; append #code= and the code" }),
-}).meta({
-  id: "ConsoleCode",
-});
+}).meta({ id: "ConsoleCode" });
 
 /** Target of a sign-in: a path of this service, never another host. */
 export const returnPath = z.string().max(1_000)

@@ -62,9 +62,7 @@ export const outboundSchema = z.strictObject({
   question_id: z.string().meta({ description: "the question in the message; else empty" }),
   attempt: z.int(),
   error: z.string(),
-  next_attempt_at: time.nullable().meta({
-    description: "next delivery attempt; null when sent or given up",
-  }),
+  next_attempt_at: time.nullable().meta({ description: "next delivery attempt; null when sent or given up" }),
   created_at: time,
   sent_at: time.nullable(),
   truncated,

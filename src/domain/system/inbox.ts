@@ -28,7 +28,5 @@ export const INBOX_KIND_MAX = 100;
 export const INBOX_TITLE_MAX = 200;
 
 export const inboxQuery = {
-  since: queryTime.optional().meta({
-    description: "Unix ms, for failures; default: 24 hours ago",
-  }),
+  since: queryTime.optional().meta({ description: "Unix ms, for failures; default: 24 hours ago" }),
 };

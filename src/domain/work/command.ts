@@ -13,9 +13,7 @@ const word = text(WORD_MAX_BYTES).refine((word) => word !== "", { error: "must n
 const argv = z.array(word).min(1, { error: "must name a program" }).max(COMMAND_MAX_WORDS).refine(
   (words) => words.reduce((sum, word) => sum + byteLength(word), 0) <= COMMAND_MAX_BYTES,
   { error: `must be at most ${COMMAND_MAX_BYTES} bytes in all` },
-).meta({
-  description: "the program and its arguments; runs without a shell",
-});
+).meta({ description: "the program and its arguments; runs without a shell" });
 
 const timeout_ms = z.int().min(1).max(COMMAND_TIMEOUT_MAX_MS).default(COMMAND_TIMEOUT_DEFAULT_MS);
 

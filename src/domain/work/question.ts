@@ -87,9 +87,7 @@ export const questionListQuery = {
 };
 export type QuestionFilter = z.output<z.ZodObject<typeof questionListQuery>>;
 
-export const questionWaitQuery = {
-  timeout_ms: parseIntegerOr(30_000, [0, 600_000]),
-};
+export const questionWaitQuery = { timeout_ms: parseIntegerOr(30_000, [0, 600_000]) };
 
 type QuestionOptions = Pick<Question, "options">;
 

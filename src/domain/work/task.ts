@@ -51,9 +51,7 @@ export const taskSchema = z.strictObject({
   last_run_at: time.nullable().meta({ description: "when that run started" }),
   last_error: z.string(),
   failures_in_row: z.int().meta({ description: "consecutive failed runs of a schedule" }),
-  runs_ended: z.int().meta({
-    description: "ended runs of a schedule, without those that a gate skipped",
-  }),
+  runs_ended: z.int().meta({ description: "ended runs of a schedule, without those that a gate skipped" }),
   created_by: z.string(),
   created_at: time,
   updated_at: time,

@@ -68,11 +68,7 @@ function checkCountdown(at: number | undefined, now: number): number {
   );
 }
 
-function planSchedule(
-  input: PlanInput,
-  now: number,
-  defaultZone: string,
-): TaskPlan {
+function planSchedule(input: PlanInput, now: number, defaultZone: string): TaskPlan {
   const { cron, time_zone = "", until = null } = input;
   if (cron === undefined) {
     throw invalid("cron", "is missing; a scheduled task needs five fields, such as 0 9 * * 1-5");

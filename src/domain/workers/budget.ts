@@ -33,13 +33,9 @@ const settings = {
   limit: z.number().min(0).max(1_000_000_000).meta({
     description: "runs, tokens, minutes or US dollars; 0 blocks every run",
   }),
-  period: z.enum(BUDGET_PERIODS).meta({
-    description: "a rolling time, this calendar month, or all time",
-  }),
+  period: z.enum(BUDGET_PERIODS).meta({ description: "a rolling time, this calendar month, or all time" }),
   soft: z.int().min(1).max(100).meta({ description: "percentage of the limit that triggers one notice" }),
-  action: z.enum(BUDGET_ACTIONS).meta({
-    description: "hold: block new runs. stop: also end open runs",
-  }),
+  action: z.enum(BUDGET_ACTIONS).meta({ description: "hold: block new runs. stop: also end open runs" }),
 };
 
 /** The stored fields of a budget. */

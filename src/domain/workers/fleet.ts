@@ -113,9 +113,7 @@ export type FleetPlanInput = z.output<typeof fleetPlanInput>;
 export type FleetApply = z.output<typeof fleetApplyInput>;
 
 const changeSchema = z.strictObject({
-  action: z.enum(FLEET_ACTIONS).meta({
-    description: "adopt: the fleet takes over the unchanged object",
-  }),
+  action: z.enum(FLEET_ACTIONS).meta({ description: "adopt: the fleet takes over the unchanged object" }),
   kind: z.enum(FLEET_KINDS),
   name: z.string(),
   fields: z.array(z.strictObject({ name: z.string(), before: z.unknown(), after: z.unknown() })),

@@ -192,9 +192,7 @@ export const runEndSchema = z.strictObject({
     description: "ms since its engine started; null: never started",
   }),
   interruption: text(WORDS_MAX_BYTES)
-    .refine(isInterruption, {
-      error: "must be cancelled, shutdown, late, lost or budget: <words>",
-    })
+    .refine(isInterruption, { error: "must be cancelled, shutdown, late, lost or budget: <words>" })
     .nullable().meta({
       description:
         "why its runner ended it: cancelled, shutdown, late, lost, or budget: <words>; null: not interrupted",

@@ -100,9 +100,7 @@ export const workerStatusSchema = z.strictObject({
   version: z.string().meta({ description: "version of the engine's program, or empty" }),
   usable: z.boolean().meta({ description: "whether a run could start now" }),
   detail: z.string().meta({ description: "the program found, or what is missing" }),
-  limited_until: time.nullable().meta({
-    description: "end of the rate limit of its engine's provider",
-  }),
+  limited_until: time.nullable().meta({ description: "end of the rate limit of its engine's provider" }),
   work_dir: z.string(),
   pending: z.int(),
   running: z.int(),
