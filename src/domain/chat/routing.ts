@@ -28,21 +28,15 @@ export function routeByRules(
 ): Route {
   const mention = findMention(text, candidates);
   if (mention !== null) {
-    return {
-      to: "worker",
-      workerId: mention.worker.id,
-      instruction: mention.rest === "" ? text : mention.rest,
-      reason: `mentions @${mention.worker.name}`,
-    };
+    return routeTo(mention.worker, mention.rest || text, `mentions @${mention.worker.name}`);
   }
   const own = candidates.find((worker) => worker.id === defaultWorkerId);
   if (own === undefined) return { to: "bee" };
-  return {
-    to: "worker",
-    workerId: own.id,
-    instruction: text,
-    reason: `${own.name} is the worker of this session`,
-  };
+  return routeTo(own, text, `${own.name} is the worker of this session`);
+}
+
+function routeTo({ id }: Candidate, instruction: string, reason: string): Route {
+  return { to: "worker", workerId: id, instruction, reason };
 }
 
 /**
@@ -58,12 +52,11 @@ export function routeWithoutModel(text: string, candidates: readonly Candidate[]
     .sort((a, b) => b.shared.length - a.shared.length);
   const [best, second] = scored;
   if (best !== undefined && best.shared.length > (second?.shared.length ?? 0)) {
-    const reason = `best match: ${best.shared.sort().join(", ")}`;
-    return { to: "worker", workerId: best.worker.id, instruction: text, reason };
+    return routeTo(best.worker, text, `best match: ${best.shared.sort().join(", ")}`);
   }
   const [only] = awake;
   if (only !== undefined && awake.length === 1) {
-    return { to: "worker", workerId: only.id, instruction: text, reason: `${only.name} is the only worker` };
+    return routeTo(only, text, `${only.name} is the only worker`);
   }
   return { to: "nobody", text: listWorkers(candidates), reason: "no worker fits better than the others" };
 }
@@ -108,14 +101,7 @@ export function findByName(candidates: readonly Candidate[], name: string): Cand
 /** Routes a program's message to the worker of its platform. The text contains no mentions and no commands (contract 10). */
 export function routeData(text: string, candidates: readonly Candidate[], name: string): Route {
   const worker = findByName(candidates, name);
-  if (worker !== undefined) {
-    return {
-      to: "worker",
-      workerId: worker.id,
-      instruction: text,
-      reason: `${worker.name} is the worker of this platform`,
-    };
-  }
+  if (worker !== undefined) return routeTo(worker, text, `${worker.name} is the worker of this platform`);
   return {
     to: "nobody",
     text: `Cannot route this message: the configuration of this platform names the worker ${
