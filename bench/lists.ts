@@ -23,8 +23,8 @@ interface Page {
 }
 
 const size = (n: number) => `page_size=${51 + (n % 50)}`;
-const spot = (n: number, rows: number) => Math.floor(((n * 7_919) % 1_000) / 1_000 * rows);
-const from = (n: number, rows: number) => START_MS + spot(n, rows) * STEP_MS;
+const pickRow = (n: number, rows: number) => Math.floor(((n * 7_919) % 1_000) / 1_000 * rows);
+const from = (n: number, rows: number) => START_MS + pickRow(n, rows) * STEP_MS;
 
 const PAGES: Page[] = [
   ...buildPages("executions", "/api/executions"),
@@ -62,7 +62,7 @@ function buildPages(what: string, path: string): Page[] {
     { what: `${what}, first page`, path: (n) => `${path}?${size(n)}`, ratio: 2 },
     {
       what: `${what}, a page by cursor`,
-      path: (n, rows) => `${path}?cursor=${formatUuid(spot(n, rows) + 200)}&${size(n)}`,
+      path: (n, rows) => `${path}?cursor=${formatUuid(pickRow(n, rows) + 200)}&${size(n)}`,
       ratio: 2,
     },
     {

@@ -102,9 +102,9 @@ async function measurePickups(): Promise<Row> {
       if (n >= 0) side.sent.set(id, sentAt);
     }
   }
-  const began = await readStamps(ledgerIn(world.folder));
+  const startedAt = await readStamps(ledgerIn(world.folder));
   const [local = NaN, remote = NaN] = [here, away].map(({ sent }) =>
-    median([...sent].map(([id, at]) => (began.get(id) ?? NaN) - at))
+    median([...sent].map(([id, at]) => (startedAt.get(id) ?? NaN) - at))
   );
   return {
     what: "task created -> program started on a runner (p50)",
@@ -194,9 +194,9 @@ async function measureLogs(): Promise<Row> {
     `/api/executions/${await findExecutionId(world, last?.id ?? "")}/logs`,
   );
   if (stored.length < LOG_BYTES) throw new Error(`the log has ${stored.length} bytes only`);
-  const began = await readStamps(ledgerIn(world.folder));
+  const startedAt = await readStamps(ledgerIn(world.folder));
   const mbs = (ms: number) => LOG_BYTES / 1e3 / ms;
-  const rate = mbs(median(runs.map(({ id, endedAt }) => endedAt - (began.get(id) ?? NaN))));
+  const rate = mbs(median(runs.map(({ id, endedAt }) => endedAt - (startedAt.get(id) ?? NaN))));
   const disk = mbs(median(plain));
   return {
     what: "a log of 16 MiB, from the start of its program to its stored end",

@@ -55,9 +55,9 @@ export async function callOutside(options: OutsideRequest): Promise<OutsideAnswe
   if (url.username !== "" || url.password !== "") {
     throw new RefusedAddress("the address must not contain a user name or a password");
   }
-  const began = performance.now();
+  const startedAt = performance.now();
   const address = await findCheckedAddress(url, options);
-  const leftMs = Math.max(0, options.timeoutMs - (performance.now() - began));
+  const leftMs = Math.max(0, options.timeoutMs - (performance.now() - startedAt));
   return await send(url, address, options, leftMs);
 }
 

@@ -1,13 +1,13 @@
 // The share of files that stays available to runs, logs, uploads and the database. Deno may end the process when no file
 // descriptor is left, so the limit keeps far away from that.
-const FILES_KEPT_BACK_SHARE = 0.4;
-const FILES_KEPT_BACK_MIN = 100;
+const FILES_RESERVED_SHARE = 0.4;
+const FILES_RESERVED_MIN = 100;
 const CONNECTIONS_MIN = 8;
 
 /** Returns the connection limit for a number of file descriptors. */
 export function connectionsMax(files: number): number {
-  const kept = Math.max(FILES_KEPT_BACK_MIN, files * FILES_KEPT_BACK_SHARE);
-  return files === Infinity ? Infinity : Math.max(CONNECTIONS_MIN, Math.floor(files - kept));
+  const reserved = Math.max(FILES_RESERVED_MIN, files * FILES_RESERVED_SHARE);
+  return files === Infinity ? Infinity : Math.max(CONNECTIONS_MIN, Math.floor(files - reserved));
 }
 
 /**

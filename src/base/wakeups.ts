@@ -60,7 +60,7 @@ export class Wakeups {
 
 /** A listener of one wakeup. Close it after use. */
 export class Listener {
-  #rung = false;
+  #isWoken = false;
   #resolve: (() => void) | null = null;
   #close: () => void;
 
@@ -69,13 +69,13 @@ export class Listener {
   }
 
   wake(): void {
-    this.#rung = true;
+    this.#isWoken = true;
     this.#resolve?.();
   }
 
   /** Resolves at the next wakeup (immediately if one came since the last wait), after `ms`, or when `signal` aborts. */
   async next(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
-    if (!this.#rung && ms > 0 && !signal?.aborted) {
+    if (!this.#isWoken && ms > 0 && !signal?.aborted) {
       await new Promise<void>((resolve) => {
         const finish = () => {
           cancel();
@@ -88,12 +88,12 @@ export class Listener {
         this.#resolve = finish;
       });
     }
-    this.#rung = false;
+    this.#isWoken = false;
   }
 
   /** Drops a pending wakeup. Rows that are read after this call contain its changes. */
   forget(): void {
-    this.#rung = false;
+    this.#isWoken = false;
   }
 
   /** Stops listening. A second close does nothing: it must not remove later listeners. */

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { sourceFiles } from "../harness/house/tree.ts";
 
 /** Tests for each folder, nearest and fastest first. The next group runs only when no test of the previous one fails. */
-const ROOMS: readonly [RegExp, readonly string[][]][] = [
+const FOLDERS: readonly [RegExp, readonly string[][]][] = [
   [
     /^src\/store\/db\//,
     [["test/store"], ["test/http/work/task", "test/pipeline/dispatch/task_model", "test/http/system/event"]],
@@ -66,6 +66,6 @@ export function testsFor(file: string): string[][] {
   const nouns = [noun, first, NOUNS[first]].map((one) => `${one}.test.ts`);
   const slow = /^test\/(journey|contract|alone|house|build)\//;
   const named = sourceFiles("test").filter((one) => nouns.includes(basename(one)) && !slow.test(one));
-  const groups = ROOMS.find(([room]) => room.test(file))?.[1] ?? REST;
+  const groups = FOLDERS.find(([folder]) => folder.test(file))?.[1] ?? REST;
   return [named, ...groups.map((group) => [...group])].filter((group) => group.length > 0);
 }

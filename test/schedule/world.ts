@@ -48,7 +48,7 @@ export class World implements AsyncDisposable {
   readonly #app: App;
   #scheduler: Stage | null = null;
   /** Runs that the scheduler interrupted since the last look. */
-  #asked: string[] = [];
+  #interruptedRuns: string[] = [];
   workers: string[] = [];
 
   private constructor(seed: number, app: App, clock: TestClock) {
@@ -91,7 +91,7 @@ export class World implements AsyncDisposable {
     this.#scheduler = createScheduler({
       ...{ db: this.#db, clock: this.clock, wakeups, defaultZone: "UTC", catchUpWindowMs: 3_600_000 },
       interruptRun: (id) => {
-        this.#asked.push(id);
+        this.#interruptedRuns.push(id);
         return Promise.resolve();
       },
     });
@@ -243,7 +243,7 @@ export class World implements AsyncDisposable {
       }
     }
     const replaced = this.model.tick(this.clock.now());
-    expect(this.#asked.splice(0).sort(), label).toEqual(replaced.sort());
+    expect(this.#interruptedRuns.splice(0).sort(), label).toEqual(replaced.sort());
   }
 
   async agree(label: string): Promise<void> {

@@ -44,18 +44,18 @@ function routeTo({ id }: Candidate, instruction: string, reason: string): Route 
  * departments, then the only worker, else a reply that lists the workers. Never chooses paused workers.
  */
 export function routeWithoutModel(text: string, candidates: readonly Candidate[]): Route {
-  const awake = candidates.filter((worker) => !worker.paused);
-  const asked = findWords(text);
-  const scored = awake
-    .map((worker) => ({ worker, shared: findSharedWords(asked, worker) }))
+  const active = candidates.filter((worker) => !worker.paused);
+  const messageWords = findWords(text);
+  const scored = active
+    .map((worker) => ({ worker, shared: findSharedWords(messageWords, worker) }))
     .filter(({ shared }) => shared.length > 0)
     .sort((a, b) => b.shared.length - a.shared.length);
   const [best, second] = scored;
   if (best !== undefined && best.shared.length > (second?.shared.length ?? 0)) {
     return routeTo(best.worker, text, `best match: ${best.shared.sort().join(", ")}`);
   }
-  const [only] = awake;
-  if (only !== undefined && awake.length === 1) {
+  const [only] = active;
+  if (only !== undefined && active.length === 1) {
     return routeTo(only, text, `${only.name} is the only worker`);
   }
   return { to: "nobody", text: listWorkers(candidates), reason: "no worker fits better than the others" };
@@ -77,9 +77,9 @@ export function explainRouting(
   candidates: readonly Candidate[],
   { defaultWorkerId, withoutModel }: { defaultWorkerId: string | null; withoutModel: boolean },
 ): RoutingExplanation {
-  const asked = findWords(text);
+  const messageWords = findWords(text);
   const workers = candidates
-    .map((worker) => ({ worker, shared: findSharedWords(asked, worker).sort() }))
+    .map((worker) => ({ worker, shared: findSharedWords(messageWords, worker).sort() }))
     .sort((a, b) => b.shared.length - a.shared.length);
   const ruled = routeByRules(text, candidates, defaultWorkerId);
   if (ruled.to === "worker") {
@@ -203,8 +203,11 @@ function getChild(node: NameNode, code: number): NameNode {
 }
 
 /** Returns all workers with the longest name that starts at this position. */
-function findLongestName(place: { text: string; folded: string; at: number }, names: NameNode): Candidate[] {
-  const { text, folded, at } = place;
+function findLongestName(
+  position: { text: string; folded: string; at: number },
+  names: NameNode,
+): Candidate[] {
+  const { text, folded, at } = position;
   let found: Candidate[] = [];
   let node: NameNode | undefined = names;
   for (let end = at; node !== undefined; end++) {
@@ -257,9 +260,9 @@ function findWords(text: string): Set<string> {
   return found;
 }
 
-function findSharedWords(asked: Set<string>, worker: Candidate): string[] {
+function findSharedWords(messageWords: Set<string>, worker: Candidate): string[] {
   const own = findWorkerWords([worker.name, worker.description, ...worker.departments].join(" "));
-  return [...own].filter((word) => asked.has(word));
+  return [...own].filter((word) => messageWords.has(word));
 }
 
 // Every message reads the workers again, and they rarely change. Finding words takes about 5 ms per 20,000 characters.
