@@ -179,7 +179,7 @@ function findNext(cron: Cron, after: number): number | null {
 }
 
 /** Returns whether a valid expression names this hour and minute. A clock change moves occurrences to other times. */
-export function fitsClock(expression: string, hour: number, minute: number): boolean {
+function fitsClock(expression: string, hour: number, minute: number): boolean {
   const [minutes = "", hours = ""] = expression.trim().split(/\s+/);
   return matchesField(minutes, minute, FIELDS[0] as Field) && matchesField(hours, hour, FIELDS[1] as Field);
 }
