@@ -6,44 +6,41 @@ const STARTS = 50;
 const AGENTS = 200;
 const READ_PAUSE_MS = 10;
 
-/** Agents: how soon a process starts, and what many cost: memory while they are idle, the CPU and the time of a read while they print. */
+/** Measures agents: start of a process, memory while idle, CPU and read latency while they print. */
 export async function benchAgents(): Promise<Row[]> {
-  const { folder, program, ledger } = await fakeAgent();
+  const { folder, program, ledger } = await createFakeAgent();
   const base = { BENCH_LEDGER: ledger, BENCH_PAUSE: "0.02" };
   const engines = {
     silent: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_HANG: "1" } },
     talking: { kind: "claude", command: program, warm: COLD, env: { ...base, BENCH_LINES: "50" } },
   };
   const config = { engines, limits: { max_concurrent_runs: AGENTS } };
-  const memory = await withAgents(config, "silent", async (service, before) => {
+  const memory = await runWithAgents(config, "silent", async (service, before) => {
     await settleMemory();
     return (await service.memoryMb() - before) / AGENTS;
   });
-  const { alone, together, cpu } = await withAgents(config, "talking", async (service) => {
+  const { alone, together, cpu } = await runWithAgents(config, "talking", async (service) => {
     const [before, started] = [await service.cpuMs(), performance.now()];
-    const together = await reads(service, (STREAM_SECONDS - 2) * 1_000);
+    const together = await measureReads(service, (STREAM_SECONDS - 2) * 1_000);
     const cpu = 100 * (await service.cpuMs() - before) / (performance.now() - started);
     await untilEnded(service, AGENTS);
-    return { together, cpu, alone: await reads(service, 3_000) };
+    return { together, cpu, alone: await measureReads(service, 3_000) };
   });
   await Deno.remove(folder, { recursive: true });
   return [
-    await starts(),
+    await measureStarts(),
     {
       what: `memory of the service per running agent, ${AGENTS} of them`,
       value: memory,
       unit: "MB",
-      says: "",
-      goal: "under 1 MB",
-      met: memory < 1,
+      max: 1,
     },
     {
       what: `CPU of the service while ${AGENTS} agents say 50 lines a second each`,
       value: cpu,
       unit: "%",
       says: `${(10 * cpu / (AGENTS * 50)).toFixed(3)} ms for each line`,
-      goal: "at most one core",
-      met: cpu <= 100,
+      max: 100,
     },
     {
       what: `GET /api/workers/:id meanwhile (p99)`,
@@ -52,14 +49,13 @@ export async function benchAgents(): Promise<Row[]> {
       bare: percentile(alone, 99),
       beside: "with none",
       says: `p50 ${median(together).toFixed(1)} ms, worst ${Math.max(...together).toFixed(0)} ms`,
-      goal: "under 50 ms",
-      met: percentile(together, 99) < 50,
+      max: 50,
     },
   ];
 }
 
-/** Starts an agent in each of many conversations and calls back when all are running. */
-async function withAgents<T>(
+/** Starts an agent in each of many conversations and runs `work` when all agents run. */
+async function runWithAgents<T>(
   config: object,
   engine: string,
   work: (service: BenchService, memoryBefore: number) => Promise<T>,
@@ -72,12 +68,12 @@ async function withAgents<T>(
   for (const session of sessions) {
     await service.call(`POST /api/local/sessions/${session}/messages`, { content: "go" });
   }
-  while ((await tasksOf(service)).running < AGENTS) await pause(20);
+  while ((await countTasks(service)).running < AGENTS) await pause(20);
   return await work(service, before);
 }
 
-/** The ms of reads of a worker, one after the other. */
-async function reads(service: BenchService, ms: number): Promise<number[]> {
+/** Reads a worker repeatedly. Returns the ms of each read. */
+async function measureReads(service: BenchService, ms: number): Promise<number[]> {
   const [{ id }] = await service.call("GET /api/workers?page_size=1");
   const times: number[] = [];
   for (const until = performance.now() + ms; performance.now() < until;) {
@@ -94,9 +90,9 @@ function settleMemory(): Promise<void> {
   return pause(3_000);
 }
 
-/** From the request with a message to the start of its agent's process. */
-async function starts(): Promise<Row> {
-  const { folder, program, ledger } = await fakeAgent();
+/** Measures the time from a message request to the start of its agent's process. */
+async function measureStarts(): Promise<Row> {
+  const { folder, program, ledger } = await createFakeAgent();
   const engine = { command: program, warm: COLD, env: { BENCH_LEDGER: ledger, BENCH_PAUSE: "1" } };
   await using service = await BenchService.start({}, { engines: { default: "claude", claude: engine } });
   const session = await newConversation(service, "Ada");
@@ -119,15 +115,12 @@ async function starts(): Promise<Row> {
     value: median(waits),
     unit: "ms",
     says: `p99 ${percentile(waits, 99).toFixed(0)} ms`,
-    goal: "-",
-    met: null,
   };
 }
 
-/** A process for each turn: `warm` measures those that stay. */
+/** Starts a process per turn. The bench `warm` measures processes that stay open. */
 const COLD = { max: 0 };
 
-/** How long an agent that is told to talk does so. */
 const STREAM_SECONDS = 10;
 
 // Prints events like Claude Code. bash can read the time and wait without starting another program.
@@ -143,8 +136,8 @@ done
 echo '{"type":"result","subtype":"success","is_error":false,"result":"done","usage":{"input_tokens":1,"output_tokens":1}}'
 `;
 
-/** A program that talks like Claude Code, in a folder of its own. */
-async function fakeAgent(): Promise<{ folder: string; program: string; ledger: string }> {
+/** Creates a temporary folder with a program that prints like Claude Code. */
+async function createFakeAgent(): Promise<{ folder: string; program: string; ledger: string }> {
   const folder = await Deno.makeTempDir({ prefix: "svc-bench-agent-" });
   const program = join(folder, "agent");
   await Deno.writeTextFile(program, AGENT);
@@ -152,22 +145,22 @@ async function fakeAgent(): Promise<{ folder: string; program: string; ledger: s
   return { folder, program, ledger: join(folder, "ledger") };
 }
 
-/** A worker and a conversation with it; answers the id of that. */
+/** Creates a worker and a conversation with it. Returns the conversation's id. */
 export async function newConversation(service: BenchService, name: string, engine = ""): Promise<string> {
   const worker = await service.call("POST /api/workers", { name, engine });
   return (await service.call("POST /api/local/sessions", { worker_id: worker.id })).id;
 }
 
-/** Waits until so many runs have ended. */
+/** Waits until `count` runs have ended. */
 export async function untilEnded(service: BenchService, count: number): Promise<void> {
   for (let ended = 0; ended < count; await pause(5)) {
-    const { completed, failed } = await tasksOf(service);
+    const { completed, failed } = await countTasks(service);
     ended = completed + failed;
   }
 }
 
-/** How many tasks there are, by their status. */
-async function tasksOf(
+/** Counts the tasks by status. */
+async function countTasks(
   service: BenchService,
 ): Promise<Record<"running" | "completed" | "failed", number>> {
   return (await service.call("GET /api/system/overview")).tasks;

@@ -9,7 +9,10 @@ const RESULT_BYTES = 100_000;
 const WRITES_EVERY_MS = 50;
 const GOAL_MS = 50;
 
-/** The longest turn of the service's event loop while its database is backed up and 20 writes a second go on, beside the writes alone. */
+/**
+ * Measures the longest turn of the service's event loop during a backup with 20 writes a second, compared with the writes
+ * alone.
+ */
 export async function benchBackup(): Promise<Row[]> {
   await using watched = await TurnsService.start();
   const { service } = watched;
@@ -19,13 +22,13 @@ export async function benchBackup(): Promise<Row[]> {
     service.call("POST /api/tasks", {
       ...{ message_id: "bench", worker_id: worker.id, instruction: "x", type: "immediate" },
     });
-  await timedWrites(write, () => pause(1_000));
-  const alone = await watched.longest(() => timedWrites(write, () => pause(10_000)));
+  await measureWrites(write, () => pause(1_000));
+  const alone = await watched.longest(() => measureWrites(write, () => pause(10_000)));
   let writes: number[] = [];
   let bytes = 0;
   const started = performance.now();
   const turn = await watched.longest(async () => {
-    writes = await timedWrites(write, async () => void (bytes = await backUp(service)));
+    writes = await measureWrites(write, async () => void (bytes = await backUp(service)));
   });
   const seconds = (performance.now() - started) / 1_000;
   return [{
@@ -37,13 +40,12 @@ export async function benchBackup(): Promise<Row[]> {
     says: `${short(turn.processorMs)} ms of processor; a write p50 ${short(percentile(writes, 50))}, p99 ${
       short(percentile(writes, 99))
     } ms; ${seconds.toFixed(0)} s in all`,
-    goal: `under ${GOAL_MS} ms`,
-    met: turn.wallMs < GOAL_MS,
+    max: GOAL_MS,
   }];
 }
 
-/** The ms of each write, one every 50 ms, until `work` is done. */
-async function timedWrites(write: () => Promise<unknown>, work: () => Promise<unknown>): Promise<number[]> {
+/** Writes every 50 ms until `work` is done. Returns the ms of each write. */
+async function measureWrites(write: () => Promise<unknown>, work: () => Promise<unknown>): Promise<number[]> {
   const times: number[] = [];
   const open: Promise<unknown>[] = [];
   const timer = setInterval(() => {
@@ -56,7 +58,7 @@ async function timedWrites(write: () => Promise<unknown>, work: () => Promise<un
   return times;
 }
 
-/** Reads a whole backup; answers its bytes. */
+/** Reads a whole backup. Returns its size in bytes. */
 async function backUp(service: BenchService): Promise<number> {
   const response = await fetch(`${service.url}/api/system/backup`, {
     method: "POST",
@@ -69,7 +71,7 @@ async function backUp(service: BenchService): Promise<number> {
   return bytes;
 }
 
-/** Runs with large results that nothing can be left out of. */
+/** Inserts runs with large, incompressible results. */
 async function fill(dataDir: string): Promise<void> {
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   const count = Math.ceil(GIGABYTES * 1e9 / RESULT_BYTES);

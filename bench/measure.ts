@@ -1,49 +1,57 @@
-/** One line of the result table: a figure, and the baseline that was measured in the same run. */
+/** A line of the result table: a figure and a baseline from the same run. */
 export interface Row {
   what: string;
   value: number;
   unit: string;
-  /** The baseline in the same unit, if there is one. */
+  /** The baseline in the same unit. */
   bare?: number;
-  /** What `bare` is. */
+  /** Describes `bare`. */
   beside?: string;
   /** The result in words, such as "31 % of it". */
-  says: string;
-  goal: string;
-  met: boolean | null;
+  says?: string;
+  /** Bounds of `value`, in `unit`. A row with another goal has `goal` and `met`. */
+  min?: number;
+  max?: number;
+  goal?: string;
+  met?: boolean | null;
 }
 
-/** Resolves after so many ms. */
+/** Adds the goal as text, and whether the row meets it. */
+export function addVerdict(row: Row): Row {
+  const { value, unit, min, max } = row;
+  if (max !== undefined) return { ...row, goal: `at most ${max} ${unit}`, met: value <= max };
+  return min === undefined ? row : { ...row, goal: `at least ${min} ${unit}`, met: value >= min };
+}
+
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** The middle of the values. */
 export function median(values: number[]): number {
   return percentile(values, 50);
 }
 
-/** The value below which `percent` of the values lie. */
+/** Returns the value below which `percent` of the values lie. */
 export function percentile(values: number[], percent: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * percent / 100))] ?? NaN;
 }
 
-/** Three significant digits. */
+/** Rounds to three significant digits. */
 export function short(value: number): string {
   return value >= 1_000 ? String(Math.round(value)) : String(Number(value.toPrecision(3)));
 }
 
-/** The table as text. */
+/** Formats the result table. */
 export function table(rows: Row[]): string {
   const head = ["what", "figure", "beside", "says", "goal", ""];
   const lines = rows.map((row) => [
     row.what,
     `${short(row.value)} ${row.unit}`,
     row.bare === undefined ? "-" : `${short(row.bare)} ${row.unit} ${row.beside ?? ""}`,
-    row.says,
-    row.goal,
-    row.met === null ? "" : row.met ? "ok" : "MISSED",
+    row.says ?? "",
+    row.goal ?? "",
+    (row.met ?? null) === null ? "" : row.met ? "ok" : "MISSED",
   ]);
   const widths = head.map((title, index) =>
     Math.max(title.length, ...lines.map((line) => line[index]?.length ?? 0))
@@ -53,7 +61,7 @@ export function table(rows: Row[]): string {
   return [print(head), print(widths.map((width) => "-".repeat(width))), ...lines.map(print)].join("\n");
 }
 
-/** Runs `work` repeatedly, the first `warm` times without measuring; answers the ms of each. */
+/** Runs `work` repeatedly, first `warm` times without measuring. Returns the ms of each run. */
 export async function timed(
   times: number,
   warm: number,
@@ -68,12 +76,12 @@ export async function timed(
   return all;
 }
 
-/** A separate server process that answers every request with the same bytes. */
+/** A separate server process that sends the same bytes for every request. */
 export interface BareServer extends AsyncDisposable {
   url: string;
 }
 
-/** Starts an empty Deno.serve that answers `body`. */
+/** Starts an empty Deno.serve that responds with `body`. */
 export async function bareServer(body: string): Promise<BareServer> {
   const script = `
     const body = new TextEncoder().encode(${JSON.stringify(body)});
@@ -114,10 +122,12 @@ export async function bareProgram(): Promise<void> {
     .output();
 }
 
+const CONNECTIONS = 8;
+const SECONDS = 2;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** A keep-alive connection that repeats one request. It is cheaper than fetch, so that the server is measured and not the client. */
+/** Repeats one request on a keep-alive connection. Cheaper than fetch, so that the client does not limit the rate. */
 async function talk(url: URL, head: Uint8Array, until: number): Promise<number> {
   const connection = await Deno.connect({ hostname: url.hostname, port: Number(url.port) });
   connection.setNoDelay(true);
@@ -151,21 +161,17 @@ async function readAnswer(connection: Deno.TcpConn, buffer: Uint8Array): Promise
   }
 }
 
-/** Answers per second of `GET url` over the given number of connections. */
-export async function rate(
-  url: string,
-  options: { token?: string; connections?: number; seconds?: number } = {},
-): Promise<number> {
-  const { token, connections = 8, seconds = 2 } = options;
+/** Measures the rate of `GET url` per second over several connections. */
+export async function rate(url: string, token?: string): Promise<number> {
   const target = new URL(url);
   const head = encoder.encode(
     `GET ${target.pathname}${target.search} HTTP/1.1\r\nhost: ${target.host}\r\n` +
       `${token === undefined ? "" : `authorization: Bearer ${token}\r\n`}\r\n`,
   );
   const warmUntil = performance.now() + 500;
-  await Promise.all(Array.from({ length: connections }, () => talk(target, head, warmUntil)));
+  await Promise.all(Array.from({ length: CONNECTIONS }, () => talk(target, head, warmUntil)));
   const started = performance.now();
-  const until = started + seconds * 1_000;
-  const counts = await Promise.all(Array.from({ length: connections }, () => talk(target, head, until)));
+  const until = started + SECONDS * 1_000;
+  const counts = await Promise.all(Array.from({ length: CONNECTIONS }, () => talk(target, head, until)));
   return counts.reduce((sum, count) => sum + count, 0) / ((performance.now() - started) / 1_000);
 }

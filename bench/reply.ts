@@ -5,15 +5,15 @@ const TIMES = 150;
 const WARM = 30;
 const ECHO_MAX_MS = 3;
 
-/** Message -> reply on the stream, next to the baseline: two HTTP hops, and the spawn of the program. */
+/** Measures message to reply on the stream. Baselines: two HTTP hops, and the spawn of the program. */
 export async function benchReply(): Promise<Row[]> {
   await using service = await BenchService.start({
     SVC_ENGINES__CAT__KIND: "command",
     SVC_ENGINES__CAT__COMMAND: "cat",
   });
   await using bare = await bareServer("{}");
-  const echo = await replies(service, "echo");
-  const cat = await replies(service, "cat");
+  const echo = await measureReplies(service, "echo");
+  const cat = await measureReplies(service, "cat");
   const hops = await timed(TIMES, WARM, async () => {
     for (let hop = 0; hop < 2; hop++) await (await fetch(bare.url, { method: "POST", body: "{}" })).text();
   });
@@ -35,7 +35,7 @@ export async function benchReply(): Promise<Row[]> {
   ];
 }
 
-async function replies(service: BenchService, engine: string): Promise<number[]> {
+async function measureReplies(service: BenchService, engine: string): Promise<number[]> {
   const worker = await service.call("POST /api/workers", { name: `bench-${engine}`, engine });
   const { id } = await service.call("POST /api/local/sessions", { worker_id: worker.id });
   const stream = await service.stream(id);

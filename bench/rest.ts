@@ -3,7 +3,7 @@ import { BenchService } from "./service.ts";
 
 const ROUNDS = 3;
 
-/** Rates of reading workers with a token, next to an empty Deno.serve that answers the same bytes. */
+/** Measures the rate of reading workers with a token. Baseline: an empty Deno.serve that sends the same bytes. */
 export async function benchRest(): Promise<Row[]> {
   await using service = await BenchService.start();
   for (let i = 0; i < 50; i++) {
@@ -28,7 +28,7 @@ async function compare(
   const ours: number[] = [];
   const theirs: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    ours.push(await rate(service.url + path, { token: service.token }));
+    ours.push(await rate(service.url + path, service.token));
     theirs.push(await rate(bare.url));
   }
   const share = 100 * median(ours) / median(theirs);

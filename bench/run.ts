@@ -1,9 +1,9 @@
-// `make bench`: every figure beside its baseline, measured in the same run. `make bench ARGS='rest start'` for some.
+// `make bench` measures every figure with its baseline in the same run. `make bench ARGS='rest start'` runs some.
 import { benchAgents } from "./agents.ts";
 import { benchBackup } from "./backup.ts";
 import { benchConsole } from "./console.ts";
 import { benchLists } from "./lists.ts";
-import { type Row, table } from "./measure.ts";
+import { addVerdict, type Row, table } from "./measure.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
 import { benchRunners } from "./runners.ts";
@@ -27,7 +27,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   warm: benchWarm,
 };
 
-// Runs for minutes (SVC_BENCH_SECONDS=60 for fewer), so only when it is named.
+// Takes minutes (fewer with SVC_BENCH_SECONDS=60), so it runs only by name.
 const LONG: Record<string, () => Promise<Row[]>> = { soak: benchSoak };
 
 const wanted = Deno.args.length === 0 ? Object.keys(BENCHES) : Deno.args;
@@ -39,7 +39,7 @@ for (const name of wanted) {
     Deno.exit(2);
   }
   console.error(`measuring ${name} …`);
-  rows.push(...await bench());
+  rows.push(...(await bench()).map(addVerdict));
 }
 console.log(table(rows));
 const folder = new URL("./results/", import.meta.url).pathname;

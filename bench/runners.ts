@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { type RunnerProcess, startRunner } from "../test/harness/service/runner.ts";
-import { median, type Row } from "./measure.ts";
+import { median, pause, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
-// Where the workers of the runners run.
+// Label of the runners and their workers.
 const RUNS_ON = ["bench"];
 const PICKUPS = 200;
 const WARM = 10;
@@ -17,19 +17,19 @@ const LOG_BYTES = 16 * 1024 * 1024;
 const LOG_PART_BYTES = 512 * 1024;
 const LOGS = 5;
 
-/** Runners beside the service's own machine: how soon a run begins, how many go in a second, how fast a log comes. */
+/** Measures runners against the service's own machine: time to a run's start, throughput, log transfer. */
 export async function benchRunners(): Promise<Row[]> {
-  return [await pickups(), ...await throughput(), await logs()];
+  return [await measurePickups(), ...await measureThroughput(), await measureLogs()];
 }
 
-/** A program that says when it began. */
-function stamp(ledger: string, then = ""): object {
+/** Returns an engine that writes its start time to the ledger. */
+function createStampEngine(ledger: string, then = ""): object {
   const script = `echo $SVC_TASK_ID $EPOCHREALTIME >> ${ledger}${then}`;
   return { kind: "command", command: "bash", args: ["-c", script] };
 }
 
-/** When each task's program began, Unix ms. */
-async function stamps(ledger: string): Promise<Map<string, number>> {
+/** Returns the start time of each task's program, Unix ms. */
+async function readStamps(ledger: string): Promise<Map<string, number>> {
   const lines = (await Deno.readTextFile(ledger)).trim().split("\n");
   return new Map(lines.map((line) => {
     const [task = "", seconds = ""] = line.split(" ");
@@ -37,7 +37,7 @@ async function stamps(ledger: string): Promise<Map<string, number>> {
   }));
 }
 
-/** A service with real `svc runner` processes, and a folder that all of them may write to. */
+/** A service with real `svc runner` processes and a folder that all of them can write to. */
 class World implements AsyncDisposable {
   readonly service: BenchService;
   readonly folder: string;
@@ -70,13 +70,13 @@ class World implements AsyncDisposable {
     return (await this.service.call("POST /api/workers", { name, engine, runs_on })).id;
   }
 
-  /** Runs one task to its end; answers its id, and when it was sent and had ended. */
+  /** Runs one task to its end. Returns its id with its start and end. */
   async run(worker_id: string): Promise<{ id: string; sentAt: number; endedAt: number }> {
-    const sentAt = wall();
+    const sentAt = readWallClock();
     const body = { message_id: "bench", worker_id, instruction: "ok", type: "immediate" };
     const { id } = await this.service.call("POST /api/tasks", body);
     await this.service.call(`GET /api/tasks/${id}/wait?timeout_ms=60000`);
-    return { id, sentAt, endedAt: wall() };
+    return { id, sentAt, endedAt: readWallClock() };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -86,25 +86,25 @@ class World implements AsyncDisposable {
   }
 }
 
-function wall(): number {
+function readWallClock(): number {
   return performance.timeOrigin + performance.now();
 }
 
-async function pickups(): Promise<Row> {
+async function measurePickups(): Promise<Row> {
   const ledgerIn = (folder: string) => join(folder, "ledger");
-  await using world = await World.open(1, (folder) => ({ stamp: stamp(ledgerIn(folder)) }));
+  await using world = await World.open(1, (folder) => ({ stamp: createStampEngine(ledgerIn(folder)) }));
   const here = { worker: await world.worker("here", "stamp", []), sent: new Map<string, number>() };
   const away = { worker: await world.worker("away", "stamp", RUNS_ON), sent: new Map<string, number>() };
   for (let n = -WARM; n < PICKUPS; n++) {
-    // Whoever is second finds warm caches.
+    // The second of a pair finds warm caches.
     for (const side of n % 2 === 0 ? [here, away] : [away, here]) {
       const { id, sentAt } = await world.run(side.worker);
       if (n >= 0) side.sent.set(id, sentAt);
     }
   }
-  const began = await stamps(ledgerIn(world.folder));
+  const startedAt = await readStamps(ledgerIn(world.folder));
   const [local = NaN, remote = NaN] = [here, away].map(({ sent }) =>
-    median([...sent].map(([id, at]) => (began.get(id) ?? NaN) - at))
+    median([...sent].map(([id, at]) => (startedAt.get(id) ?? NaN) - at))
   );
   return {
     what: "task created -> program started on a runner (p50)",
@@ -118,10 +118,10 @@ async function pickups(): Promise<Row> {
   };
 }
 
-async function throughput(): Promise<Row[]> {
+async function measureThroughput(): Promise<Row[]> {
   await using world = await World.open(RUNNERS, () => ({}));
-  const local = await manyTasks(world, "here", []);
-  const remote = await manyTasks(world, "away", RUNS_ON);
+  const local = await runManyTasks(world, "here", []);
+  const remote = await runManyTasks(world, "away", RUNS_ON);
   return [{
     what: `${TASKS} echo tasks, ${WORKERS} workers, ${RUNNERS} runners, end to end`,
     value: remote.perSecond,
@@ -129,8 +129,6 @@ async function throughput(): Promise<Row[]> {
     bare: local.perSecond,
     beside: "by the service itself",
     says: `${(100 * remote.perSecond / local.perSecond).toFixed(0)} % of it`,
-    goal: "",
-    met: null,
   }, {
     what: "CPU of the service for each of them",
     value: remote.cpuMs,
@@ -138,13 +136,11 @@ async function throughput(): Promise<Row[]> {
     bare: local.cpuMs,
     beside: "by the service itself",
     says: `${(remote.cpuMs / local.cpuMs).toFixed(1)}x`,
-    goal: "",
-    met: null,
   }];
 }
 
-/** How many a second have ended, and what the service had to do for each. */
-async function manyTasks(
+/** Returns ended tasks per second and the service's CPU time for each. */
+async function runManyTasks(
   world: World,
   name: string,
   runsOn: readonly string[],
@@ -152,9 +148,9 @@ async function manyTasks(
   const { service } = world;
   const workers: string[] = [];
   for (let n = 0; n < WORKERS; n++) workers.push(await world.worker(`${name} ${n}`, "echo", runsOn));
-  // Every worker has its home by then.
+  // Afterwards every worker has its home.
   for (const worker of workers) await world.run(worker);
-  const before = await completed(service);
+  const before = await countCompleted(service);
   const cpu = await service.cpuMs();
   const started = performance.now();
   for (let at = 0; at < TASKS; at += BATCH) {
@@ -166,39 +162,41 @@ async function manyTasks(
     }));
     await service.call("POST /api/tasks/batch", { tasks });
   }
-  while (await completed(service) < before + TASKS) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  while (await countCompleted(service) < before + TASKS) {
+    await pause(LOOK_EVERY_MS);
   }
   const perSecond = TASKS / ((performance.now() - started) / 1_000);
   return { perSecond, cpuMs: (await service.cpuMs() - cpu) / TASKS };
 }
 
-async function completed(service: BenchService): Promise<number> {
+async function countCompleted(service: BenchService): Promise<number> {
   const { executions } = await service.call("GET /api/system/overview");
   return executions.completed ?? 0;
 }
 
-/** From the start of a program that prints so much to when its run is stored, its log included. */
-async function logs(): Promise<Row> {
+/** Measures the time from the start of a program with a large log until its run and log are stored. */
+async function measureLogs(): Promise<Row> {
   const ledgerIn = (folder: string) => join(folder, "ledger");
   const bytes = new TextEncoder().encode(`${"0123456789".repeat(102)}012\n`.repeat(LOG_BYTES / 1024));
   await using world = await World.open(1, (folder) => {
     Deno.writeFileSync(join(folder, "output"), bytes);
-    return { prints: stamp(ledgerIn(folder), `; cat ${join(folder, "output")}`) };
+    return { prints: createStampEngine(ledgerIn(folder), `; cat ${join(folder, "output")}`) };
   });
   const worker = await world.worker("away", "prints", RUNS_ON);
   const plain: number[] = [];
   const runs: { id: string; endedAt: number }[] = [];
   for (let n = 0; n < LOGS; n++) {
-    plain.push(await plainAppend(join(world.folder, `plain ${n}`), bytes));
+    plain.push(await appendPlain(join(world.folder, `plain ${n}`), bytes));
     runs.push(await world.run(worker));
   }
   const [last] = runs.slice(-1);
-  const stored = await world.service.text(`/api/executions/${await executionOf(world, last?.id ?? "")}/logs`);
+  const stored = await world.service.text(
+    `/api/executions/${await findExecutionId(world, last?.id ?? "")}/logs`,
+  );
   if (stored.length < LOG_BYTES) throw new Error(`the log has ${stored.length} bytes only`);
-  const began = await stamps(ledgerIn(world.folder));
+  const startedAt = await readStamps(ledgerIn(world.folder));
   const mbs = (ms: number) => LOG_BYTES / 1e3 / ms;
-  const rate = mbs(median(runs.map(({ id, endedAt }) => endedAt - (began.get(id) ?? NaN))));
+  const rate = mbs(median(runs.map(({ id, endedAt }) => endedAt - (startedAt.get(id) ?? NaN))));
   const disk = mbs(median(plain));
   return {
     what: "a log of 16 MiB, from the start of its program to its stored end",
@@ -212,11 +210,11 @@ async function logs(): Promise<Row> {
   };
 }
 
-async function executionOf(world: World, task: string): Promise<string> {
+async function findExecutionId(world: World, task: string): Promise<string> {
   return (await world.service.call(`GET /api/tasks/${task}`)).execution_id;
 }
 
-async function plainAppend(path: string, bytes: Uint8Array): Promise<number> {
+async function appendPlain(path: string, bytes: Uint8Array): Promise<number> {
   const started = performance.now();
   using file = await Deno.open(path, { append: true, create: true });
   for (let at = 0; at < bytes.length; at += LOG_PART_BYTES) {

@@ -4,7 +4,7 @@ import { StreamClient } from "../test/harness/stream.ts";
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** A real service in a process of its own, with an operator's login. */
+/** A service in a separate process, with an operator's login. */
 export class BenchService implements AsyncDisposable {
   server: ServerProcess;
   token: string;
@@ -24,7 +24,7 @@ export class BenchService implements AsyncDisposable {
     this.#program = program;
   }
 
-  /** With `config`, the keys of a config.yaml; with `program`, by it instead of `deno run -A main.ts`. */
+  /** `config` has the keys of a config.yaml. `program` replaces `deno run -A main.ts`. */
   static async start(
     env: Record<string, string> = {},
     config?: object,
@@ -38,7 +38,7 @@ export class BenchService implements AsyncDisposable {
     return new BenchService(server, await login(server), { folder, env: all, program });
   }
 
-  /** Stops the server, lets `work` change its data directory, and starts it again; answers the ms from that start until it was ready. */
+  /** Stops the server, lets `work` change its data directory and starts it again. Returns the ms of the start. */
   async restartWith(work: (dataDir: string) => Promise<void>): Promise<number> {
     await this.server.end("SIGTERM");
     await work(this.#folder);
@@ -68,7 +68,7 @@ export class BenchService implements AsyncDisposable {
     return await response.json();
   }
 
-  /** The body of a GET as text. */
+  /** Returns the body of a GET as text. */
   async text(path: string): Promise<string> {
     const response = await fetch(this.url + path, { headers: { authorization: `Bearer ${this.token}` } });
     if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${await response.text()}`);
@@ -81,13 +81,13 @@ export class BenchService implements AsyncDisposable {
     });
   }
 
-  /** Resident memory of the server's process, in MB. */
+  /** Returns the resident memory of the server process, in MB. */
   async memoryMb(): Promise<number> {
     const status = await Deno.readTextFile(`/proc/${this.server.child.pid}/status`);
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? NaN) / 1024;
   }
 
-  /** CPU time that the server has used so far. */
+  /** Returns the CPU time of the server so far. */
   async cpuMs(): Promise<number> {
     const fields =
       (await Deno.readTextFile(`/proc/${this.server.child.pid}/stat`)).split(") ")[1]?.split(" ") ?? [];

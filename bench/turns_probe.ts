@@ -1,17 +1,16 @@
-// Preloaded into a server that is measured: how long its event loop lets nobody else in. The longest turn so far stands in the file that
-// BENCH_TURNS names, as processor time of this thread, which no busy machine makes longer, and by the clock, with what the thread waited for.
-// SIGUSR2 begins anew.
+// Preloaded into the measured server. Records the longest turn of its event loop in the file BENCH_TURNS: processor time of
+// this thread, which other load does not affect, and wall time including waits. SIGUSR2 resets it.
 const file = Deno.env.get("BENCH_TURNS") ?? "";
 let longest = { processorMs: 0, wallMs: 0 };
 
-function now(): { processorMs: number; wallMs: number } {
+function readTimes(): { processorMs: number; wallMs: number } {
   const processorMs = Number(Deno.readTextFileSync("/proc/thread-self/schedstat").split(" ")[0]) / 1e6;
   return { processorMs, wallMs: performance.now() };
 }
 
-let before = now();
+let before = readTimes();
 const timer = setInterval(() => {
-  const { processorMs, wallMs } = now();
+  const { processorMs, wallMs } = readTimes();
   const turn = { processorMs: processorMs - before.processorMs, wallMs: wallMs - before.wallMs };
   if (turn.processorMs > longest.processorMs || turn.wallMs > longest.wallMs) {
     longest = {
@@ -20,12 +19,12 @@ const timer = setInterval(() => {
     };
     Deno.writeTextFileSync(file, JSON.stringify(longest));
   }
-  before = now();
+  before = readTimes();
 }, 1);
 Deno.unrefTimer(timer);
 
 Deno.addSignalListener("SIGUSR2", () => {
   longest = { processorMs: 0, wallMs: 0 };
-  before = now();
+  before = readTimes();
   Deno.writeTextFileSync(file, JSON.stringify(longest));
 });

@@ -11,7 +11,10 @@ import { BenchService } from "./service.ts";
 const TURNS = 20;
 const GOAL_MORE_MS = 30;
 
-/** From a message to the first request at the model of an agent that stays open, beside its own next turn by hand. */
+/**
+ * Measures the time from a message to an open agent's first model request. Baseline: the agent's next turn without the
+ * service.
+ */
 export async function benchWarm(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const pin of PINS) {
@@ -33,14 +36,14 @@ export async function benchWarm(): Promise<Row[]> {
       const session = await newConversation(service, "Ada");
       const runDir = await Deno.makeTempDir({ dir: home });
       await Deno.mkdir(`${home}/state`);
-      const byHand = new ByHand(adapter.open, engine, home, runDir);
-      // In turns, so that other load on the machine affects both alike. The first of each starts its process.
+      const byHand = new ManualAgent(adapter.open, engine, home, runDir);
+      // Alternates, so that other load affects both alike. The first turn of each starts its process.
       for (let i = 0; i <= TURNS; i++) {
-        const one = await untilRequest(model, async () => {
+        const one = await measureUntilRequest(model, async () => {
           await service.call(`POST /api/local/sessions/${session}/messages`, { content: "hello" });
           return untilEnded(service, i + 1);
         });
-        const other = await untilRequest(model, () => byHand.turn());
+        const other = await measureUntilRequest(model, () => byHand.turn());
         if (i > 0) through.push(one), alone.push(other);
       }
       await byHand.end();
@@ -63,8 +66,8 @@ export async function benchWarm(): Promise<Row[]> {
   return rows;
 }
 
-/** An open process that is talked with by hand. */
-class ByHand {
+/** An open agent process without the service. */
+class ManualAgent {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #dialogue: Dialogue;
@@ -77,8 +80,8 @@ class ByHand {
     home: string,
     runDir: string,
   ) {
-    this.#order = orderByHand(engine, home, runDir);
-    this.#child = spawned(open.buildCommand(this.#order), engine, runDir, "piped");
+    this.#order = buildOrder(engine, home, runDir);
+    this.#child = spawnAgent(open.buildCommand(this.#order), engine, runDir, "piped");
     this.#writer = this.#child.stdin.getWriter();
     const encoder = new TextEncoder();
     this.#dialogue = open.converse(this.#order, {
@@ -111,8 +114,8 @@ class ByHand {
   }
 }
 
-/** Ms until the model's first request; then waits for the end of the program. */
-async function untilRequest(
+/** Returns the ms until the model's first request, after the program has ended. */
+async function measureUntilRequest(
   model: Model,
   begin: () => Promise<Promise<unknown> | unknown>,
 ): Promise<number> {
@@ -125,8 +128,8 @@ async function untilRequest(
   return first;
 }
 
-/** What a run of the service would ask for. */
-function orderByHand(
+/** Builds the order that the service would send. */
+function buildOrder(
   engine: { args?: string[]; model?: string; env: Record<string, string> },
   home: string,
   runDir: string,
@@ -149,8 +152,8 @@ function orderByHand(
   };
 }
 
-/** A CLI as the service would start it, but for isolation, tools and tokens. */
-function spawned(
+/** Starts a CLI as the service does, without isolation, tools and tokens. */
+function spawnAgent(
   command: AgentCommand,
   engine: { command: string; env: Record<string, string> },
   cwd: string,

@@ -6,23 +6,23 @@ import { checkAddon } from "./addon_sums.ts";
 import { type Locked, readLock, ROOT } from "./lock.ts";
 import type { Target } from "./target.ts";
 
-/** libSQL's addon for one target, compressed, as it is embedded. */
+/** libSQL's addon for one target, compressed for embedding. */
 export interface Addon {
-  /** The package that it came from. */
+  /** The source package. */
   locked: Locked;
   bytes: Uint8Array;
-  /** The name of the unpacked file; it differs for other contents. */
+  /** Name of the unpacked file, with a hash of its contents. */
   name: string;
 }
 
-/** The file beside the bundle that holds the addon. */
+/** File with the addon, next to the bundle. */
 export const PACKED = "libsql.node.gz";
 
 const VIRTUAL = "svc:libsql-addon";
 
 /**
- * Reads the addon of a target: from node_modules when it is this machine's, else through Deno into a directory of
- * its own. It is the one that build/addon_sums.ts names (reliability SUP-2). Throws Error when it is not.
+ * Reads the addon of a target: from node_modules for this machine's kind, else through a separate Deno install. Throws Error
+ * unless its hash matches build/addon_sums.ts (reliability SUP-2).
  */
 export async function addonOf(target: Target): Promise<Addon> {
   const locked = (await readLock()).get(target.addon)?.[0];
@@ -31,13 +31,13 @@ export async function addonOf(target: Target): Promise<Addon> {
   }
   const folder = `${locked.name.replace("/", "+")}@${locked.version}`;
   const installed = join(ROOT, "node_modules", ".deno", folder, "node_modules", locked.name, "index.node");
-  const plain = await Deno.readFile(installed).catch(() => fetched(locked));
+  const plain = await Deno.readFile(installed).catch(() => fetchAddon(locked));
   const hash = createHash("sha256").update(plain).digest("hex");
   checkAddon(locked.name, locked.version, hash);
   return { locked, bytes: gzipSync(plain, { level: 9 }), name: `libsql-${hash.slice(0, 16)}.node` };
 }
 
-async function fetched(locked: Locked): Promise<Uint8Array> {
+async function fetchAddon(locked: Locked): Promise<Uint8Array> {
   const folder = await Deno.makeTempDir({ prefix: "svc-addon-" });
   try {
     await Deno.writeTextFile(
@@ -63,10 +63,7 @@ async function fetched(locked: Locked): Promise<Uint8Array> {
   }
 }
 
-/**
- * Puts the one addon in the place of libsql's own search, which looks for the package of the machine's kind when it
- * runs and so cannot be followed at build time.
- */
+/** Replaces libsql's own search for its addon. The search looks for a package at run time, so the bundler cannot follow it. */
 export function addonPlugin(addon: Addon): Plugin {
   return {
     name: "libsql-addon",

@@ -1,6 +1,6 @@
 /**
- * SHA-256 of libSQL's addon for each target, by package and version. An addon is native code that runs with all our rights: a new
- * version is reviewed and added here before it is used (reliability SUP-2).
+ * SHA-256 of libSQL's addon by package and version. An addon is native code with all our rights: review a new version before
+ * adding it here (reliability SUP-2).
  */
 export const ADDON_SUMS: Record<string, string> = {
   "@libsql/linux-x64-gnu@0.5.29": "f6c322c857c99e43e13c31e7289044d4e0d64528bae4e23ae03f6524afe02d5e",
@@ -10,7 +10,7 @@ export const ADDON_SUMS: Record<string, string> = {
   "@libsql/win32-x64-msvc@0.5.29": "5d1de6b0e9b3f2b71d79f4c0f833cd345f7dbb0aa921a89a8ebf0a07571ddc9d",
 };
 
-/** Throws Error when an addon is not the reviewed one. */
+/** Throws Error for an addon that was not reviewed. */
 export function checkAddon(name: string, version: string, sha256: string): void {
   const known = ADDON_SUMS[`${name}@${version}`];
   if (known === sha256) return;

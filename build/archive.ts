@@ -1,21 +1,19 @@
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 import { joined } from "../src/base/bytes.ts";
 
-/** A file to be put into an archive. */
 export interface Entry {
   name: string;
   bytes: Uint8Array;
-  /** Whether it is a program. */
   executable: boolean;
 }
 
 const encoder = new TextEncoder();
 
-/** A tar.gz of the entries, all with the same time and without an owner, so that the same entries give the same bytes. */
+/** Packs a tar.gz. Every entry has the same time and no owner, so that the same entries give the same bytes. */
 export function tarGz(entries: Entry[], at: Date): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const { name, bytes, executable } of entries) {
-    parts.push(tarHeader(name, bytes.length, executable ? 0o755 : 0o644, at), bytes);
+    parts.push(buildTarHeader(name, bytes.length, executable ? 0o755 : 0o644, at), bytes);
     parts.push(new Uint8Array((512 - bytes.length % 512) % 512));
   }
   // A tar ends with two empty blocks.
@@ -23,7 +21,7 @@ export function tarGz(entries: Entry[], at: Date): Uint8Array {
   return gzipSync(joined(parts), { level: 9 });
 }
 
-function tarHeader(name: string, size: number, mode: number, at: Date): Uint8Array {
+function buildTarHeader(name: string, size: number, mode: number, at: Date): Uint8Array {
   if (encoder.encode(name).length > 99) throw new Error(`Cannot archive ${name}: the name is too long`);
   const block = new Uint8Array(512);
   const put = (offset: number, text: string) => block.set(encoder.encode(text), offset);
@@ -41,30 +39,30 @@ function tarHeader(name: string, size: number, mode: number, at: Date): Uint8Arr
   return block;
 }
 
-/** A zip of the entries, with the same rules. */
+/** Packs a zip by the same rules. */
 export function zip(entries: Entry[], at: Date): Uint8Array {
   const parts: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
   let offset = 0;
   for (const { name, bytes, executable } of entries) {
     const packed = deflateRawSync(bytes, { level: 9 });
-    const fields = zipFields(name, bytes, packed.length, at);
-    const local = numbers([[0x04034b50, 4], ...fields]);
+    const fields = buildZipFields(name, bytes, packed.length, at);
+    const local = encodeNumbers([[0x04034b50, 4], ...fields]);
     const mode = (0o100000 | (executable ? 0o755 : 0o644)) << 16 >>> 0;
-    // Marked as made on Unix, so that file modes are used where they exist.
+    // Made on Unix, so that programs apply the file modes where they exist.
     const central = [[0x02014b50, 4], [0x0314, 2], ...fields, [0, 2], [0, 2], [0, 2], [mode, 4], [offset, 4]];
     const path = encoder.encode(name);
     parts.push(local, path, packed);
-    directory.push(numbers(central), path);
+    directory.push(encodeNumbers(central), path);
     offset += local.length + path.length + packed.length;
   }
   const index = joined(directory);
   const count = entries.length;
   const end = [[0x06054b50, 4], [0, 4], [count, 2], [count, 2], [index.length, 4], [offset, 4], [0, 2]];
-  return joined([...parts, index, numbers(end)]);
+  return joined([...parts, index, encodeNumbers(end)]);
 }
 
-function zipFields(name: string, bytes: Uint8Array, packed: number, at: Date): number[][] {
+function buildZipFields(name: string, bytes: Uint8Array, packed: number, at: Date): number[][] {
   const time = at.getUTCHours() << 11 | at.getUTCMinutes() << 5 | at.getUTCSeconds() >> 1;
   const day = Math.max(at.getUTCFullYear() - 1980, 0) << 9 | (at.getUTCMonth() + 1) << 5 | at.getUTCDate();
   const length = encoder.encode(name).length;
@@ -79,15 +77,12 @@ function zipFields(name: string, bytes: Uint8Array, packed: number, at: Date): n
     [packed, 4],
     [bytes.length, 4],
     [length, 2],
-    [
-      0,
-      2,
-    ],
+    [0, 2],
   ];
 }
 
-/** Little-endian numbers of the given widths in bytes. */
-function numbers(fields: number[][]): Uint8Array {
+/** Encodes little-endian numbers of the given widths in bytes. */
+function encodeNumbers(fields: number[][]): Uint8Array {
   const bytes: number[] = [];
   for (const [value = 0, width = 0] of fields) {
     for (let at = 0; at < width; at++) bytes.push(Math.floor(value / 2 ** (8 * at)) % 256);

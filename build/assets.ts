@@ -5,19 +5,19 @@ import { gzipSync } from "node:zlib";
 import type { Plugin } from "rolldown";
 import { ROOT } from "./lock.ts";
 
-/** A file of a package that is included unchanged. */
+/** A package's file that the executable contains unchanged. */
 export interface Asset {
-  /** Its path, which shows its package. */
+  /** Source path, which shows the package. */
   path: string;
-  /** Its name in the bundle. */
+  /** Name in the bundle. */
   name: string;
-  /** Compressed, because embedded files are read at every start, and `ctl` needs none of them. */
+  /** Compressed: Deno reads embedded files at every start, and `ctl` needs none of them. */
   bytes: Uint8Array;
 }
 
 const CALL = /\bopenAsset\(\s*("[^"]+"),\s*import\.meta\.url,?\s*\)/g;
 
-/** Finds the calls of openAsset(), collects the files that they name, and makes them open the embedded copy. */
+/** Collects the files that openAsset() calls name, and makes the calls open the embedded copies. */
 export function assetsPlugin(found: Map<string, Asset>): Plugin {
   return {
     name: "assets",
@@ -28,7 +28,7 @@ export function assetsPlugin(found: Map<string, Asset>): Plugin {
         return null;
       }
       const packed = code.replace(CALL, (_call, name: string) => {
-        const asset = assetOf(JSON.parse(name));
+        const asset = packAsset(JSON.parse(name));
         found.set(asset.name, asset);
         return `openPackedAsset(new URL("./${asset.name}", import.meta.url))`;
       });
@@ -37,7 +37,7 @@ export function assetsPlugin(found: Map<string, Asset>): Plugin {
   };
 }
 
-function assetOf(name: string): Asset {
+function packAsset(name: string): Asset {
   const path = createRequire(join(ROOT, "main.ts")).resolve(name);
   const bytes = gzipSync(Deno.readFileSync(path), { level: 9 });
   const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 8);

@@ -8,22 +8,21 @@ import { loadCallsPlugin } from "./load_calls.ts";
 import { type Locked, readLock, ROOT } from "./lock.ts";
 import { type Stamp, stampPlugin } from "./stamp.ts";
 
-/** What goes into one executable. */
+/** Contents of one executable. */
 export interface Bundle {
-  /** SHA-256 of each file by its name. */
+  /** SHA-256 by file name. */
   files: Record<string, string>;
-  /** Our modules in the bundle, as paths from the root. */
+  /** Modules of this project, as paths from the root. */
   modules: string[];
-  /** Packages in the bundle, as deno.lock pins them. */
+  /** Packages as deno.lock pins them. */
   packages: Locked[];
 }
 
-/** The file that the program starts with. */
 export const ENTRY = "main.js";
 
 /**
- * Writes everything that main.ts reaches, and nothing else, into an empty `folder`: our modules and those of packages in a
- * few files, and the one addon (decision 0005). The same source gives the same bytes (reliability SUP-4).
+ * Bundles all modules that main.ts reaches, with the addon, into an empty `folder` (decision 0005). The same source gives the
+ * same bytes (reliability SUP-4).
  */
 export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promise<Bundle> {
   await Deno.remove(folder, { recursive: true }).catch(() => {});
@@ -37,7 +36,7 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
     preserveEntrySignatures: "allow-extension",
     plugins: [consolePlugin, assetsPlugin(assets), loadCallsPlugin(), stampPlugin(stamp), addonPlugin(addon)],
     onLog(level, log, report) {
-      // A package that imports another one that is not installed does so inside a try.
+      // Packages import optional packages inside a try.
       if (level === "warn" && log.code !== "EVAL") report("error", log);
     },
   });
@@ -46,7 +45,7 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
     chunkFileNames: "[name]-[hash].js",
     comments: { legal: true, annotation: false, jsdoc: false },
     codeSplitting: {
-      groups: [{ name: commandLine(), debugName: "ctl" }],
+      groups: [{ name: createCommandLineGroup(), debugName: "ctl" }],
       includeDependenciesRecursively: false,
     },
   });
@@ -73,30 +72,34 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
     const bytes = contents.get(name) ?? new Uint8Array();
     files[name] = createHash("sha256").update(bytes).digest("hex");
     await Deno.writeFile(join(folder, name), bytes);
-    // Deno writes the times of files into the executable: with this, two builds of one commit are the same bytes.
+    // Deno embeds file times. A fixed time makes two builds of one commit identical.
     await Deno.utime(join(folder, name), writtenAt, writtenAt);
   }
   const ours = modules.map((id) => relative(ROOT, id)).filter((file) => /^(main\.ts|src\/|cli\/)/.test(file))
     .sort();
-  return { files, modules: ours, packages: [...await packagesOf(modules), addon.locked].sort(byName) };
+  return {
+    files,
+    modules: ours,
+    packages: [...await findPackages(modules), addon.locked].sort(compareNames),
+  };
 }
 
 const CLI_ROOTS = ["ctl", "terminal/io", "commands/resource"].map((name) => join(ROOT, `cli/${name}.ts`));
 
 /**
- * Puts what every `svc ctl` command loads into one file: each file that a program loads takes time. What `main.ts` itself
- * needs stays apart, so that `svc version` loads nothing else.
+ * Puts the modules of every `svc ctl` command into one file, because each file costs load time. The modules of `main.ts` stay
+ * separate, so that `svc version` loads nothing else.
  */
-function commandLine(): (id: string, build: ChunkingContext) => string | null {
+function createCommandLineGroup(): (id: string, build: ChunkingContext) => string | null {
   let members: Set<string> | null = null;
   return (id, build) => {
-    members ??= reachedFrom(CLI_ROOTS, build).difference(reachedFrom([join(ROOT, "main.ts")], build));
+    members ??= findReached(CLI_ROOTS, build).difference(findReached([join(ROOT, "main.ts")], build));
     return members.has(id) ? "ctl" : null;
   };
 }
 
-/** Modules that are loaded with these, without those that are loaded on demand. */
-function reachedFrom(roots: string[], build: ChunkingContext): Set<string> {
+/** Returns the modules that load together with the roots, without modules that load on demand. */
+function findReached(roots: string[], build: ChunkingContext): Set<string> {
   const reached = new Set(roots);
   for (const id of reached) {
     for (const next of build.getModuleInfo(id)?.importedIds ?? []) reached.add(next);
@@ -104,8 +107,8 @@ function reachedFrom(roots: string[], build: ChunkingContext): Set<string> {
   return reached;
 }
 
-/** The packages that modules belong to, by the paths that Deno gives them in node_modules. */
-async function packagesOf(modules: string[]): Promise<Locked[]> {
+/** Returns the packages of modules, by their paths in node_modules. */
+async function findPackages(modules: string[]): Promise<Locked[]> {
   const lock = await readLock();
   const found = new Map<string, Locked>();
   for (const id of modules) {
@@ -120,6 +123,6 @@ async function packagesOf(modules: string[]): Promise<Locked[]> {
   return [...found.values()];
 }
 
-function byName(a: Locked, b: Locked): number {
+function compareNames(a: Locked, b: Locked): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
 }

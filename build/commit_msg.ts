@@ -1,13 +1,12 @@
-// Checks the subjects of commits: `<area>: <what changed>`, at most 72 characters (CONTRIBUTING.md).
+// Checks the subjects of commits: `<area>: <imperative>`, at most 72 characters (CONTRIBUTING.md).
 
 const SUBJECT_MAX_CHARACTERS = 72;
 
 const FORM = /^[a-z][a-z0-9 ,/._-]*: \S.*[^.\s]$/;
 
-/** Commits that git writes itself. */
 const WRITTEN_BY_GIT = /^(Merge |Revert "|fixup! |squash! |amend! )/;
 
-/** Says what is wrong with the subject of a commit; "" when it is good. */
+/** Returns the problem of a commit subject, or "". */
 export function problemOfSubject(subject: string): string {
   if (WRITTEN_BY_GIT.test(subject)) return "";
   const length = [...subject].length;

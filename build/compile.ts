@@ -7,21 +7,21 @@ import type { Stamp } from "./stamp.ts";
 import { type Target, targetOf } from "./target.ts";
 import { V8_FLAGS } from "./v8_flags.ts";
 
-/** Builds the executable `output` for a target and answers its contents. Throws Error with one line when it cannot. */
+/** Builds the executable `output` for a target and returns its contents. Throws Error with one line. */
 export async function compile(target: Target, output: string, stamp: Stamp): Promise<Bundle> {
-  const base = baseFor(target);
+  const base = findBase(target);
   const folder = join(ROOT, ".cache", "build", target.name);
   const made = await bundle(folder, await addonOf(target), stamp);
   await Deno.mkdir(dirname(output), { recursive: true });
   const deno = Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath();
   const { success, stderr } = await new Deno.Command(deno, {
-    // No code cache: Deno stores it in the shared temporary directory under a name that any user can create, and
-    // with a bundle it saves nothing (decision 0005).
+    // No code cache: Deno stores it in the shared temporary directory under a name that any user can create, and for a bundle
+    // it saves nothing (decision 0005).
     args: [
       ...["compile", "-A", "--quiet", "--no-check", "--no-config", "--no-lock", "--no-code-cache", V8_FLAGS],
       // Datagrams over Unix sockets, for messages to systemd (`src/boot/notify.ts`).
       "--unstable-net",
-      // The machine's time zone 20 ms sooner than by Intl (`src/config/time_zone.ts`).
+      // Returns the machine's time zone 20 ms sooner than Intl does (`src/config/time_zone.ts`).
       "--unstable-temporal",
       ...Object.keys(made.files).filter((name) => !name.endsWith(".js")).flatMap((
         name,
@@ -31,11 +31,11 @@ export async function compile(target: Target, output: string, stamp: Stamp): Pro
     cwd: folder,
     env: { ...base, NO_COLOR: "1" },
   }).output();
-  if (!success) throw new Error(fault(target, new TextDecoder().decode(stderr)));
+  if (!success) throw new Error(formatFault(target, new TextDecoder().decode(stderr)));
   return made;
 }
 
-function fault(target: Target, said: string): string {
+function formatFault(target: Target, said: string): string {
   const lines =
     said.split("Stack backtrace")[0]?.split("\n").map((line) => line.trim()).filter((line) => line !== "") ??
       [];
@@ -43,19 +43,19 @@ function fault(target: Target, said: string): string {
   return `Cannot build for ${target.name}: Deno's base for it cannot be downloaded here (${
     lines.at(-1)?.replace(/^\d+: /, "")
   }); ` +
-    `name one in ${baseVariable(target)}`;
+    `name one in ${getBaseVariable(target)}`;
 }
 
-function baseVariable(target: Target): string {
+function getBaseVariable(target: Target): string {
   return `DENORT_BIN_${target.name.toUpperCase().replace("-", "_")}`;
 }
 
 /**
- * The environment that names the runtime base. DENORT_BIN is for this machine's kind; for another it is
- * DENORT_BIN_<TARGET>, such as DENORT_BIN_LINUX_ARM64. Without one Deno downloads it.
+ * Returns the environment that names Deno's runtime base: DENORT_BIN for this machine's kind, DENORT_BIN_<TARGET> (such as
+ * DENORT_BIN_LINUX_ARM64) for another. Deno downloads the base when neither is set.
  */
-function baseFor(target: Target): Record<string, string> {
-  const variable = baseVariable(target);
+function findBase(target: Target): Record<string, string> {
+  const variable = getBaseVariable(target);
   const own = Deno.env.get(variable);
   if (own !== undefined) return { DENORT_BIN: own };
   const foreign = target.triple !== targetOf(undefined).triple;
@@ -67,12 +67,12 @@ function baseFor(target: Target): Record<string, string> {
   return {};
 }
 
-/** The SHA-256 of a file, in hexadecimal. */
+/** Returns the SHA-256 of a file in hexadecimal. */
 export async function sha256(file: string): Promise<string> {
   return createHash("sha256").update(await Deno.readFile(file)).digest("hex");
 }
 
-/** Writes `<file>.sha256` beside a file, in the form that `sha256sum --check` reads. */
+/** Writes `<file>.sha256` in the format of `sha256sum --check`. */
 export async function writeSum(file: string): Promise<void> {
   await Deno.writeTextFile(`${file}.sha256`, `${await sha256(file)}  ${basename(file)}\n`);
 }

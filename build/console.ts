@@ -6,11 +6,10 @@ import { rolldown } from "rolldown";
 import type { ConsoleFiles } from "../src/http/console.ts";
 import { ROOT } from "./lock.ts";
 
-/** The files of the console. */
 export interface BuiltConsole {
   /** Compressed files with their media types, by their names below /console/. */
   files: Map<string, { type: string; bytes: Uint8Array<ArrayBuffer> }>;
-  /** The absolute paths of the bundled modules. */
+  /** Absolute paths of the bundled modules. */
   modules: string[];
 }
 

@@ -3,7 +3,7 @@ import type { Plugin } from "rolldown";
 import { buildConsole, type BuiltConsole } from "./console.ts";
 import { ROOT } from "./lock.ts";
 
-/** A bundled console: its files by their names in the executable. */
+/** Files of the console by their names in the executable. */
 export interface PackedConsole {
   files: Map<string, Uint8Array>;
   modules: string[];

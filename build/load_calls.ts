@@ -4,9 +4,9 @@ import { ROOT } from "./lock.ts";
 
 const CALL = /\bload<(?:typeof import\("[^"]+"\)|\w+)>\(\s*("[^"]+"|`[^`]+`),\s*import\.meta\.url,?\s*\)/g;
 
-// What build/assets.ts has written.
+// Output of build/assets.ts.
 const PACKED_ASSET = /openPackedAsset\(new URL\("[^"]+", import\.meta\.url\)\)/g;
-// Modules that may use their own path: load() itself, which is not in a bundle, and modules that run from source only.
+// Modules that may use their own path: load() itself, which no bundle contains, and modules that only run from source.
 const KNOWS_ITS_PLACE = [
   "src/base/lazy_import.ts",
   "src/boot/shim.ts",
@@ -15,8 +15,8 @@ const KNOWS_ITS_PLACE = [
 ];
 
 /**
- * Turns each load() of ours back into the import that it hides from Deno (decision 0005): in one file an import that
- * does not run costs nothing. Throws Error for code that would read a file of the source tree at run time.
+ * Turns each load() call back into an import (decision 0005): in one bundle an unused import costs nothing. Throws Error for
+ * code that would read a file of the source tree at run time.
  */
 export function loadCallsPlugin(): Plugin {
   return {
@@ -24,7 +24,7 @@ export function loadCallsPlugin(): Plugin {
     transform(code, id) {
       const file = relative(ROOT, id);
       if (!/^(main\.ts|(src|cli)\/.*\.ts)$/.test(file)) return null;
-      const plain = code.replace(CALL, (_call, path: string) => importOf(path, id));
+      const plain = code.replace(CALL, (_call, path: string) => buildImport(path, id));
       const left = /\bload<|import\.meta\b/.exec(plain.replaceAll(PACKED_ASSET, ""));
       if (left !== null && !KNOWS_ITS_PLACE.includes(file)) {
         throw new Error(
@@ -38,8 +38,8 @@ export function loadCallsPlugin(): Plugin {
   };
 }
 
-/** `"./x.ts"` becomes import("./x.ts"); a template with one name in it, one import for each file that it can mean. */
-function importOf(path: string, from: string): string {
+/** Turns `"./x.ts"` into import("./x.ts"), and a template with one variable into an import for each matching file. */
+function buildImport(path: string, from: string): string {
   if (path.startsWith('"')) return `import(${path})`;
   const [, folder = "", name = "", end = ""] = /^`([^`$]*\/)\$\{(\w+)\}([^`$/]*)`$/.exec(path) ?? [];
   if (name === "") {

@@ -1,4 +1,4 @@
-// `make build`: the one executable for this machine, dist/svc, its checksum, and the list of its contents.
+// `make build` writes the executable for this machine to dist/svc, with its checksum and a list of its contents.
 import { join } from "node:path";
 import { compile, writeSum } from "./compile.ts";
 import { ROOT } from "./lock.ts";

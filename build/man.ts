@@ -13,105 +13,105 @@ export async function manPages(
 ): Promise<Record<string, string>> {
   const date = new Date(stamp.commitTime || 0).toISOString().slice(0, 10);
   const head = (title: string) => `.TH ${title} 1 "${date}" "svc ${stamp.version}" "User Commands"\n`;
-  return { "svc.1": head("SVC") + program(), "svc-ctl.1": head("SVC-CTL") + await control() };
+  return { "svc.1": head("SVC") + formatProgram(), "svc-ctl.1": head("SVC-CTL") + await formatControl() };
 }
 
-function program(): string {
+function formatProgram(): string {
   const commands = Object.values(TOP_COMMANDS).map((
     { about, usage, subcommands: words = {}, options = [], more },
   ) =>
     [
-      `.SS svc ${escaped(usage)}`,
-      `${escaped(about)}.`,
-      ...Object.entries(words).filter(([, one]) => one !== "").map(([word, one]) => item(word, one)),
-      ...options.map(flag),
-      ...(more === undefined ? [] : [".PP", escaped(more)]),
+      `.SS svc ${escapeRoff(usage)}`,
+      `${escapeRoff(about)}.`,
+      ...Object.entries(words).filter(([, one]) => one !== "").map(([word, one]) => formatItem(word, one)),
+      ...options.map(formatFlag),
+      ...(more === undefined ? [] : [".PP", escapeRoff(more)]),
     ].join("\n")
   );
   return [
-    section("NAME", "svc \\- run AI agents as workers: messages in, tasks out, replies back"),
-    section("SYNOPSIS", `.B svc\n${escaped("<command> [arguments] [flags]")}`),
-    section("COMMANDS", commands.join("\n")),
-    section(
+    formatSection("NAME", "svc \\- run AI agents as workers: messages in, tasks out, replies back"),
+    formatSection("SYNOPSIS", `.B svc\n${escapeRoff("<command> [arguments] [flags]")}`),
+    formatSection("COMMANDS", commands.join("\n")),
+    formatSection(
       "FILES",
-      item("config.yaml", "configuration in the current directory, or the file of -c") + "\n" +
-        item(
+      formatItem("config.yaml", "configuration in the current directory, or the file of -c") + "\n" +
+        formatItem(
           "data/",
           "data directory, or the directory of data_dir",
         ),
     ),
-    section("SEE ALSO", ".BR svc-ctl (1)"),
+    formatSection("SEE ALSO", ".BR svc-ctl (1)"),
   ].join("");
 }
 
-async function control(): Promise<string> {
+async function formatControl(): Promise<string> {
   const groups: string[] = [];
   for (const [name, { about }] of Object.entries(GROUPS)) {
     const group = await loadGroup(name);
     const commands = Array.isArray(group)
-      ? group.map((spec) => command(`${name} ${spec.name}`, spec))
-      : [command(name, group)];
-    groups.push(section(name.toUpperCase(), `${escaped(about)}.\n${commands.join("\n")}`));
+      ? group.map((spec) => formatCommand(`${name} ${spec.name}`, spec))
+      : [formatCommand(name, group)];
+    groups.push(formatSection(name.toUpperCase(), `${escapeRoff(about)}.\n${commands.join("\n")}`));
   }
-  const codes = Object.values(EXITS).map(({ code, meaning }) => item(String(code), meaning));
+  const codes = Object.values(EXITS).map(({ code, meaning }) => formatItem(String(code), meaning));
   return [
-    section("NAME", "svc\\-ctl \\- control a running svc"),
-    section("SYNOPSIS", `.B svc ctl\n${escaped("<group> <command> [arguments] [flags]")}`),
-    section(
+    formatSection("NAME", "svc\\-ctl \\- control a running svc"),
+    formatSection("SYNOPSIS", `.B svc ctl\n${escapeRoff("<group> <command> [arguments] [flags]")}`),
+    formatSection(
       "DESCRIPTION",
-      escaped(
+      escapeRoff(
         "Prints a table on a terminal, tab-separated lines with full IDs in a pipe, the server's JSON with --json, and only IDs " +
           "with -q. Results go to stdout, everything else to stderr. A time is Unix ms, ISO 8601 or relative, e.g. -1h or +10m.",
       ),
     ),
-    section("FLAGS OF EVERY COMMAND", Object.values(SHARED_OPTIONS).map(flag).join("\n")),
+    formatSection("FLAGS OF EVERY COMMAND", Object.values(SHARED_OPTIONS).map(formatFlag).join("\n")),
     ...groups,
-    section("EXIT STATUS", codes.join("\n")),
-    section(
+    formatSection("EXIT STATUS", codes.join("\n")),
+    formatSection(
       "ENVIRONMENT",
       [
-        item("SVC_URL", "address of the service"),
-        item("SVC_TOKEN", "token; without one, ctl signs its own with the key in the data directory"),
-        item("SVC_CA_FILE", "PEM file of extra certificates to trust"),
-        item("NO_COLOR", "disables colors"),
+        formatItem("SVC_URL", "address of the service"),
+        formatItem("SVC_TOKEN", "token; without one, ctl signs its own with the key in the data directory"),
+        formatItem("SVC_CA_FILE", "PEM file of extra certificates to trust"),
+        formatItem("NO_COLOR", "disables colors"),
       ].join("\n"),
     ),
-    section("SEE ALSO", ".BR svc (1)"),
+    formatSection("SEE ALSO", ".BR svc (1)"),
   ].join("");
 }
 
-function command(title: string, spec: AnyCommand): string {
+function formatCommand(title: string, spec: AnyCommand): string {
   const args = (spec.args ?? []).map((arg) => arg.startsWith("[") ? ` ${arg}` : ` <${arg}>`).join("");
-  const examples = spec.examples.map((example) => escaped(`svc ctl ${example}`)).join("\n");
+  const examples = spec.examples.map((example) => escapeRoff(`svc ctl ${example}`)).join("\n");
   return [
-    `.SS svc ctl ${escaped(`${title}${args} [flags]`)}`,
-    `${escaped(spec.about)}.`,
-    ...Object.values(spec.options).map(flag),
+    `.SS svc ctl ${escapeRoff(`${title}${args} [flags]`)}`,
+    `${escapeRoff(spec.about)}.`,
+    ...Object.values(spec.options).map(formatFlag),
     ".PP\n.EX",
     examples,
     ".EE",
   ].join("\n");
 }
 
-function flag({ flags, about, choices, required, unless, default: fallback }: OptionSpec): string {
+function formatFlag({ flags, about, choices, required, unless, default: fallback }: OptionSpec): string {
   const more = [
     choices === undefined ? "" : `: ${choices.join(", ")}`,
     required ? ` (required${unless === undefined ? "" : ` without ${unless}`})` : "",
     fallback === undefined ? "" : ` (default ${fallback})`,
   ].join("");
-  return item(flags, about + more);
+  return formatItem(flags, about + more);
 }
 
-function item(term: string, words: string): string {
-  return `.TP\n.B ${escaped(term)}\n${escaped(words)}`;
+function formatItem(term: string, words: string): string {
+  return `.TP\n.B ${escapeRoff(term)}\n${escapeRoff(words)}`;
 }
 
-function section(title: string, body: string): string {
+function formatSection(title: string, body: string): string {
   return `.SH ${title}\n${body}\n`;
 }
 
 /** Escapes text for roff, which reads a line with a leading dot or quote as a request. */
-function escaped(text: string): string {
+function escapeRoff(text: string): string {
   return text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replace(/^([.'])/gm, "\\&$1");
 }
 

@@ -1,4 +1,4 @@
-// Prints the size of the project and how much of its text is in the dialect that CONTRIBUTING.md asks nobody to write.
+// Prints the size of the project and the share of its texts with a phrase that CONTRIBUTING.md rules out.
 import { dirname } from "node:path";
 import {
   findDialect,

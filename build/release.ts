@@ -1,4 +1,4 @@
-// `make release`: an archive for each target, SHA256SUMS, and the bill of materials, in dist/release.
+// `make release` writes an archive per target, SHA256SUMS and the bill of materials to dist/release.
 import { join } from "node:path";
 import { type Entry, tarGz, zip } from "./archive.ts";
 import type { Bundle } from "./bundle.ts";
@@ -17,15 +17,15 @@ const wanted = Deno.args.length === 0 ? TARGETS : Deno.args.map(targetOf);
 await Deno.remove(FOLDER, { recursive: true }).catch(() => {});
 await Deno.mkdir(FOLDER, { recursive: true });
 
-let runtime = await denoVersion();
+let runtime = await readDenoVersion();
 const packages = new Map<string, Part>();
 const files: string[] = [];
 let failed = 0;
 for (const target of wanted) {
   try {
     const program = join(FOLDER, target.name, target.program);
-    const parts = await partsOf(await compile(target, program, stamp), target);
-    if (target === targetOf(undefined)) runtime = await denoInside(program);
+    const parts = await listParts(await compile(target, program, stamp), target);
+    if (target === targetOf(undefined)) runtime = await readDenoInside(program);
     for (const part of parts) packages.set(`${part.name}@${part.version}`, part);
     files.push(await pack(target, program, parts));
   } catch (error) {
@@ -37,7 +37,7 @@ for (const target of wanted) {
 if (files.length > 0) {
   const bill = bom([...packages.values()].sort((a, b) => a.name < b.name ? -1 : 1), runtime, stamp);
   files.push(
-    await write(
+    await writeReleaseFile(
       `svc-${stamp.version}.cdx.json`,
       new TextEncoder().encode(JSON.stringify(bill, null, 2) + "\n"),
     ),
@@ -74,23 +74,26 @@ async function pack(target: Target, program: string, parts: Part[]): Promise<str
   }
   const bytes = target.archive === "zip" ? zip(entries, writtenAt) : tarGz(entries, writtenAt);
   console.log(`${name}.${target.archive}  ${(bytes.length / 1e6).toFixed(1)} MB`);
-  return await write(`${name}.${target.archive}`, bytes);
+  return await writeReleaseFile(`${name}.${target.archive}`, bytes);
 }
 
-/** Licences of the contents. The addon of another machine is not installed here, but this machine's comes from the same source. */
-async function partsOf({ packages: inside }: Bundle, target: Target): Promise<Part[]> {
+/**
+ * Returns the contents with their licences. An addon for another target is not installed here and has the licence of this
+ * machine's addon.
+ */
+async function listParts({ packages: inside }: Bundle, target: Target): Promise<Part[]> {
   const here = targetOf(undefined).addon;
   const licence = (locked: Locked) =>
     licenceOf(locked, locked.name === target.addon ? { ...locked, name: here } : locked);
   return await Promise.all(inside.map(async (locked) => ({ ...locked, licence: await licence(locked) })));
 }
 
-async function write(name: string, bytes: Uint8Array): Promise<string> {
+async function writeReleaseFile(name: string, bytes: Uint8Array): Promise<string> {
   await Deno.writeFile(join(FOLDER, name), bytes);
   return name;
 }
 
-/** install.sh with this version, and the place that the archives will be at when SVC_BASE_URL names it. */
+/** Writes install.sh with this version and the download address SVC_BASE_URL. */
 async function writeInstaller(): Promise<string> {
   const script = (await Deno.readTextFile(join(ROOT, "install.sh")))
     .replace(/^version=.*$/m, `version=\${SVC_VERSION:-${stamp.version}}`)
@@ -99,17 +102,17 @@ async function writeInstaller(): Promise<string> {
   return "install.sh";
 }
 
-/** The version of the Deno that compiles, which is that of the base unless DENORT_BIN names another. */
-async function denoVersion(): Promise<string> {
+/** Returns the version of the compiling Deno. The base has the same version unless DENORT_BIN names another. */
+async function readDenoVersion(): Promise<string> {
   const deno = Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath();
-  return await said(deno, "eval", "console.log(Deno.version.deno)");
+  return await runCommand(deno, "eval", "console.log(Deno.version.deno)");
 }
 
-async function denoInside(program: string): Promise<string> {
-  return JSON.parse(await said(program, "version", "--json")).deno;
+async function readDenoInside(program: string): Promise<string> {
+  return JSON.parse(await runCommand(program, "version", "--json")).deno;
 }
 
-async function said(command: string, ...args: string[]): Promise<string> {
+async function runCommand(command: string, ...args: string[]): Promise<string> {
   const { stdout } = await new Deno.Command(command, { args, stderr: "inherit" }).output();
   return new TextDecoder().decode(stdout).trim();
 }

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { type Locked, ROOT } from "./lock.ts";
 import type { Stamp } from "./stamp.ts";
 
-/** The licence of a package: an SPDX expression, and the text that has to be distributed with copies. */
+/** A package's licence: an SPDX expression, and the text that copies must include. */
 export interface Licence {
   expression: string;
   text: string;
 }
 
-/** Reads the licence of an installed package. A package that is not installed here (an addon for another machine) has the licence of this machine's addon. */
+/** Reads the licence of an installed package. An addon for another machine has the licence of this machine's addon. */
 export async function licenceOf(locked: Locked, installed: Locked = locked): Promise<Licence> {
   const store = join(ROOT, "node_modules", ".deno");
   const prefix = `${installed.name.replace("/", "+")}@${installed.version}`;
@@ -34,17 +34,16 @@ export async function licenceOf(locked: Locked, installed: Locked = locked): Pro
   };
 }
 
-/** A package in the executable, with its licence. */
 export interface Part extends Locked {
   licence: Licence;
 }
 
 /**
- * The bill of materials of a release (CycloneDX 1.6): what is in the executables, not what was on the machine that built
- * them. Hashes are those of deno.lock (reliability SUP-1).
+ * Builds the bill of materials (CycloneDX 1.6) from the contents of the executables, not from the build machine. Hashes come
+ * from deno.lock (reliability SUP-1).
  */
 export function bom(parts: Part[], runtime: string, stamp: Stamp): object {
-  const components = [denoPart(runtime), ...parts.map(component)];
+  const components = [buildDenoPart(runtime), ...parts.map(buildComponent)];
   const digest = createHash("sha256").update(JSON.stringify([stamp, components])).digest("hex");
   return {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -72,7 +71,7 @@ export function bom(parts: Part[], runtime: string, stamp: Stamp): object {
   };
 }
 
-function denoPart(version: string) {
+function buildDenoPart(version: string) {
   return {
     type: "platform",
     "bom-ref": `deno@${version}`,
@@ -83,7 +82,7 @@ function denoPart(version: string) {
   };
 }
 
-function component({ name, version, integrity, licence }: Part) {
+function buildComponent({ name, version, integrity, licence }: Part) {
   const [group, short] = name.startsWith("@") ? name.split("/") as [string, string] : [undefined, name];
   return {
     type: "library",
@@ -96,16 +95,16 @@ function component({ name, version, integrity, licence }: Part) {
       alg: "SHA-512",
       content: Buffer.from(integrity.replace("sha512-", ""), "base64").toString("hex"),
     }],
-    licenses: [licenceEntry(licence.expression)],
+    licenses: [buildLicenceEntry(licence.expression)],
     purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
   };
 }
 
-function licenceEntry(expression: string): object {
+function buildLicenceEntry(expression: string): object {
   return /^[\w.+-]+$/.test(expression) ? { license: { id: expression } } : { expression };
 }
 
-/** The licences of all contents, as text, for each archive. */
+/** Formats the licences of all contents as text. */
 export function notices(parts: Part[], runtime: string): string {
   const head =
     `svc contains the runtime Deno ${runtime} (MIT, Copyright 2018-2026 the Deno authors, with V8 and other parts under ` +

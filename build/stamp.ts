@@ -3,20 +3,20 @@ import type { Plugin } from "rolldown";
 import { VERSION } from "../src/base/version.ts";
 import { ROOT } from "./lock.ts";
 
-/** The commit that a program was built from. */
+/** The commit of a build. */
 export interface Stamp {
   version: string;
-  /** Commit id, with `-dirty` appended when files differ from it; empty where there is no git. */
+  /** Commit id, with `-dirty` for uncommitted changes; empty without git. */
   commit: string;
-  /** When that commit was made, ISO 8601 in UTC: the same for every build of it. */
+  /** Commit time, ISO 8601 in UTC: the same for every build of the commit. */
   commitTime: string;
 }
 
-/** Reads the stamp from git, or from SVC_COMMIT and SVC_COMMIT_TIME where there is no repository. */
+/** Reads the stamp from SVC_COMMIT and SVC_COMMIT_TIME, or from git. */
 export async function readStamp(): Promise<Stamp> {
-  const commit = Deno.env.get("SVC_COMMIT") ?? await git("rev-parse", "HEAD");
-  const time = Deno.env.get("SVC_COMMIT_TIME") ?? await git("log", "-1", "--format=%cI");
-  const dirty = Deno.env.get("SVC_COMMIT") === undefined && await git("status", "--porcelain") !== "";
+  const commit = Deno.env.get("SVC_COMMIT") ?? await runGit("rev-parse", "HEAD");
+  const time = Deno.env.get("SVC_COMMIT_TIME") ?? await runGit("log", "-1", "--format=%cI");
+  const dirty = Deno.env.get("SVC_COMMIT") === undefined && await runGit("status", "--porcelain") !== "";
   return {
     version: VERSION,
     commit: commit + (dirty ? "-dirty" : ""),
@@ -24,7 +24,7 @@ export async function readStamp(): Promise<Stamp> {
   };
 }
 
-async function git(...args: string[]): Promise<string> {
+async function runGit(...args: string[]): Promise<string> {
   try {
     const { success, stdout } = await new Deno.Command("git", { args, cwd: ROOT, stderr: "null" }).output();
     return success ? new TextDecoder().decode(stdout).trim() : "";
@@ -33,7 +33,7 @@ async function git(...args: string[]): Promise<string> {
   }
 }
 
-/** Writes the stamp into src/base/version.ts on its way into the bundle. A module and not JSON: that would cost start-up (facts, Deno 7). */
+/** Inserts the stamp into src/base/version.ts in the bundle. A JSON file would slow the start (facts, Deno 7). */
 export function stampPlugin(stamp: Stamp): Plugin {
   return {
     name: "stamp",

@@ -1,10 +1,10 @@
-/** A kind of machine that a release is built for. */
+/** A platform of a release. */
 export interface Target {
-  /** Its name in the names of archives. */
+  /** Name in archive names. */
   name: string;
-  /** Deno's name for it. */
+  /** Deno's name. */
   triple: string;
-  /** The package with libSQL's addon for it. */
+  /** Package of libSQL's addon. */
   addon: string;
   program: "svc" | "svc.exe";
   archive: "tar.gz" | "zip";
@@ -27,7 +27,7 @@ export const TARGETS: readonly Target[] = [
   },
 ];
 
-/** The target of that name, or that of this machine. Throws Error naming the ones that exist. */
+/** Finds a target by name, or that of this machine. Throws Error with the known names. */
 export function targetOf(name: string | undefined): Target {
   const found = TARGETS.find((target) =>
     name === undefined ? target.triple === Deno.build.target : target.name === name

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-// What must not be reached by an address that somebody else gave: this machine, its networks, and what stands for them.
+// Addresses that a URL from outside must not reach: this machine, private networks and reserved ranges.
 const INSIDE_V4: readonly (readonly [string, number])[] = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -22,45 +22,46 @@ const inside = new BlockList();
 for (const [net, bits] of INSIDE_V4) inside.addSubnet(net, bits, "ipv4");
 
 /**
- * Whether an IP address is one of the public internet: not this machine, no private, link-local, shared (CGNAT), documentation
- * or multicast network, nor an IPv6 form of one (contract 11, reliability WHK-2). What is no address is not public.
+ * Returns whether an IP address belongs to the public internet: neither this machine nor a private, link-local, CGNAT,
+ * documentation or multicast network, nor an IPv6 form of one (reliability WHK-2). Returns false for text that is not an
+ * address.
  */
 export function isPublicAddress(address: string): boolean {
   const text = address.replace(/^\[(.*)\]$/, "$1").replace(/%.*$/, "");
   const version = isIP(text);
   if (version === 4) return !inside.check(text, "ipv4");
   if (version !== 6) return false;
-  const words = wordsOf(text);
-  // Only 2000::/3 is given out. Of that, some ranges only carry an IPv4 address: those go by it.
-  const embedded = embeddedIn(words);
+  const words = parseWords(text);
+  // Only 2000::/3 is allocated. Some ranges in it only carry an IPv4 address, which decides then.
+  const embedded = findEmbedded(words);
   if (embedded !== null) return isPublicAddress(embedded);
   const [first = 0, second = 0] = words;
   if ((first & 0xe000) !== 0x2000) return false;
   const isDocumentation = first === 0x2001 && second === 0x0db8 || (first & 0xfff0) === 0x3ff0;
-  // 2001::/23 is for protocols (Teredo, ORCHID), not for hosts.
+  // 2001::/23 is reserved for protocols (Teredo, ORCHID), not for hosts.
   return !isDocumentation && !(first === 0x2001 && second < 0x0200);
 }
 
-/** The IPv4 address that an IPv6 one stands for: mapped, compatible, NAT64 (both prefixes), 6to4; null when none. */
-function embeddedIn(words: readonly number[]): string | null {
+/** Returns the IPv4 address inside a mapped, compatible, NAT64 or 6to4 address, or null. */
+function findEmbedded(words: readonly number[]): string | null {
   const starts = (...prefix: number[]) => prefix.every((word, at) => words[at] === word);
-  const last = dotted(words[6] ?? 0, words[7] ?? 0);
+  const last = formatDotted(words[6] ?? 0, words[7] ?? 0);
   if (starts(0, 0, 0, 0, 0, 0xffff) || starts(0, 0, 0, 0, 0xffff, 0)) return last;
   if (starts(0x64, 0xff9b, 0, 0, 0, 0)) return last;
-  if (starts(0x2002)) return dotted(words[1] ?? 0, words[2] ?? 0);
+  if (starts(0x2002)) return formatDotted(words[1] ?? 0, words[2] ?? 0);
   return null;
 }
 
-function dotted(high: number, low: number): string {
+function formatDotted(high: number, low: number): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }
 
-/** The eight words of an IPv6 address that is one. */
-function wordsOf(text: string): number[] {
+/** Parses a valid IPv6 address into its eight words. */
+function parseWords(text: string): number[] {
   const v4 = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text);
   const plain = v4 === null
     ? text
-    : `${v4[1]}${hex(Number(v4[2]), Number(v4[3]))}:${hex(Number(v4[4]), Number(v4[5]))}`;
+    : `${v4[1]}${formatHex(Number(v4[2]), Number(v4[3]))}:${formatHex(Number(v4[4]), Number(v4[5]))}`;
   const [head = "", tail] = plain.split("::");
   const parse = (part: string | undefined) =>
     part ? part.split(":").map((word) => Number.parseInt(word, 16)) : [];
@@ -71,6 +72,6 @@ function wordsOf(text: string): number[] {
     : [...before, ...Array(8 - before.length - after.length).fill(0), ...after];
 }
 
-function hex(high: number, low: number): string {
+function formatHex(high: number, low: number): string {
   return ((high << 8) | low).toString(16);
 }

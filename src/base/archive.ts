@@ -1,24 +1,23 @@
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 
-/** One file of an archive: from the disk, or from memory. */
 export interface ArchiveFile {
-  /** Its name in the archive, with slashes. */
+  /** Name in the archive, with slashes. */
   name: string;
   content: { path: string } | { text: string };
 }
 
-/** The last entry of every archive: what must be in it. An archive that was cut off has none. */
+/** The last entry of every archive: the checksums. A truncated archive has none. */
 const SUMS = "SHA256SUMS";
 
 const BLOCK_BYTES = 64 * 1024;
-// One step of a path that stays below the folder: not empty, not `.` or `..`, without slashes, backslashes and control characters.
+// A path segment that stays below the folder: not empty, not `.` or `..`, no slashes, backslashes or control characters.
 const STEP = /^(?!\.{1,2}$)[^/\\\p{Cc}]+$/u;
 
 /**
- * A tar stream of the files, which are read while the stream is read; its last entry holds their checksums. A file that
- * is deleted meanwhile is left out, of one that grows only its size at the start is taken. `finished` gets null when all
- * of the stream was read, else the error.
+ * Packs the files into a tar stream and reads them while the caller reads the stream. The last entry holds the checksums.
+ * Skips a file that is deleted meanwhile; takes only the initial size of a file that grows. Calls `finished` with null after
+ * the whole stream was read, else with the error.
  */
 export async function packArchive(
   files: AsyncIterable<ArchiveFile>,
@@ -40,7 +39,7 @@ export async function packArchive(
     let sums = "";
     for await (const file of files) sums += await addFile(file, add);
     const bytes = new TextEncoder().encode(sums);
-    await add(SUMS, bytes.length, once(bytes));
+    await add(SUMS, bytes.length, yieldOnce(bytes));
     controller.finalize();
   };
   pack().then(() => finished(null), (error) => {
@@ -55,7 +54,7 @@ type Add = (name: string, size: number, chunks: AsyncIterable<Uint8Array>) => Pr
 async function addFile({ name, content }: ArchiveFile, add: Add): Promise<string> {
   if ("text" in content) {
     const bytes = new TextEncoder().encode(content.text);
-    return await add(name, bytes.length, once(bytes));
+    return await add(name, bytes.length, yieldOnce(bytes));
   }
   const file = await Deno.open(content.path, { read: true }).catch((error) => {
     if (error instanceof Deno.errors.NotFound) return null;
@@ -64,18 +63,17 @@ async function addFile({ name, content }: ArchiveFile, add: Add): Promise<string
   if (file === null) return "";
   try {
     const { size } = await file.stat();
-    return await add(name, size, blocks(file, size, name));
+    return await add(name, size, readBlocks(file, size, name));
   } finally {
     file.close();
   }
 }
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+async function* yieldOnce(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.length > 0) yield bytes;
 }
 
-/** The first `size` bytes of a file. */
-async function* blocks(file: Deno.FsFile, size: number, name: string): AsyncGenerator<Uint8Array> {
+async function* readBlocks(file: Deno.FsFile, size: number, name: string): AsyncGenerator<Uint8Array> {
   for (let left = size; left > 0;) {
     const block = new Uint8Array(Math.min(BLOCK_BYTES, left));
     const read = await file.read(block);
@@ -85,7 +83,9 @@ async function* blocks(file: Deno.FsFile, size: number, name: string): AsyncGene
   }
 }
 
-/** Every file below a folder, as `<prefix>/<path>`; nothing when there is no such folder. Links and devices are left out. */
+/**
+ * Yields every file below a folder as `<prefix>/<path>`, or nothing when the folder does not exist. Skips links and devices.
+ */
 export async function* filesBelow(folder: string, prefix: string): AsyncGenerator<ArchiveFile> {
   let entries: Deno.DirEntry[];
   try {
@@ -102,7 +102,7 @@ export async function* filesBelow(folder: string, prefix: string): AsyncGenerato
   }
 }
 
-/** What is wrong with an archive, as a message for the operator. */
+/** An archive cannot be unpacked. The message is for the operator. */
 export class ArchiveError extends Error {
   constructor(words: string) {
     super(words);
@@ -111,8 +111,8 @@ export class ArchiveError extends Error {
 }
 
 /**
- * Unpacks an archive below `folder`, every file with mode 0600 and on the disk, and compares all checksums. Returns the
- * names. Throws ArchiveError when it is no archive of ours, cut off, changed, or names a place outside.
+ * Unpacks an archive below `folder` and compares all checksums. Each file has mode 0600 and is synced to disk. Returns the
+ * names. Throws ArchiveError for a foreign, truncated or changed archive and for a path outside of the folder.
  */
 export async function unpackArchive(archive: ReadableStream<Uint8Array>, folder: string): Promise<string[]> {
   const { createTarDecoder } = await import("modern-tar");
@@ -126,7 +126,7 @@ export async function unpackArchive(archive: ReadableStream<Uint8Array>, folder:
         type !== "file" || !name.split("/").every((step) => STEP.test(step)) || sums !== null ||
         found.has(name)
       ) {
-        throw new ArchiveError(`it holds ${JSON.stringify(name.slice(0, 200))}, which no backup does`);
+        throw new ArchiveError(`it holds ${JSON.stringify(name.slice(0, 200))}, which no backup contains`);
       }
       if (name === SUMS) sums = await new Response(body).text();
       else found.set(name, await store(body, join(folder, name)));
@@ -135,17 +135,17 @@ export async function unpackArchive(archive: ReadableStream<Uint8Array>, folder:
     if (error instanceof ArchiveError || error instanceof Deno.errors.PermissionDenied) throw error;
     const words = error instanceof Error ? error.message : String(error);
     throw new ArchiveError(
-      /tar|checksum|header|USTAR/i.test(words) ? `it is damaged or no tar archive: ${words}` : words,
+      /tar|checksum|header|USTAR/i.test(words) ? `it is damaged or not a tar archive: ${words}` : words,
     );
   }
-  if (sums === null) throw new ArchiveError("it is cut off: its last entry, the checksums, is missing");
+  if (sums === null) throw new ArchiveError("it is truncated: its last entry, the checksums, is missing");
   const expected = new Map(
     sums.split("\n").filter((line) => line !== "").map((line) =>
       [line.slice(66), line.slice(0, 64)] as const
     ),
   );
   for (const name of new Set([...expected.keys(), ...found.keys()])) {
-    if (expected.get(name) !== found.get(name)) throw new ArchiveError(`${name} is not what was packed`);
+    if (expected.get(name) !== found.get(name)) throw new ArchiveError(`${name} does not match its checksum`);
   }
   return [...found.keys()];
 }

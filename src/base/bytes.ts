@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 import { Buffer } from "node:buffer";
 
-/** The length of a text in UTF-8 bytes, the unit of every limit of text (contract 1.8). Nothing is made on the way. */
+/** Returns the length of a text in UTF-8 bytes without encoding it. Every text limit uses this unit (contract 1.8). */
 export function byteLength(text: string): number {
   return Buffer.byteLength(text);
 }
@@ -10,14 +10,14 @@ export function byteLength(text: string): number {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** The start of a text in at most `max` bytes of UTF-8, without a character that was cut in half. */
+/** Returns the start of a text in at most `max` UTF-8 bytes and never splits a character. */
 export function cutToBytes(text: string, max: number): string {
   if (byteLength(text) <= max) return text;
-  // No character is less than a byte, so that what lies behind need not be made into bytes.
+  // Every character takes a byte or more, so only the first `max` characters need encoding.
   return decoder.decode(encoder.encode(text.slice(0, max)).subarray(0, max)).replace(/\ufffd+$/, "");
 }
 
-/** The pieces joined; a single piece is returned as it is, not copied. */
+/** Concatenates the chunks. Returns a single chunk without copying it. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
   const [first = new Uint8Array()] = parts;
   if (parts.length <= 1) return first;
@@ -30,7 +30,6 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array {
   return all;
 }
 
-/** Returns the SHA-256 of a text, in hex. */
 export function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }

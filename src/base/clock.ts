@@ -1,17 +1,16 @@
 /** The time. Everything that waits or stores a time takes a Clock, so that tests can set it. */
 export interface Clock {
-  /** Wall time in Unix ms. It may jump. */
+  /** Wall time in Unix ms. May jump. */
   now(): number;
-  /** Ms since an arbitrary start. It never goes back. */
+  /** Ms since an arbitrary start. Never goes back. */
   monotonic(): number;
-  /** Calls `call` after `ms` of monotonic time, unless the returned function is called before. */
+  /** Runs `call` after `ms` of monotonic time. The returned function cancels it. */
   after(ms: number, call: () => void): () => void;
 }
 
-// A timer longer than 2^31-1 ms fires at once, so longer waits are cut: the caller has to check the time and wait again.
+// A timer longer than 2^31-1 ms fires immediately, so longer waits are capped. The caller checks the time and waits again.
 const TIMER_MAX_MS = 2_147_483_647;
 
-/** The machine's clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -21,7 +20,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves after `ms` of the clock's monotonic time, or at once, without an error, when `signal` aborts. */
+/** Resolves after `ms` of monotonic time, or as soon as `signal` aborts. Never rejects. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

@@ -1,4 +1,4 @@
-/** Test fault points: the places where a test can break the service. */
+/** Places where a test can make the service fail. */
 export const FAULT_POINTS = [
   "accept.pre-commit",
   "accept.post-commit",
@@ -24,12 +24,12 @@ export type FaultPoint = (typeof FAULT_POINTS)[number];
 
 let hit: ((point: FaultPoint) => void) | null = null;
 
-/** Marks a test fault point. Without SVC_FAULT it does nothing, and nothing is loaded for it. */
+/** Marks a fault point. Without SVC_FAULT the call does nothing and loads nothing. */
 export function faultPoint(point: FaultPoint): void {
   hit?.(point);
 }
 
-/** Sets what happens at test fault points; null for nothing. */
+/** Sets the action at fault points; null removes it. */
 export function armFaults(action: ((point: FaultPoint) => void) | null): void {
   hit = action;
 }

@@ -6,19 +6,18 @@ import { isIP } from "node:net";
 import { isPublicAddress } from "./address.ts";
 import { byteLength } from "./bytes.ts";
 
-/** Finds the addresses of a name; a test has its own. */
 type Resolve = (name: string) => Promise<string[]>;
 
-/** A request to an address that somebody else gave. */
+/** A request to a URL that a user or a remote party supplied. */
 interface OutsideRequest {
   url: string;
   method?: "POST" | "GET";
   headers?: Record<string, string>;
   body?: string | Uint8Array;
   timeoutMs: number;
-  /** Bytes of the answer that are read; more of it is an error. */
+  /** Limit of the response body in bytes. A larger one is an error. */
   answerMaxBytes: number;
-  /** Set in the configuration file only: addresses of this machine and its networks may be reached. */
+  /** Permits private addresses. Only the configuration file can set it. */
   allowPrivate: boolean;
   signal?: AbortSignal;
   resolve?: Resolve;
@@ -30,13 +29,13 @@ export interface OutsideAnswer {
   body: Uint8Array;
 }
 
-/** The address must not be reached; nothing was sent. */
+/** The address is forbidden. No request was sent. */
 export class RefusedAddress extends Error {}
 
-/** Nothing was sent: there is no connection. */
+/** No connection was established. No request was sent. */
 export class NotReached extends Error {}
 
-/** There was a connection and no whole answer, so what was sent may have arrived. */
+/** The connection broke before a whole response arrived. The request may have succeeded. */
 export class NoAnswer extends Error {}
 
 const resolveName: Resolve = async (name) => {
@@ -45,57 +44,51 @@ const resolveName: Resolve = async (name) => {
 };
 
 /**
- * The one client for addresses from outside (contract 11): resolves the name, checks every address that it has, and connects to
- * one that it checked, so that a second answer of the name server changes nothing. It follows no redirect. Throws
- * RefusedAddress, NotReached, NoAnswer.
+ * Sends a request to a URL from outside: resolves the name, checks every address and connects to a checked one, so that a
+ * second DNS answer cannot redirect it. Follows no redirect. Throws RefusedAddress, NotReached or NoAnswer (contract 11).
  */
 export async function callOutside(options: OutsideRequest): Promise<OutsideAnswer> {
   const url = URL.parse(options.url);
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new RefusedAddress("the address must begin with https:// or http://");
+    throw new RefusedAddress("the address must start with https:// or http://");
   }
   if (url.username !== "" || url.password !== "") {
-    throw new RefusedAddress("the address must not hold a name or a password");
+    throw new RefusedAddress("the address must not contain a user name or a password");
   }
-  const began = performance.now();
-  const address = await checkedAddress(url, options);
-  const leftMs = Math.max(0, options.timeoutMs - (performance.now() - began));
+  const startedAt = performance.now();
+  const address = await findCheckedAddress(url, options);
+  const leftMs = Math.max(0, options.timeoutMs - (performance.now() - startedAt));
   return await send(url, address, options, leftMs);
 }
 
-async function checkedAddress(
+async function findCheckedAddress(
   url: URL,
   { allowPrivate, timeoutMs, resolve = resolveName }: OutsideRequest,
 ): Promise<string> {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   let addresses: string[];
   try {
-    addresses = isIP(host) === 0 ? await within(timeoutMs, resolve(host)) : [host];
+    addresses = isIP(host) === 0 ? await limitTime(timeoutMs, resolve(host)) : [host];
   } catch (error) {
-    throw new NotReached(`the name ${host} has no address: ${wordsOf(error)}`);
+    throw new NotReached(`the name ${host} has no address: ${formatError(error)}`);
   }
   const [first] = addresses;
   if (first === undefined) throw new NotReached(`the name ${host} has no address`);
   const wrong = allowPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
   if (wrong !== undefined) {
-    throw new RefusedAddress(`${host} is at ${wrong}, which is not an address of the public internet`);
+    throw new RefusedAddress(`${host} is at ${wrong}, which is not a public address`);
   }
   return first;
 }
 
 // A name server may be slow on purpose.
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+async function limitTime<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`no answer within ${ms / 1000} s`)), ms);
   return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }
 
-function send(
-  url: URL,
-  address: string,
-  options: OutsideRequest,
-  leftMs: number,
-): Promise<OutsideAnswer> {
+function send(url: URL, address: string, options: OutsideRequest, leftMs: number): Promise<OutsideAnswer> {
   const { method = "POST", headers = {}, body, timeoutMs, answerMaxBytes, signal } = options;
   const isTls = url.protocol === "https:";
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
@@ -104,7 +97,7 @@ function send(
     const fail = (error: unknown) => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
-      const words = wordsOf(error);
+      const words = formatError(error);
       reject(isConnected ? new NoAnswer(words) : new NotReached(words));
     };
     const request = (isTls ? tlsRequest : plainRequest)({
@@ -112,22 +105,22 @@ function send(
       port: url.port === "" ? (isTls ? 443 : 80) : Number(url.port),
       path: url.pathname + url.search,
       method,
-      // A new connection for each request: it is the one to the address that was checked.
+      // A pooled connection might lead to an address that was not checked.
       agent: false,
       headers: {
         ...headers,
         host: url.host,
-        ...(body === undefined ? {} : { "content-length": String(sizeOf(body)) }),
+        ...(body === undefined ? {} : { "content-length": String(countBytes(body)) }),
       },
       ...(isTls ? { servername: isIP(host) === 0 ? host : "" } : {}),
     }, (message: IncomingMessage) => {
       readAll(message, answerMaxBytes).then((bytes) => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", abort);
-        resolve({ status: message.statusCode ?? 0, headers: plainHeaders(message), body: bytes });
+        resolve({ status: message.statusCode ?? 0, headers: readHeaders(message), body: bytes });
       }, fail);
     });
-    const abort = () => request.destroy(new Error("it was ended"));
+    const abort = () => request.destroy(new Error("the request was cancelled"));
     const timer = setTimeout(
       () => request.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)),
       leftMs,
@@ -137,10 +130,10 @@ function send(
       socket.once(isTls ? "secureConnect" : "connect", () => isConnected = true);
     });
     request.on("error", fail);
-    // What wants to become another protocol, or ends without a word, is no answer.
+    // A protocol upgrade is not a response.
     request.on("upgrade", (message, socket) => {
       socket.destroy();
-      fail(new Error(`it answered ${message.statusCode ?? 101}, which is no answer`));
+      fail(new Error(`the server sent status ${message.statusCode ?? 101}, which is not a response`));
     });
     if (signal?.aborted) abort();
     request.end(body);
@@ -161,14 +154,14 @@ async function readAll(message: IncomingMessage, maxBytes: number): Promise<Uint
   return new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
 }
 
-function plainHeaders(message: IncomingMessage): Record<string, string> {
+function readHeaders(message: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name, String(value)]));
 }
 
-function sizeOf(body: string | Uint8Array): number {
+function countBytes(body: string | Uint8Array): number {
   return typeof body === "string" ? byteLength(body) : body.length;
 }
 
-function wordsOf(error: unknown): string {
+function formatError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

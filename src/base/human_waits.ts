@@ -1,17 +1,17 @@
 import type { Clock } from "./clock.ts";
 
 interface Wait {
-  /** How many requests of the run wait now. */
+  /** Number of open wait requests of the run. */
   open: number;
-  /** Since when, on the monotonic clock. */
+  /** Start of the current wait on the monotonic clock. */
   since: number;
-  /** Ms of the waits before this one. */
+  /** Ms of earlier waits. */
   before: number;
 }
 
 /**
- * Which runs wait for a person at the moment, and for how long they have. While one does, its idle time-out stands still and its
- * slot is free (contract 12). Memory is enough: a wait is a request, and ends with the server.
+ * Tracks which runs wait for a person, and for how long. During a wait the run's idle timeout is suspended and its slot is
+ * free (contract 12). Memory is enough: a wait is a request and ends with the server.
  */
 export class HumanWaits {
   readonly #clock: Clock;
@@ -21,7 +21,7 @@ export class HumanWaits {
     this.#clock = clock;
   }
 
-  /** The run begins to wait. Returns whether it did not wait before. */
+  /** Starts a wait. Returns whether it is the only one of the run. */
   begin(executionId: string): boolean {
     const wait = this.#runs.get(executionId) ?? { open: 0, since: 0, before: 0 };
     this.#runs.set(executionId, wait);
@@ -30,7 +30,7 @@ export class HumanWaits {
     return true;
   }
 
-  /** One wait of the run is over. Returns whether it was the last one. */
+  /** Ends a wait. Returns whether it was the last one of the run. */
   end(executionId: string): boolean {
     const wait = this.#runs.get(executionId);
     if (wait === undefined || --wait.open > 0) return false;
@@ -38,17 +38,16 @@ export class HumanWaits {
     return true;
   }
 
-  /** The run has ended: nothing is known of it any more. */
   forget(executionId: string): void {
     this.#runs.delete(executionId);
   }
 
-  /** How many of these runs wait. */
+  /** Counts the given runs that wait. */
   countOf(executionIds: readonly string[]): number {
     return executionIds.filter((id) => (this.#runs.get(id)?.open ?? 0) > 0).length;
   }
 
-  /** How long the run has waited in all, in ms. */
+  /** Returns how long the run has waited in total, in ms. */
   waitedMs(executionId: string): number {
     const wait = this.#runs.get(executionId);
     if (wait === undefined) return 0;

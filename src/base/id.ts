@@ -1,11 +1,11 @@
 import { v7, validate } from "uuid";
 
-/** A new UUIDv7: unique, and in this process always greater than the one before, so id order is creation order (contract 1). */
+/** Creates a UUIDv7, always greater than the previous one of this process, so that id order is creation order. */
 export function newId(): string {
   return v7();
 }
 
-/** Whether a text is a UUID, of whatever version. */
+/** Returns whether a text is a UUID of any version. */
 export function isUuid(text: string): boolean {
   return validate(text);
 }

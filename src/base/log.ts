@@ -2,25 +2,24 @@ import { configure, getLogger, type Logger, type LogRecord, type TextFormatter }
 
 export type { Logger };
 
-/** Levels of `log.level` (contract 7). */
 export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The logger of one part of the service. Writes nothing before configureLog() ran, so tests stay quiet. */
+/** Returns the logger of an area. Loggers write nothing before configureLog(), so tests stay quiet. */
 export function logger(area: string): Logger {
   return getLogger(["svc", area]);
 }
 
-/** Sends every log record to stderr, as JSON lines or, for people, coloured and aligned. Secrets are masked in both. */
+/** Writes every log record to stderr, as JSON lines or aligned for people. Masks secrets in both. */
 export async function configureLog(level: LogLevel, format: "json" | "pretty"): Promise<void> {
-  const formatter = format === "json" ? jsonLine : await prettyLine();
+  const formatter = format === "json" ? formatJsonLine : await createPrettyFormatter();
   const encoder = new TextEncoder();
   await configure({
     reset: true,
     sinks: {
       stderr: (record) => {
         try {
-          Deno.stderr.writeSync(encoder.encode(formatter(masked(record))));
+          Deno.stderr.writeSync(encoder.encode(formatter(maskRecord(record))));
         } catch {
           // A closed stderr must not end the service.
         }
@@ -37,7 +36,7 @@ const SECRET_NAME = /token|password|secret|authorization|api_?key|cookie/i;
 const SECRET_TEXT =
   /([?&]token=)[^&\s"']+|(bearer\s+)[\w.~+/=-]+|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+|(\/\/[^/\s:@]+:)[^@\s/]+(?=@)/gi;
 
-/** The text with tokens, passwords in URLs and bearer values masked (reliability SEC-1, SEC-2). */
+/** Masks tokens, passwords in URLs and bearer values in a text (reliability SEC-1, SEC-2). */
 export function redact(text: string): string {
   return text.replace(
     SECRET_TEXT,
@@ -45,32 +44,31 @@ export function redact(text: string): string {
   );
 }
 
-function masked(record: LogRecord): LogRecord {
+function maskRecord(record: LogRecord): LogRecord {
   const properties: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(record.properties)) {
-    properties[name] = SECRET_NAME.test(name) ? "[redacted]" : plain(value);
+    properties[name] = SECRET_NAME.test(name) ? "[redacted]" : maskValue(value);
   }
-  const message = record.message.map((part, index) => (index % 2 === 0 ? part : plain(part)));
+  const message = record.message.map((part, index) => (index % 2 === 0 ? part : maskValue(part)));
   return { ...record, message, properties };
 }
 
-function plain(value: unknown): unknown {
+function maskValue(value: unknown): unknown {
   if (typeof value === "string") return escapeControls(redact(value));
-  if (value instanceof Error) return escapeControls(redact(errorText(value)));
-  if (Array.isArray(value)) return value.map(plain);
+  if (value instanceof Error) return escapeControls(redact(formatError(value)));
+  if (Array.isArray(value)) return value.map(maskValue);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       escapeControls(name),
-      SECRET_NAME.test(name) ? "[redacted]" : plain(inner),
+      SECRET_NAME.test(name) ? "[redacted]" : maskValue(inner),
     ]),
   );
 }
 
 const CAUSES_MAX = 5;
 
-/** An error with its stack and its causes. */
-function errorText(error: Error): string {
+function formatError(error: Error): string {
   const words: string[] = [];
   let one: unknown = error;
   for (let depth = 0; one !== undefined && one !== null && depth < CAUSES_MAX; depth++) {
@@ -80,7 +78,10 @@ function errorText(error: Error): string {
   return words.join("\ncaused by ");
 }
 
-/** Control characters as visible escapes: no text from outside can forge a log line or send commands to a terminal (reliability SEC-5). */
+/**
+ * Escapes control characters, so that no text from outside can forge a log line or send commands to a terminal (reliability
+ * SEC-5).
+ */
 function escapeControls(text: string): string {
   // deno-lint-ignore no-control-regex
   return text.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
@@ -90,7 +91,7 @@ function escapeControls(text: string): string {
   });
 }
 
-function jsonLine(record: LogRecord): string {
+function formatJsonLine(record: LogRecord): string {
   return JSON.stringify({
     time: new Date(record.timestamp).toISOString(),
     level: record.level,
@@ -100,7 +101,7 @@ function jsonLine(record: LogRecord): string {
   }) + "\n";
 }
 
-async function prettyLine(): Promise<TextFormatter> {
+async function createPrettyFormatter(): Promise<TextFormatter> {
   const { getPrettyFormatter } = await import("@logtape/pretty");
   const colors = Deno.stderr.isTerminal() && !Deno.env.get("NO_COLOR");
   return getPrettyFormatter({

@@ -1,11 +1,14 @@
 import { LRUCache } from "lru-cache";
 
-/** An LRU cache of at most `max` entries that makes no room before they come: with `max` it is made for all of them at once. */
+/**
+ * Options for an LRU cache of at most `max` entries. With the option `max` the cache allocates all entries when it is
+ * created.
+ */
 export function roomFor(max: number): { maxSize: number; sizeCalculation: () => number } {
   return { maxSize: max, sizeCalculation: () => 1 };
 }
 
-/** `work` with its results for the last `max` texts kept. For what depends on the text alone. */
+/** Returns `work` with a cache for the last `max` texts. `work` must depend on its text alone. */
 export function remembered<T extends object>(max: number, work: (text: string) => T): (text: string) => T {
   const known = new LRUCache<string, T>({ max });
   return (text) => {

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** Where a change comes from (contract 9, audit). */
+/** The source of a change, for the audit log. */
 export interface Origin {
-  /** Who calls, as the journal names actors. */
+  /** The caller as the journal names actors. */
   actor: string;
   address: string;
   userAgent: string;
@@ -10,26 +10,26 @@ export interface Origin {
 
 const NOWHERE: Omit<Origin, "actor"> = { address: "", userAgent: "" };
 
-/** Longest user agent that is kept, in characters. */
+/** Longest stored user agent, in characters. */
 const USER_AGENT_MAX = 300;
 
 const current = new AsyncLocalStorage<Origin>();
 
 /**
- * Does `work` as a request of this origin: whatever it writes into the journal in the caller's name says where it came from,
- * and none can forget it. What the service does by itself has no origin.
+ * Runs `work` as a request from this origin: journal entries in the caller's name get its address and user agent
+ * automatically. The service's own changes have no origin.
  */
 export function withOrigin<T>(origin: Origin, work: () => Promise<T>): Promise<T> {
   return current.run({ ...origin, userAgent: origin.userAgent.slice(0, USER_AGENT_MAX) }, work);
 }
 
-/** From where this actor acts now; empty when it is not the one whose request is being answered. */
+/** Returns the origin of the current request if `actor` sent it, else an empty one. */
 export function originOf(actor: string): Omit<Origin, "actor"> {
   const origin = current.getStore();
   return origin === undefined || origin.actor !== actor ? NOWHERE : origin;
 }
 
-/** Says who the request turned out to be from: somebody who logs in is known only when it is done. */
+/** Sets the caller of the current request. A login knows its caller only at the end. */
 export function nameOrigin(actor: string): void {
   const origin = current.getStore();
   if (origin !== undefined) origin.actor = actor;

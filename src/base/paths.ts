@@ -1,42 +1,41 @@
 import { basename, dirname, join, resolve, sep } from "node:path";
 
-/** Where everything lies in a data directory. */
+/** Paths in a data directory. */
 export interface DataPaths {
   root: string;
   lock: string;
   secretKey: string;
   /** The server's address, for `ctl`. */
   serverFile: string;
-  /** What all servers of one database share (files_dir): uploads and logs. The data directory itself when nothing else is said. */
+  /** Files that all servers of one database share (files_dir): uploads and logs. Default: the data directory. */
   files: string;
   logs: string;
   uploads: string;
-  /** Which database the files belong to. */
+  /** Names the database that the files belong to. */
   filesMarker: string;
-  /** The id under which this data directory holds a database on a libSQL server. */
+  /** The id under which this data directory owns a database on a libSQL server. */
   ownerId: string;
-  /** One private directory per run, removed after it. */
+  /** A private directory per run. The service deletes it after the run. */
   runs: string;
   /** The first directory on an agent's PATH. */
   bin: string;
-  /** Default work directories. */
   workers: string;
-  /** Which database belongs to this directory. */
+  /** Names the database that belongs to this directory. */
   marker: string;
-  /** A backup, and a restore, while it is made; nothing in it is worth keeping. */
+  /** Partial backup and restore. Safe to delete. */
   backup: string;
   restore: string;
-  /** Exists while a restore changes things; the service does not start then. */
+  /** Exists while a restore changes files. The service does not start then. */
   restoring: string;
   /** State of engines by worker: logins and sessions. */
   state: string;
   /** Copies of the database from before upgrades. */
   backups: string;
-  /** Where a compiled svc keeps libSQL's addon unpacked. */
+  /** libSQL's addon, unpacked from a compiled svc. */
   addon: string;
 }
 
-/** The layout of a data directory, and of the directory of its files where that is another one. */
+/** Returns the layout of a data directory. `files` is the directory of shared files. */
 export function dataPaths(root: string, files = root): DataPaths {
   return {
     root,
@@ -61,27 +60,30 @@ export function dataPaths(root: string, files = root): DataPaths {
   };
 }
 
-/** `svc` as agents call it. */
+/** Returns the path of `svc` for agents. */
 export function ctlPath(paths: DataPaths): string {
   return join(paths.bin, "svc");
 }
 
-/** The log of an execution or bee run. The id is a checked UUID; its end spreads the files over 256 directories. */
+/**
+ * Returns the log path of an execution or bee run. The id is a checked UUID. Its last digits spread the files over 256
+ * directories.
+ */
 export function logPath(paths: DataPaths, id: string): string {
   return join(paths.logs, id.slice(-2), `${id}.log`);
 }
 
-/** The private directory of one start of an engine, by an id of its own. */
+/** Returns the private directory of one engine start. */
 export function runDirOf(paths: DataPaths, id: string): string {
   return join(paths.runs, id);
 }
 
-/** The events of an execution or bee run as the engine wrote them, beside its log. */
+/** Returns the path of the engine's raw events, next to the log. */
 export function eventsPath(paths: DataPaths, id: string): string {
   return join(paths.logs, id.slice(-2), `${id}.jsonl`);
 }
 
-/** Where an engine keeps the state of this worker; null when it uses its usual place (contract 7). */
+/** Returns where an engine keeps this worker's state, or null when it uses its default place. */
 export function stateDirOf(
   paths: DataPaths,
   workerId: string,
@@ -91,7 +93,7 @@ export function stateDirOf(
   return apart ? join(paths.state, workerId, engine.name) : null;
 }
 
-/** Whether a work directory would expose the service's own data. The default place of work directories does not. */
+/** Returns whether a work directory would expose the service's own data. Paths below the default work directories do not. */
 export function touchesData(path: string, paths: DataPaths): boolean {
   const root = realPath(paths.root);
   const files = realPath(paths.files);
@@ -100,14 +102,14 @@ export function touchesData(path: string, paths: DataPaths): boolean {
   return path === root || path === realPath(paths.workers) || !within(path, realPath(paths.workers));
 }
 
-/** Whether `path` is `folder` or lies in it. */
+/** Returns whether `path` is `folder` or lies below it. */
 export function within(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
 const LINKS_MAX = 40;
 
-/** The path with symbolic links resolved, even when their targets do not exist yet. */
+/** Resolves symbolic links, even when their targets do not exist yet. */
 export function realPath(path: string, links = 0): string {
   try {
     return Deno.realPathSync(path);
@@ -115,12 +117,12 @@ export function realPath(path: string, links = 0): string {
     const parent = dirname(path);
     if (parent === path) return path;
     const here = join(realPath(parent, links), basename(path));
-    const target = linkOf(here);
+    const target = readLink(here);
     return target === null || links >= LINKS_MAX ? here : realPath(resolve(dirname(here), target), links + 1);
   }
 }
 
-function linkOf(path: string): string | null {
+function readLink(path: string): string | null {
   try {
     return Deno.readLinkSync(path);
   } catch {

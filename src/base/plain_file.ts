@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 
 /**
- * The end of a regular file, at most `maxBytes` of it; null when there is none. For places that an agent can write to: what is a pipe, a
- * device or a directory is refused and never waited for. Throws Error.
+ * Reads the last `maxBytes` of a regular file. Returns null when the file does not exist. For places that an agent can write
+ * to: throws Error for a pipe, a device or a directory and never waits for one.
  */
 export function readPlainEnd(path: string, maxBytes: number): { text: string; isWhole: boolean } | null {
   let file: number;
@@ -13,7 +13,7 @@ export function readPlainEnd(path: string, maxBytes: number): { text: string; is
     throw error;
   }
   try {
-    const size = sizeOf(file, path);
+    const size = readSize(file, path);
     const bytes = new Uint8Array(Math.min(size, maxBytes));
     const read = bytes.length === 0 ? 0 : readSync(file, bytes, 0, bytes.length, size - bytes.length);
     return { text: new TextDecoder().decode(bytes.subarray(0, read)), isWhole: size <= maxBytes };
@@ -22,14 +22,14 @@ export function readPlainEnd(path: string, maxBytes: number): { text: string; is
   }
 }
 
-/** The text of a regular file, as readPlainEnd(). Throws Error for a larger one, too. */
+/** Reads a whole regular file as readPlainEnd() does. Throws Error for one larger than `maxBytes`, too. */
 export function readPlain(path: string, maxBytes: number): string | null {
   const found = readPlainEnd(path, maxBytes);
   if (found?.isWhole === false) throw new Error(`${path} has more than ${maxBytes} bytes`);
   return found?.text ?? null;
 }
 
-/** Writes a regular file anew, as readPlainEnd() reads it. Throws Error. */
+/** Overwrites a regular file. Throws Error as readPlainEnd() does. */
 export function writePlain(path: string, text: string, mode: number): void {
   const file = openSync(
     path,
@@ -37,7 +37,7 @@ export function writePlain(path: string, text: string, mode: number): void {
     mode,
   );
   try {
-    sizeOf(file, path);
+    readSize(file, path);
     const bytes = new TextEncoder().encode(text);
     for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
   } finally {
@@ -45,17 +45,17 @@ export function writePlain(path: string, text: string, mode: number): void {
   }
 }
 
-/** Puts a file, mode 0600, in the place of what is there: read at any moment, it is whole. Throws errors of the file system. */
+/** Replaces a file atomically, with mode 0600. Throws file system errors. */
 export function replacePlain(path: string, text: string): void {
   const partial = `${path}.part`;
-  // What an agent may have put there instead is not opened.
+  // Removes the path without opening it: an agent may have put a link or a pipe there.
   rmSync(partial, { recursive: true, force: true });
   Deno.writeTextFileSync(partial, text, { mode: 0o600, createNew: true });
   Deno.renameSync(partial, path);
 }
 
-function sizeOf(file: number, path: string): number {
+function readSize(file: number, path: string): number {
   const stat = fstatSync(file);
-  if (!stat.isFile()) throw new Error(`${path} is no regular file`);
+  if (!stat.isFile()) throw new Error(`${path} is not a regular file`);
   return stat.size;
 }

@@ -1,4 +1,4 @@
-/** As Promise.all(), but resolves or throws only when every one of them has ended. Throws the first error in their order. */
+/** Waits like Promise.all(), but until every promise has settled. Throws the first error in their order. */
 export async function allEnded<T>(work: Iterable<Promise<T>>): Promise<T[]> {
   const ended = await Promise.allSettled(work);
   return ended.map((one) => {

@@ -1,22 +1,22 @@
 import { createHmac } from "node:crypto";
 import { SignJWT } from "jose/jwt/sign";
 
-/** Claims of every token of ours (contract 2). */
+/** Claims of every token that the service issues (contract 2). */
 export interface Claims {
   typ: "access" | "run" | "token" | "runner";
   /** `operator:<name>`, `user:<id>`, `runner:<id>`, `worker:<id>` or `bee`. */
   sub: string;
-  /** Scopes, space separated. What counts is what stands in the database at each request. */
+  /** Scopes, separated by spaces. The database decides at each request which of them are valid. */
   scope: string;
-  /** Version of the user's password; OPERATOR_KEY_VERSION for tokens that `ctl` signs itself. */
+  /** Version of the user's password, or OPERATOR_KEY_VERSION for tokens that `ctl` signs. */
   ver: number;
   /** Unix seconds. */
   iat: number;
   exp: number;
   jti: string;
-  /** Tokens that `ctl` signs itself: the running service that takes them (contract 8.14). */
+  /** Tokens that `ctl` signs: the instance of the service that accepts them (contract 8.14). */
   instance?: string;
-  /** Of logins and runners: the name, for whoever shows it. */
+  /** Name of the user or runner, for display. */
   name?: string;
   /** Runners only. */
   labels?: string[];
@@ -28,13 +28,12 @@ export interface Claims {
   message_id?: string;
 }
 
-/** Who issues our tokens. */
 export const ISSUER = "svc";
 
-/** Version of a token that was signed with the key itself and not after a login: a new password does not end it, it expires soon. */
+/** Version of tokens that `ctl` signs with the key. A password change does not revoke them; they expire soon. */
 export const OPERATOR_KEY_VERSION = 0;
 
-/** Life of a token that `ctl` signs for one request, in seconds (contract 2). */
+/** Lifetime of a token that `ctl` signs for one request, in seconds. */
 export const OPERATOR_KEY_TTL_S = 60;
 
 /** Shortest signing key, in bytes (reliability AUT-8). */
@@ -51,10 +50,10 @@ export function signToken(
   return sign(key, { ...claims, iat: issued, exp: issued + ttl_s, jti: crypto.randomUUID() });
 }
 
-// So far away that nothing of ours is left.
+// The last second of the year 9999.
 const NEVER_S = 253_402_300_799;
 
-/** Signs a named token: the same row gives the same token. It counts while its row is there (contract 9). */
+/** Signs a named token. The same row gives the same token, which is valid as long as the row exists. */
 export function signNamedToken(
   key: Uint8Array,
   token: { id: string; user_id: string; scopes: string[]; created_at: number; expires_at: number | null },
@@ -70,7 +69,9 @@ export function signNamedToken(
   });
 }
 
-/** Signs the token of a runner, which counts while its row is there (contract 18). It names itself and its labels, for whoever reads it. */
+/**
+ * Signs the token of a runner, which is valid as long as its row exists (contract 18). Includes name and labels for display.
+ */
 export function signRunnerToken(
   key: Uint8Array,
   { id, name, labels, created_at }: {
@@ -93,13 +94,12 @@ export function signRunnerToken(
   });
 }
 
-/** What a runner may do. */
 export const RUNNER_SCOPES = ["write:runs"];
 
-// Each run has a token, and its key has to be made ready once only.
+// Caches the imported key: every run signs a token.
 const READY = new WeakMap<Uint8Array, Promise<CryptoKey>>();
 
-function readyKey(key: Uint8Array): Promise<CryptoKey> {
+function getReadyKey(key: Uint8Array): Promise<CryptoKey> {
   const known = READY.get(key);
   if (known !== undefined) return known;
   const made = crypto.subtle.importKey(
@@ -107,9 +107,7 @@ function readyKey(key: Uint8Array): Promise<CryptoKey> {
     Uint8Array.from(key),
     { name: "HMAC", hash: "SHA-256" },
     false,
-    [
-      "sign",
-    ],
+    ["sign"],
   );
   READY.set(key, made);
   return made;
@@ -123,19 +121,21 @@ async function sign(key: Uint8Array, { sub, iat, exp, jti, ...rest }: Claims): P
     .setIssuedAt(iat)
     .setExpirationTime(exp)
     .setJti(jti)
-    .sign(await readyKey(key));
+    .sign(await getReadyKey(key));
 }
 
-/** The bytes of a configured secret. Throws a plain Error when it is too short. */
+/** Returns the bytes of a configured secret. Throws a plain Error for a short one. */
 export function keyBytes(secret: string): Uint8Array {
   const bytes = new TextEncoder().encode(secret);
   if (bytes.length < KEY_MIN_BYTES) {
-    throw new Error(`must be at least ${KEY_MIN_BYTES} bytes long; make one with: openssl rand -base64 48`);
+    throw new Error(
+      `must be at least ${KEY_MIN_BYTES} bytes long. Generate one with: openssl rand -base64 48`,
+    );
   }
   return bytes;
 }
 
-/** Names a signing key without telling it, so that servers of one database can compare theirs (contract 18). */
+/** Returns a fingerprint of a signing key, with which servers of one database compare their keys (contract 18). */
 export function keyFingerprint(key: Uint8Array): string {
   return createHmac("sha256", key).update("svc signing key").digest("hex").slice(0, 16);
 }

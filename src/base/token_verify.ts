@@ -1,7 +1,10 @@
 import { jwtVerify } from "jose/jwt/verify";
 import { type Claims, ISSUER, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION } from "./token.ts";
 
-/** The claims of a token that this key signed and that is not expired, else null. Only HS256 is accepted (reliability AUT-1). */
+/**
+ * Returns the claims of a token that this key signed and that has not expired, else null. Accepts HS256 only (reliability
+ * AUT-1).
+ */
 export async function verifyToken(key: Uint8Array, token: string, now: number): Promise<Claims | null> {
   try {
     const { payload } = await jwtVerify(token, key, {
@@ -21,7 +24,7 @@ function isClaims(payload: object): payload is Claims {
   const { typ, ver, iat, exp, sub } = claims;
   if (typeof sub !== "string" || typeof claims.scope !== "string") return false;
   if (typeof ver !== "number" || typeof iat !== "number" || typeof exp !== "number") return false;
-  // A token is for this service only, and each type has its own kind of subject.
+  // The audience is this service only, and each type has its own kind of subject.
   if ("aud" in claims) return false;
   if (typ === "run") {
     return !/^(operator|user|runner):/.test(sub) && typeof claims.execution_id === "string" &&

@@ -1,13 +1,13 @@
-/** Version of this program; the same as in deno.json (a test compares them). */
+/** Version of this program. A test compares it with deno.json. */
 export const VERSION = "0.1.0";
-/** Commit that this was built from, and its time (ISO 8601); empty when run from source. The build fills them in. */
+/** Commit of this build and its time (ISO 8601). The build fills them in; both are empty when run from source. */
 export const COMMIT: string = "";
 export const COMMIT_TIME: string = "";
-/** The database inside: libSQL's package, and the SQLite that it is made of (reliability DUR-7; tests compare both). */
+/** Versions of libSQL's package and of the SQLite in it (reliability DUR-7). Tests compare both. */
 export const LIBSQL_VERSION = "0.5.29";
 export const SQLITE_VERSION = "3.45.1";
 
-/** What `svc version` prints: one line, or with `json` one object with everything that this program is made of. */
+/** Formats the output of `svc version`: one line, or with `json` one object with the versions of all components. */
 export function versionText(json: boolean): string {
   if (!json) {
     const built = COMMIT === ""

@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/** The bells by name: one per stage, and one for readers of the journal. */
+/** Names of wakeups: one per stage, and one for readers of the journal. */
 export const WAKEUP = {
   intake: "intake",
   bee: "bee",
@@ -19,26 +19,26 @@ export const WAKEUP = {
   journal: "journal",
 } as const;
 
-/** The bell of the events of one conversation. */
+/** Returns the wakeup name for the events of one conversation. */
 export function conversationWakeup(sessionKey: string): string {
   return `conversation:${sessionKey}`;
 }
 
 /**
- * Wake-ups by name. A bell only saves time: listeners also poll, so a lost bell delays work by up to a second and loses
+ * Wakeups by name. They only save time: listeners also poll, so a lost wakeup delays work by up to a second and loses
  * nothing.
  */
 export class Wakeups {
   readonly #listeners = new Map<string, Set<Listener>>();
 
-  /** Wakes everyone who listens to `key`. Never throws. */
+  /** Wakes every listener of `key`. Never throws. */
   notify(key: string): void {
     const listeners = this.#listeners.get(key);
     if (listeners === undefined) return;
     for (const listener of listeners) listener.wake();
   }
 
-  /** Starts listening. A ring between two waits is kept, so listen first and read the rows afterwards. */
+  /** Starts listening. A wakeup between two waits is kept, so listen first and read the rows afterwards. */
   listen(key: string): Listener {
     const listeners = this.#listeners.get(key) ?? new Set();
     this.#listeners.set(key, listeners);
@@ -50,7 +50,7 @@ export class Wakeups {
     return listener;
   }
 
-  /** How many listeners there are, over all keys. Tests use it to find leaks. */
+  /** Number of listeners over all keys. Tests use it to find leaks. */
   get size(): number {
     let count = 0;
     for (const listeners of this.#listeners.values()) count += listeners.size;
@@ -58,9 +58,9 @@ export class Wakeups {
   }
 }
 
-/** A listener of one bell. Close it when done. */
+/** A listener of one wakeup. Close it after use. */
 export class Listener {
-  #rung = false;
+  #isWoken = false;
   #resolve: (() => void) | null = null;
   #close: () => void;
 
@@ -69,13 +69,13 @@ export class Listener {
   }
 
   wake(): void {
-    this.#rung = true;
+    this.#isWoken = true;
     this.#resolve?.();
   }
 
-  /** Resolves at the next ring (at once when one came since the last wait), after `ms`, or when `signal` aborts. */
+  /** Resolves at the next wakeup (immediately if one came since the last wait), after `ms`, or when `signal` aborts. */
   async next(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
-    if (!this.#rung && ms > 0 && !signal?.aborted) {
+    if (!this.#isWoken && ms > 0 && !signal?.aborted) {
       await new Promise<void>((resolve) => {
         const finish = () => {
           cancel();
@@ -88,15 +88,15 @@ export class Listener {
         this.#resolve = finish;
       });
     }
-    this.#rung = false;
+    this.#isWoken = false;
   }
 
-  /** Takes the rings up to now as heard: whoever reads the rows after this sees what they were rung for. */
+  /** Drops a pending wakeup. Rows that are read after this call contain its changes. */
   forget(): void {
-    this.#rung = false;
+    this.#isWoken = false;
   }
 
-  /** Stops listening. A second close does nothing: it must not remove listeners that came later. */
+  /** Stops listening. A second close does nothing: it must not remove later listeners. */
   close(): void {
     this.#close();
     this.#close = () => {};

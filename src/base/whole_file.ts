@@ -1,14 +1,14 @@
 import { dirname } from "node:path";
 
 /**
- * Writes a small file, mode 0600, so that it is there whole or not at all, also after a power failure: under another name first, synced,
- * then renamed. What a process that was killed left is replaced. Throws errors of the file system.
+ * Writes a small file atomically, with mode 0600: writes and syncs a partial file, then renames it. A power failure leaves
+ * the old file or the new one. Replaces a partial file that a killed process left. Throws file system errors.
  */
 export async function writeWhole(path: string, text: string): Promise<void> {
   await (await prepareWhole(path, text)).place();
 }
 
-/** The first half of writeWhole(): the text is on the disk, and nothing has changed until it is placed. */
+/** Writes and syncs the partial file of writeWhole(). `place` renames it, `drop` deletes it. */
 export async function prepareWhole(
   path: string,
   text: string,
@@ -32,7 +32,7 @@ export async function prepareWhole(
   return { place, drop };
 }
 
-/** Waits until a file or a directory is on the disk. Throws when it cannot be opened. */
+/** Syncs a file or a directory to disk. Throws when it cannot be opened. */
 export async function syncPath(path: string): Promise<void> {
   using file = await Deno.open(path, { read: true });
   // Not every file system can sync a directory.

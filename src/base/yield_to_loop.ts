@@ -5,8 +5,9 @@ const FAIR_EVERY_MS = 5;
 let lastFairAt = -Infinity;
 
 /**
- * Ends this turn of the event loop, so that long work in steps lets others go on. Under Deno a chain of setImmediate() keeps
- * the network waiting until it ends (facts, Deno 12), so a timer comes between every few milliseconds; alone it would cost one each time.
+ * Yields this turn of the event loop, so that long work does not block others. Under Deno a chain of setImmediate() starves
+ * the network (facts, Deno 12), so a timer interrupts it every few milliseconds. A timer alone would cost a millisecond each
+ * time.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// What needs the compiled svc: SVC_PROGRAM=dist/svc make test ARGS=test/alone
+// Tests of the compiled svc: SVC_PROGRAM=dist/svc make test ARGS=test/alone
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Alone, bare, pathWithoutRuntimes, PROGRAM } from "../harness/service/alone.ts";
@@ -23,7 +23,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
     );
   }, 360_000);
 
-  it("is what an agent calls as svc", async () => {
+  it("is the svc that agents call", async () => {
     await using alone = await Alone.open();
     const config = join(alone.folder, "here", "config.yaml");
     await Deno.writeTextFile(
@@ -58,7 +58,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
     ]);
     const next = new Date(JSON.parse(made.out).next_run_at);
     expect(next.toLocaleTimeString("en-GB", { timeZone: "Pacific/Auckland" })).toBe("09:00:00");
-    // Neither input nor output: closed, not empty.
+    // Closed streams, not empty ones.
     const closed = await bare(
       ["/bin/sh", "-c", `exec "${alone.program}" ctl worker list <&- >&- 2>&-`],
       alone.folder,
@@ -74,7 +74,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
   it("reports a read-only directory and a missing one", async () => {
     await using folder = await tempDir();
     const path = await pathWithoutRuntimes(folder.path);
-    // Root can write anywhere, so the read-only place is one without anything to write to.
+    // Root can write anywhere, so the test uses a directory where no process can.
     const ran = await bare([program, "serve"], "/proc", { PATH: path });
     expect(ran.code).toBe(1);
     expect(ran.err.trim().split("\n")).toHaveLength(1);
@@ -91,7 +91,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
   });
 
   it.skipIf(!asRoot)(
-    "runs where TMPDIR is noexec, and where the data is, and says in one line what is missing when both are",
+    "runs with a noexec TMPDIR or data directory, and reports in one line when both are noexec",
     async () => {
       await using folder = await tempDir();
       const path = await pathWithoutRuntimes(folder.path);
@@ -109,7 +109,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
       };
       for (const one of ["tmp", "data"]) {
         const ran = await tried([one]);
-        // 124 is timeout's: it was still serving.
+        // Exit code 124 means that timeout ended a serving process.
         expect([one, ran.err.includes("is ready at"), ran.code]).toEqual([one, true, 124]);
       }
       const neither = await tried(["tmp", "data"]);

@@ -5,12 +5,12 @@ import { describe, expect, it } from "vitest";
 import { type ArchiveFile, filesBelow, packArchive, unpackArchive } from "../../src/base/archive.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-async function* all(files: ArchiveFile[]): AsyncGenerator<ArchiveFile> {
+async function* yieldAll(files: ArchiveFile[]): AsyncGenerator<ArchiveFile> {
   yield* files;
 }
 
 describe("packArchive and unpackArchive", () => {
-  it("give every file back, odd names, empty ones and large ones included, and tar can read it", async () => {
+  it("round-trip every file, with odd names, empty and large ones, in a form that tar reads", async () => {
     await using folder = await tempDir();
     const from = join(folder.path, "from", "deep", "er");
     await Deno.mkdir(from, { recursive: true });
@@ -42,7 +42,7 @@ describe("packArchive and unpackArchive", () => {
     expect(code).toBe(0);
   });
 
-  it("a missing file is left out, and one that grows is packed with its first length", async () => {
+  it("skip a missing file, and pack a growing one with its initial size", async () => {
     await using folder = await tempDir();
     const growing = join(folder.path, "growing");
     await Deno.writeTextFile(growing, "x".repeat(200_000));
@@ -51,7 +51,7 @@ describe("packArchive and unpackArchive", () => {
       { name: "growing", content: { path: growing } },
       { name: "text", content: { text: "words" } },
     ];
-    const stream = await packArchive(all(files), () => Promise.resolve());
+    const stream = await packArchive(yieldAll(files), () => Promise.resolve());
     await Deno.writeTextFile(growing, "y".repeat(1_000), { append: true });
     const to = join(folder.path, "to");
     await Deno.mkdir(to);
@@ -59,7 +59,7 @@ describe("packArchive and unpackArchive", () => {
     expect((await Deno.stat(join(to, "growing"))).size).toBeGreaterThanOrEqual(200_000);
   });
 
-  it("refuse names that lead outside, and write nothing there", async () => {
+  it("refuse paths outside of the folder, and write nothing there", async () => {
     await using folder = await tempDir();
     for (
       const name of [
@@ -84,20 +84,20 @@ describe("packArchive and unpackArchive", () => {
       const to = join(folder.path, "to");
       await Deno.mkdir(to);
       await expect(unpackArchive(new Blob([tar]).stream(), to), JSON.stringify(name)).rejects.toThrow(
-        /which no backup does/,
+        /which no backup contains/,
       );
       await Deno.remove(to, { recursive: true });
       expect([...Deno.readDirSync(folder.path)]).toEqual([]);
     }
   });
 
-  it("tell the packer that the reader has left", async () => {
+  it("report to the packer that the reader stopped", async () => {
     await using folder = await tempDir();
     const large = join(folder.path, "large");
     await Deno.writeFile(large, new Uint8Array(40_000_000));
     const finished = Promise.withResolvers<Error | null>();
     const files: ArchiveFile[] = [{ name: "large", content: { path: large } }];
-    const stream = await packArchive(all(files), (fault) => Promise.resolve(finished.resolve(fault)));
+    const stream = await packArchive(yieldAll(files), (fault) => Promise.resolve(finished.resolve(fault)));
     const reader = stream.getReader();
     await reader.read();
     await reader.cancel();

@@ -11,23 +11,23 @@ it.each([
   ["2h", 7_200_000],
   ["7d", 604_800_000],
   ["999999999ms", 999_999_999],
-])("durationMs reads %s, and durationText writes what reads the same", (text, ms) => {
+])("durationMs parses %s, and durationText formats an equal duration", (text, ms) => {
   expect(durationMs(text)).toBe(ms);
   expect(durationMs(durationText(ms))).toBe(ms);
 });
 
 it.each(["", "5", "m", "-1s", "1.5s", "5 m", "5M", "1h30m", "9999999999ms", " 5m", "5m\n"])(
-  "durationMs takes %j for no duration",
+  "durationMs returns null for %j",
   (text) => expect(durationMs(text)).toBeNull(),
 );
 
-it("durationText takes the largest unit that fits", () => {
+it("durationText uses the largest unit that fits", () => {
   expect([0, 1, 1_500, 60_000, 3_600_000, 86_400_000, 90_000_000].map(durationText)).toEqual(
     ["0ms", "1ms", "1500ms", "1m", "1h", "1d", "25h"],
   );
 });
 
-it("backoffMs grows from the first to the last wait and stays there, however many tries there were", () => {
+it("backoffMs grows from the first to the last delay and stays there for any later attempt", () => {
   const retry = { firstMs: 100, lastMs: 5_000 };
   expect([1, 2, 3, 6, 7, 100, 100_000].map((attempt) => backoffMs(retry, attempt))).toEqual(
     [100, 200, 400, 3_200, 5_000, 5_000, 5_000],

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { readPlain, readPlainEnd, writePlain } from "../../src/base/plain_file.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-it("a file that an agent could have made is read and written, and what is no file is refused and never waited for [CHD-6]", async () => {
+it("readPlain and writePlain handle regular files, and refuse pipes, devices and directories without waiting [CHD-6]", async () => {
   await using folder = await tempDir();
   const at = (name: string) => join(folder.path, name);
   writePlain(at("a"), "hello", 0o600);

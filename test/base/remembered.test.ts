@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { remembered } from "../../src/base/memoize.ts";
 
-it("remembered works a text out once, as long as it is among the last `max`", () => {
+it("remembered computes each of the last `max` texts once", () => {
   const asked: string[] = [];
   const length = remembered(2, (text) => {
     asked.push(text);

@@ -4,7 +4,7 @@ import { turn } from "../../src/base/yield_to_loop.ts";
 const WORK_MS = 6;
 const TURNS_MAX = 300;
 
-it("long work in steps lets the network go on between them (facts, Deno 12) [BYT-4]", async () => {
+it("turn lets the network respond between steps of long work (facts, Deno 12) [BYT-4]", async () => {
   await using server = Deno.serve(
     { port: 0, hostname: "127.0.0.1", onListen() {} },
     () => new Response("ok"),

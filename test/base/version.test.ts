@@ -8,13 +8,13 @@ import { eventually } from "../harness/wait.ts";
 import { PASS_HASH } from "../harness/service/client.ts";
 
 describe("version", () => {
-  it("is the one of deno.json, and names libSQL as it is pinned there", async () => {
+  it("matches deno.json, and so does the version of libSQL", async () => {
     const { version, imports } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
     expect(VERSION).toBe(version);
     expect(imports.libsql).toBe(`npm:libsql@${LIBSQL_VERSION}`);
   });
 
-  it("names the SQLite that really runs [DUR-7]", async () => {
+  it("includes the version of the running SQLite [DUR-7]", async () => {
     const db = await Database.open(":memory:");
     expect(await db.first("select sqlite_version() as version")).toEqual({ version: SQLITE_VERSION });
     await db.close();
@@ -35,7 +35,7 @@ describe("version", () => {
     });
   });
 
-  it("is logged at the start, with those of SQLite and of the time zone data [DUR-7, CRN-10]", async () => {
+  it("is logged at the start, with the versions of SQLite and of the time zone data [DUR-7, CRN-10]", async () => {
     await using data = await tempDir();
     await using server = await startServer({
       dataDir: data.path,
@@ -50,7 +50,7 @@ describe("version", () => {
     });
   });
 
-  it("svc help names every command, and an unknown one is exit 2 (contract 6)", async () => {
+  it("svc help lists every command, and an unknown command exits 2 (contract 6)", async () => {
     await using data = await tempDir();
     const { code, out, err } = await svc(["help"], { dataDir: data.path });
     expect([code, err]).toEqual([0, ""]);
@@ -68,20 +68,12 @@ describe("version", () => {
         ["serve", "-h"],
         ["health", "--help"],
         ["restore", "--help"],
-        [
-          "completion",
-          "--help",
-        ],
+        ["completion", "--help"],
         ["version", "--help"],
         ["service", "--help"],
         ["help", "serve"],
         ["help", "service"],
-        [
-          "help",
-          "ctl",
-          "task",
-          "wait",
-        ],
+        ["help", "ctl", "task", "wait"],
       ]
     ) {
       const { code, out, err } = await svc(args, { dataDir: data.path });
@@ -91,7 +83,7 @@ describe("version", () => {
     expect([...Deno.readDirSync(data.path)]).toEqual([]);
   });
 
-  it("an unknown flag or word is exit 2, named on stderr, and starts nothing (contract 6)", async () => {
+  it("an unknown flag or word exits 2 with its name on stderr, and starts nothing (contract 6)", async () => {
     await using data = await tempDir();
     const cases: [string[], RegExp][] = [
       [

@@ -13,7 +13,7 @@ const ENTRIES: Entry[] = [
 ];
 
 describe("tarGz", () => {
-  it("is what tar unpacks: names, modes, times, contents", async () => {
+  it("packs names, modes, times and contents for tar", async () => {
     await using folder = await tempDir();
     await Deno.writeFile(join(folder.path, "a.tar.gz"), tarGz(ENTRIES, AT));
     const { success } = await new Deno.Command("tar", { args: ["-xzf", "a.tar.gz"], cwd: folder.path })

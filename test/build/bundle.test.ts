@@ -10,10 +10,10 @@ import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
 
 const STAMP = { version: "0.1.0", commit: "0123456789abcdef", commitTime: "2026-01-02T03:04:05.000Z" };
 
-// Of its packages, those that other packages bring along.
+// Dependencies of the console's packages.
 const BROUGHT_BY_CONSOLE = ["@preact/signals-core", "regexparam", "mitt", "use-sync-external-store"];
 
-function swaggerCss(): string {
+function findSwaggerCss(): string {
   return createRequire(join(ROOT, "main.ts")).resolve("swagger-ui-dist/swagger-ui.css");
 }
 
@@ -38,8 +38,8 @@ describe("bundle", () => {
     }
   });
 
-  it("holds every module of ours that runs, found by its imports and load calls", () => {
-    // A file that has only types may leave nothing in the bundle, and load() itself is removed.
+  it("contains every module with code, found by imports and load calls", () => {
+    // A file of types leaves nothing in the bundle, and the build removes load().
     const absent = sourceFiles("src", "cli").filter((file) => !made.modules.includes(file));
     const withCode = absent.filter((file) =>
       /^export (async function|function|class) (?!load\b)/m.test(textOf(file))
@@ -55,7 +55,7 @@ describe("bundle", () => {
       ...Object.keys(JSON.parse(textOf("console/deno.json")).imports),
       ...BROUGHT_BY_CONSOLE,
     ]);
-    // Room for a few that packages bring along; more is a decision (reliability SUP-3). The console's have their own number.
+    // The limit allows a few transitive packages; more need a decision (reliability SUP-3). The console has a separate limit.
     expect(names.filter((name) => !ofConsole.has(name)).length).toBeLessThanOrEqual(50);
     expect(names.filter((name) => ofConsole.has(name)).length).toBeLessThanOrEqual(13);
     expect(names.filter((name) => name.startsWith("@libsql/") && /linux|darwin|win32/.test(name))).toEqual([
@@ -91,7 +91,7 @@ describe("bundle", () => {
     expect((await ctl("worker", "create", "-n", "Echo", "-q")).code).toBe(0);
     expect(await ctl("chat", "@Echo good morning")).toMatchObject({ code: 0, out: "good morning\n" });
     const page = await fetch(`${server.url}/docs/swagger-ui.css`);
-    expect([page.status, await page.text()]).toEqual([200, await Deno.readTextFile(swaggerCss())]);
+    expect([page.status, await page.text()]).toEqual([200, await Deno.readTextFile(findSwaggerCss())]);
     const consolePage = await (await fetch(server.url)).text();
     const script = /src="([^"]+\.js)"/.exec(consolePage)?.[1] ?? "";
     expect((await fetch(server.url + script)).status).toBe(200);
@@ -100,7 +100,7 @@ describe("bundle", () => {
     expect((await server.end()).code).toBe(0);
   });
 
-  it("carries the stamp of its commit", async () => {
+  it("contains the stamp of its commit", async () => {
     await using data = await tempDir();
     const { out } = await svc(["version", "--json"], { dataDir: data.path, program: program() });
     expect(JSON.parse(out)).toMatchObject({ commit: STAMP.commit, commit_time: STAMP.commitTime });

@@ -9,7 +9,7 @@ import { ROOT } from "../harness/house/tree.ts";
 const NAME = `svc-9.9.9-${targetOf(undefined).name}`;
 const WORKS = "#!/bin/sh\necho svc 9.9.9\n";
 
-/** A place of archives on loopback. */
+/** Serves archives on loopback. */
 function serve(files: Record<string, Uint8Array | string>): { url: string } & AsyncDisposable {
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
     const file = files[new URL(request.url).pathname.slice(1)];
@@ -18,7 +18,7 @@ function serve(files: Record<string, Uint8Array | string>): { url: string } & As
   return { url: `http://127.0.0.1:${server.addr.port}`, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-function archives(program = WORKS): Record<string, Uint8Array | string> {
+function buildArchives(program = WORKS): Record<string, Uint8Array | string> {
   const bytes = new TextEncoder().encode(program);
   const archive = tarGz([{ name: `${NAME}/svc`, bytes, executable: true }], new Date(0));
   const sum = createHash("sha256").update(archive).digest("hex");
@@ -39,14 +39,14 @@ async function install(env: Record<string, string>, script = join(ROOT, "install
   return { code, out: words(stdout), err: words(stderr) };
 }
 
-async function entries(folder: string): Promise<string[]> {
+async function listEntries(folder: string): Promise<string[]> {
   return (await Array.fromAsync(Deno.readDir(folder))).map((entry) => entry.name);
 }
 
 describe("install.sh", () => {
-  it("prints its help, refuses what it does not know, and installs nothing then", async () => {
+  it("prints its help, refuses an unknown option, and installs nothing", async () => {
     await using home = await tempDir();
-    await using place = serve(archives());
+    await using place = serve(buildArchives());
     const env = { SVC_BASE_URL: place.url, SVC_INSTALL_DIR: home.path };
     const script = join(ROOT, "install.sh");
     const help = await install(env, script, ["--help"]);
@@ -56,12 +56,12 @@ describe("install.sh", () => {
       out: "",
       err: expect.stringContaining("does not know --prefix=/x"),
     });
-    expect(await entries(home.path)).toEqual([]);
+    expect(await listEntries(home.path)).toEqual([]);
   });
 
   it("installs the program with the right checksum in the given place, and prints the next step", async () => {
     await using home = await tempDir();
-    await using place = serve(archives());
+    await using place = serve(buildArchives());
     const folder = join(home.path, "my bin");
     const ran = await install({ SVC_BASE_URL: place.url, SVC_INSTALL_DIR: folder });
     expect(ran).toMatchObject({ code: 0, err: "" });
@@ -75,7 +75,7 @@ describe("install.sh", () => {
 
   it("replaces an older program in one step", async () => {
     await using folder = await tempDir();
-    await using place = serve(archives());
+    await using place = serve(buildArchives());
     await Deno.writeTextFile(join(folder.path, "svc"), "old", { mode: 0o755 });
     const env = {
       SVC_BASE_URL: place.url,
@@ -84,41 +84,41 @@ describe("install.sh", () => {
     };
     expect((await install(env)).out).not.toContain("add it to your PATH");
     expect(await Deno.readTextFile(join(folder.path, "svc"))).toBe(WORKS);
-    expect(await entries(folder.path)).toEqual(["svc"]);
+    expect(await listEntries(folder.path)).toEqual(["svc"]);
   });
 
   const refusals: [string, (files: Record<string, Uint8Array | string>) => void, RegExp][] = [
     [
-      "an archive that is not what the sum says",
+      "an archive with another checksum",
       (files) => files[`${NAME}.tar.gz`] = "evil",
       /the sum of .* is .* and should be/,
     ],
-    ["an archive that the sums do not name", (files) => files.SHA256SUMS = "", /does not name/],
-    ["a place without the archive", (files) => delete files[`${NAME}.tar.gz`], /cannot get .*tar\.gz/],
-    ["a place without sums", (files) => delete files.SHA256SUMS, /cannot get .*SHA256SUMS/],
+    ["an archive without a checksum", (files) => files.SHA256SUMS = "", /does not name/],
+    ["a server without the archive", (files) => delete files[`${NAME}.tar.gz`], /cannot get .*tar\.gz/],
+    ["a server without checksums", (files) => delete files.SHA256SUMS, /cannot get .*SHA256SUMS/],
   ];
   it.each(refusals)("refuses %s and installs nothing", async (_what, spoil, words) => {
     await using folder = await tempDir();
-    const files = archives();
+    const files = buildArchives();
     spoil(files);
     await using place = serve(files);
     const ran = await install({ SVC_BASE_URL: place.url, SVC_INSTALL_DIR: folder.path });
     expect(ran).toMatchObject({ code: 1, out: "" });
     expect(ran.err).toMatch(words);
-    expect(await entries(folder.path)).toEqual([]);
+    expect(await listEntries(folder.path)).toEqual([]);
   });
 
   it("keeps the old program when the new one does not run here", async () => {
     await using folder = await tempDir();
-    await using place = serve(archives("#!/bin/sh\nexit 1\n"));
+    await using place = serve(buildArchives("#!/bin/sh\nexit 1\n"));
     await Deno.writeTextFile(join(folder.path, "svc"), "old");
     const ran = await install({ SVC_BASE_URL: place.url, SVC_INSTALL_DIR: folder.path });
     expect(ran).toMatchObject({ code: 1, err: expect.stringContaining("does not run on this machine") });
-    expect(await entries(folder.path)).toEqual(["svc"]);
+    expect(await listEntries(folder.path)).toEqual(["svc"]);
     expect(await Deno.readTextFile(join(folder.path, "svc"))).toBe("old");
   });
 
-  it("in an unpacked archive, or in a checkout with a built svc, installs what is there, with its man pages", async () => {
+  it("installs the program and man pages of an unpacked archive or of a checkout with a built svc", async () => {
     await using folder = await tempDir();
     for (const place of ["archive", "checkout"]) {
       const at = join(folder.path, place);
@@ -134,11 +134,11 @@ describe("install.sh", () => {
       );
       expect(ran).toMatchObject({ code: 0, err: "", out: expect.stringContaining("svc 9.9.9 is at ") });
       expect(await Deno.readTextFile(join(home, "bin/svc"))).toBe(WORKS);
-      expect((await entries(join(home, "share/man/man1"))).sort()).toEqual(["svc-ctl.1", "svc.1"]);
+      expect((await listEntries(join(home, "share/man/man1"))).sort()).toEqual(["svc-ctl.1", "svc.1"]);
     }
   });
 
-  it("says what to type in a checkout without a built svc, and where there is nothing", async () => {
+  it("prints the command for a checkout without a built svc, and for an empty directory", async () => {
     await using folder = await tempDir();
     const script = join(folder.path, "install.sh");
     await Deno.copyFile(join(ROOT, "install.sh"), script);
@@ -155,7 +155,7 @@ describe("install.sh", () => {
     });
   });
 
-  it("says which settings are missing", async () => {
+  it("names missing settings", async () => {
     expect(await install({ SVC_INSTALL_DIR: "/x" })).toMatchObject({
       code: 1,
       err: expect.stringContaining("SVC_BASE_URL"),

@@ -5,38 +5,40 @@ import { ROOT } from "../../build/lock.ts";
 
 type Transform = (code: string, id: string) => { code: string } | null;
 
-function transformed(code: string, file = "cli/commands/groups.ts"): string | undefined {
+function transformCode(code: string, file = "cli/commands/groups.ts"): string | undefined {
   const transform = loadCallsPlugin().transform as unknown as Transform;
   return transform(code, join(ROOT, file))?.code;
 }
 
 describe("loadCallsPlugin (decision 0005)", () => {
   it("turns a load call into an import", () => {
-    expect(transformed('await load<typeof import("./x.ts")>("./x.ts", import.meta.url);')).toBe(
+    expect(transformCode('await load<typeof import("./x.ts")>("./x.ts", import.meta.url);')).toBe(
       'await import("./x.ts");',
     );
-    expect(transformed('load<typeof import("./x.ts")>(\n  "./x.ts",\n  import.meta.url,\n)')).toBe(
+    expect(transformCode('load<typeof import("./x.ts")>(\n  "./x.ts",\n  import.meta.url,\n)')).toBe(
       'import("./x.ts")',
     );
   });
 
   it("turns a name in the path into one import for each file that matches", () => {
-    const code = transformed("return load<T>(`./workers/${name}.ts`, import.meta.url);") ?? "";
+    const code = transformCode("return load<T>(`./workers/${name}.ts`, import.meta.url);") ?? "";
     expect(code).toContain('"worker": () => import("./workers/worker.ts")');
     expect(code).toMatch(/\}\)\[name\]\(\);$/);
     const files = [...Deno.readDirSync(join(ROOT, "cli/commands/workers"))].length;
     expect(code.match(/import\(/g)).toHaveLength(files);
   });
 
-  it("refuses what it cannot follow, naming the file", () => {
-    expect(() => transformed("load<T>(path, import.meta.url)")).toThrow(/^cli\/commands\/groups\.ts: load</);
-    expect(() => transformed("load<T>(`${a}/${b}.ts`, import.meta.url)")).toThrow(/one name/);
-    expect(() => transformed('Deno.readTextFile(new URL("./page.html", import.meta.url))')).toThrow(
+  it("refuses a path that it cannot resolve, and names the file", () => {
+    expect(() => transformCode("load<T>(path, import.meta.url)")).toThrow(
+      /^cli\/commands\/groups\.ts: load</,
+    );
+    expect(() => transformCode("load<T>(`${a}/${b}.ts`, import.meta.url)")).toThrow(/one name/);
+    expect(() => transformCode('Deno.readTextFile(new URL("./page.html", import.meta.url))')).toThrow(
       /openAsset/,
     );
   });
 
   it("leaves packages alone", () => {
-    expect(transformed("import.meta.url", "node_modules/x/index.js")).toBeUndefined();
+    expect(transformCode("import.meta.url", "node_modules/x/index.js")).toBeUndefined();
   });
 });

@@ -4,7 +4,7 @@ import { everyCommand } from "../harness/model/walk.ts";
 
 const pages = await manPages({ version: "9.9.9", commitTime: "2026-11-21T14:20:00.000Z" });
 
-async function groff(page: string): Promise<{ out: string; err: string }> {
+async function runGroff(page: string): Promise<{ out: string; err: string }> {
   const child = new Deno.Command("groff", {
     args: ["-man", "-ww", "-Tutf8", "-P-c", "-rLL=100n"],
     stdin: "piped",
@@ -35,9 +35,9 @@ describe("man pages (contract 6)", () => {
     expect(pages["svc-ctl.1"]).toMatch(/^\.TH SVC-CTL 1 "2026-11-21" "svc 9\.9\.9"/);
   });
 
-  it.skipIf(!hasGroff)("are read by groff without a warning, and show text as it is", async () => {
-    for (const page of Object.values(pages)) expect((await groff(page)).err).toBe("");
-    const { out } = await groff(pages["svc-ctl.1"] ?? "");
+  it.skipIf(!hasGroff)("render in groff without a warning and with unchanged text", async () => {
+    for (const page of Object.values(pages)) expect((await runGroff(page)).err).toBe("");
+    const { out } = await runGroff(pages["svc-ctl.1"] ?? "");
     expect(out).toContain("svc ctl worker list --department research --no-recursive");
     expect(out).toContain("124");
   });

@@ -4,7 +4,7 @@ import { bom, licenceOf, notices, type Part } from "../../build/sbom.ts";
 
 const STAMP = { version: "0.1.0", commit: "abc", commitTime: "2026-01-02T03:04:05.000Z" };
 
-async function part(name: string): Promise<Part> {
+async function readPart(name: string): Promise<Part> {
   const [locked] = (await readLock()).get(name) ?? [];
   if (locked === undefined) throw new Error(`no ${name}`);
   return { ...locked, licence: await licenceOf(locked) };
@@ -18,9 +18,9 @@ interface Bom {
 
 describe("bom [SUP-1, SUP-3]", () => {
   it("names each package with its licence and the hash of deno.lock, and the runtime [SUP-3]", async () => {
-    const hono = await part("hono");
+    const hono = await readPart("hono");
     const { components, dependencies } = bom(
-      [await part("@libsql/client"), hono],
+      [await readPart("@libsql/client"), hono],
       "2.9.6",
       STAMP,
     ) as unknown as Bom;
@@ -42,7 +42,7 @@ describe("bom [SUP-1, SUP-3]", () => {
   });
 
   it("is the same for the same packages, and differs for another commit", async () => {
-    const parts = [await part("hono")];
+    const parts = [await readPart("hono")];
     expect(bom(parts, "2.9.6", STAMP)).toEqual(bom(parts, "2.9.6", STAMP));
     const other = bom(parts, "2.9.6", { ...STAMP, commit: "def" }) as unknown as Bom;
     expect(other.serialNumber).not.toBe((bom(parts, "2.9.6", STAMP) as unknown as Bom).serialNumber);
@@ -53,8 +53,8 @@ describe("bom [SUP-1, SUP-3]", () => {
 });
 
 describe("notices", () => {
-  it("carries the text of each licence", async () => {
-    const words = notices([await part("hono")], "2.9.6");
+  it("contains the text of each licence", async () => {
+    const words = notices([await readPart("hono")], "2.9.6");
     expect(words).toContain("Deno 2.9.6");
     expect(words).toMatch(/hono [\d.]+ \(MIT\)/);
     expect(words).toContain("Permission is hereby granted");

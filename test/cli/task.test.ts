@@ -140,7 +140,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
         "immediate",
         "--cron",
         "* * * * *",
-      ], /cron: does not go with type immediate/],
+      ], /cron: does not apply to type immediate/],
       [
         ["create", "--message-id", "m", "--worker-id", id, "--instruction", "x", "--type", "countdown"],
         /--scheduled-at: is missing/,

@@ -15,7 +15,7 @@ async function load(yaml: string, env: Record<string, string> = {}) {
   return { ...loaded, folder: folder.path };
 }
 
-async function fault(yaml: string, env: Record<string, string> = {}): Promise<string> {
+async function findFault(yaml: string, env: Record<string, string> = {}): Promise<string> {
   return await load(yaml, env).then(
     () => "nothing",
     (error: Error) => error.message.replace(/^.*config\.yaml:/, ""),
@@ -23,7 +23,7 @@ async function fault(yaml: string, env: Record<string, string> = {}): Promise<st
 }
 
 describe("configuration (contract 7)", () => {
-  it("an empty configuration is a working server", async () => {
+  it("an empty configuration gives a working server", async () => {
     const { config } = await load("");
     expect(config).toMatchObject({
       server: { host: "127.0.0.1", port: 8080 },
@@ -48,7 +48,7 @@ describe("configuration (contract 7)", () => {
     expect(config.bee.quiet_window).toBeUndefined();
   });
 
-  it("notices need a place or a program, and kinds that there are (contract 11)", async () => {
+  it("notices need a target or a program, and existing kinds (contract 11)", async () => {
     const { config } = await load(
       'notices: [{on: ["budget.*"], to: "local:a"}, {on: ["*"], program: [page]}]',
     );
@@ -67,7 +67,7 @@ describe("configuration (contract 7)", () => {
         ['{on: ["*"], program: ["./page"]}', /must begin with a program on PATH/],
         ['{on: ["*"], program: []}', /notices\.0\.program/],
       ] as const
-    ) expect(await fault(`notices: [${rule}]`), rule).toMatch(words);
+    ) expect(await findFault(`notices: [${rule}]`), rule).toMatch(words);
   });
 
   it("relative paths count from the file's directory", async () => {
@@ -123,7 +123,7 @@ describe("configuration (contract 7)", () => {
     ["auth: {password_hash: plain}", /scrypt hash/],
     ["auth: {password_hash: '$scrypt$ln=0,r=8,p=1$c2FsdA$aGFzaA'}", /scrypt hash/],
     ["auth: {password_hash: '$scrypt$ln=21,r=8,p=1$c2FsdA$aGFzaA'}", /at most 1 GiB/],
-    // A hash that was cut off, or whose dollar signs a shell expanded, would match no password.
+    // A truncated hash, or one with shell-expanded dollar signs, would match no password.
     ["auth: {password_hash: '$scrypt$ln=16,r=8,p=2$c2FsdA'}", /scrypt hash/],
     ["database: {url: postgres://x}", /must start with/],
     ["engines: {default: nope}", /^1:20: engines.default: no engine is called "nope"; known: /],
@@ -146,8 +146,8 @@ describe("configuration (contract 7)", () => {
     ["- list", /must be a map of keys/],
     ["nope: 1", /^1:1: nope: no such key; known here: server, data_dir/],
   ])(
-    "%j is refused with its place and the way out",
-    async (yaml, words) => expect(await fault(yaml)).toMatch(words),
+    "%j is refused with its position and the way out",
+    async (yaml, words) => expect(await findFault(yaml)).toMatch(words),
   );
 
   it.each([
@@ -157,17 +157,17 @@ describe("configuration (contract 7)", () => {
     [{ SVC_AUTH__JWT_SECRET_FILE: "/no/such" }, /SVC_AUTH__JWT_SECRET_FILE: cannot read/],
   ])(
     "%j is refused by its name",
-    async (env, words) => expect(await fault("", env as Record<string, string>)).toMatch(words),
+    async (env, words) => expect(await findFault("", env as Record<string, string>)).toMatch(words),
   );
 
-  it("all problems are reported at once", async () => {
-    expect((await fault("server: {prot: 1, port: x}\nlog: {level: 1}")).split("\n")).toHaveLength(3);
+  it("all problems are reported together", async () => {
+    expect((await findFault("server: {prot: 1, port: x}\nlog: {level: 1}")).split("\n")).toHaveLength(3);
   });
 
   it.each([
     ["", "300ms for local, 3s for other platforms"],
     ["bee: {quiet_window: 500ms}", "500ms"],
-  ])("%j is shown with the quiet window that holds", async (yaml, words) => {
+  ])("the output of %j contains the effective quiet window", async (yaml, words) => {
     expect(shownConfig((await load(yaml)).config).bee).toMatchObject({ quiet_window: words });
   });
 
@@ -191,7 +191,7 @@ describe("configuration (contract 7)", () => {
     expect(keys(schema).filter((key) => !has(key))).toEqual([]);
   });
 
-  it("readClientConfig agrees with loadConfig on what ctl needs", async () => {
+  it("readClientConfig agrees with loadConfig on the values for ctl", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "config.yaml");
     const secret = join(folder.path, "secret");
@@ -218,7 +218,7 @@ describe("configuration (contract 7)", () => {
     }
   });
 
-  it("svc serve exits 2 and says where, for a missing, unreadable or wrong file", async () => {
+  it("svc serve exits 2 and names the position, for a missing, unreadable or wrong file", async () => {
     await using folder = await tempDir();
     await Deno.writeTextFile(join(folder.path, "bad.yaml"), "server:\n  prot: 1\n");
     const missing = await svc(["serve", "-c", "nope.yaml"], { dataDir: folder.path });
@@ -229,7 +229,7 @@ describe("configuration (contract 7)", () => {
     expect(bad.err).toMatch(/bad.yaml:2:3: server.prot: no such key/);
   });
 
-  it("serve warns when others can read a secret in it, and only then [SEC-7]", async () => {
+  it("serve warns only when other users can read a secret in the file [SEC-7]", async () => {
     await using folder = await tempDir();
     const path = join(folder.path, "config.yaml");
     const said = async (text: string, mode: number): Promise<string> => {

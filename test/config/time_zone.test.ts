@@ -32,7 +32,7 @@ describe("the time zone of a service that has none configured (contract 7) [CRN-
     expect(offset(machineTimeZone(undefined))).toBe(offset(Deno.env.get("TZ") || place));
   });
 
-  it("a start in a zone that nobody knows is refused, before a password is made [CRN-10]", async () => {
+  it("a start in an unknown zone fails before it generates a password [CRN-10]", async () => {
     await using folder = await tempDir();
     const ran = await svc(["serve"], { dataDir: folder.path, env: { TZ: "Nonsense/Zone" } });
     expect([ran.code, ran.err]).toEqual([2, expect.stringContaining("scheduler.time_zone: is not set")]);

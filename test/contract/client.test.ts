@@ -6,7 +6,7 @@ import { contract } from "../harness/model/contract.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
-// Code as a user would write it who has only the document.
+// Code that a user with only the document would write.
 const WALK = `import createClient from "openapi-fetch";
 import type { paths } from "./schema.ts";
 
@@ -34,7 +34,7 @@ const code: "not_found" | string | undefined = refused.error?.code;
 console.log(JSON.stringify({ status: ended.data?.status, result: execution?.result, code }));
 `;
 
-// A field with a default may be left out of a request.
+// A request may omit a field that has a default.
 const OPTIONS = { defaultNonNullable: false };
 
 it(

@@ -1,4 +1,4 @@
-// Everything that interface.md 4 and contract 5, contract 6 name, by hand: the test fails when one is missing.
+// Everything that interface.md 4, contract 5 and contract 6 name, written by hand. The test fails when one is missing.
 import { describe, expect, it } from "vitest";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import { ROUTES } from "../../src/http/app.ts";
@@ -154,7 +154,7 @@ const SETTINGS = [
   ...["overlap", "pause-after-failures", "deliver-to", "until", "max-runs"],
 ];
 
-// Flags of each command; "!" marks a required one; arguments are in angle brackets.
+// Flags of each command. "!" marks a required flag; arguments are in angle brackets.
 const COMMANDS: Record<string, string[]> = {
   // interface 4.2
   "worker list": ["department", "no-recursive", "name", "id", ...PAGE],
@@ -349,7 +349,7 @@ const SHORT: Record<string, string> = {
 };
 
 describe("the interface, row by row (interface 4, contract 5, contract 6)", () => {
-  it("every endpoint exists, answers its status, asks for a scope and is documented", async () => {
+  it("every endpoint exists, returns its status, requires a scope and is documented", async () => {
     const { document } = await contract();
     const routes = new Map((ROUTES as readonly AnyRoute[]).map((one) => [`${one.method} ${one.path}`, one]));
     for (const [row, status] of ENDPOINTS) {

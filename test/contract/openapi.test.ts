@@ -6,7 +6,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { contract, type Operation } from "../harness/model/contract.ts";
 
 describe("/openapi.json (contract 5)", () => {
-  it("is a valid OpenAPI 3.1 document, the same for everybody", async () => {
+  it("is a valid OpenAPI 3.1 document, the same for every caller", async () => {
     await using app = await openApp();
     const response = await app.server.fetch(new Request("http://localhost/openapi.json"));
     const document = await response.json();
@@ -17,7 +17,7 @@ describe("/openapi.json (contract 5)", () => {
     expect(document).toEqual(JSON.parse(JSON.stringify((await contract()).document)));
   });
 
-  it("knows every route, each under a name of its own, with its scope and its errors", async () => {
+  it("contains every route under a unique name, with its scope and errors", async () => {
     const { document } = await contract();
     const all = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
@@ -47,11 +47,11 @@ describe("/openapi.json (contract 5)", () => {
         ? ["400", "405", "429", "500", "503"]
         : ["400", "401", "403", "404", "405", "500", "503"];
       expect([key, Object.keys(operation.responses)]).toEqual([key, expect.arrayContaining(wanted)]);
-      expect(problemsOf(operation)).toBe(true);
+      expect(hasProblems(operation)).toBe(true);
     }
   });
 
-  it("says what a stream sends, where it can be resumed, and which answers may carry a warning", async () => {
+  it("describes the events of a stream, its resumption, and the responses with a warning", async () => {
     const { document, ajv } = await contract();
     await using app = await openApp();
     const { id } = await app.call("POST /api/local/sessions");
@@ -65,8 +65,8 @@ describe("/openapi.json (contract 5)", () => {
     for (const [path, url, names] of streams) {
       const operation = document.paths[path]?.get as unknown as Streaming;
       expect(operation.parameters.map((one) => one.name)).toContain("last-event-id");
-      // A number that never was brings a reset, and then everything.
-      const frames = await framesOf(app, url, names);
+      // An unknown number causes a reset and then all events.
+      const frames = await readFrames(app, url, names);
       expect(Object.keys(operation["x-events"])).toEqual(expect.arrayContaining([...names, "end"]));
       for (const { event, data } of frames) {
         const validate = ajv.compile({ $ref: `api${operation["x-events"][event]?.$ref}` });
@@ -104,7 +104,7 @@ describe("/openapi.json (contract 5)", () => {
     });
     await app.settle();
     const department = await app.call("POST /api/departments", { name: "Labs" });
-    // Ids in examples name nothing here.
+    // Ids in examples do not exist here.
     const mended = (example: object): object => ({
       ...example,
       ...("tasks" in example ? { tasks: (example.tasks as object[]).map(mended) } : {}),
@@ -134,7 +134,7 @@ describe("/openapi.json (contract 5)", () => {
   });
 });
 
-function problemsOf(operation: Operation): boolean {
+function hasProblems(operation: Operation): boolean {
   return Object.entries(operation.responses).every(([status, response]) =>
     Number(status) < 400 || response.content?.["application/problem+json"] !== undefined
   );
@@ -149,8 +149,8 @@ interface Streaming {
   "x-events": Record<string, { $ref: string }>;
 }
 
-/** What a stream sends until each of these events was there once. */
-async function framesOf(
+/** Reads a stream until each of these events has arrived. */
+async function readFrames(
   app: App,
   path: string,
   names: string[],

@@ -15,7 +15,7 @@ const read = (answer: unknown, candidates = context.candidates) =>
 const task = (more: object = {}) => ({ tasks: [{ worker: "Ada", instruction: "do it", ...more }] });
 
 describe("readPlan (contract 4.4)", () => {
-  it("reads a plan alone, in a code block, and with words around it", () => {
+  it("reads a plan alone, in a code block, and inside other text", () => {
     const json = JSON.stringify({ reply: "On it.", ...task() });
     for (const answer of [json, `\`\`\`json\n${json}\n\`\`\``, `Here is my plan:\n\n${json}\n\nDone.`]) {
       expect(readPlan(answer, context)).toEqual({
@@ -43,7 +43,7 @@ describe("readPlan (contract 4.4)", () => {
     expect(read({ tasks: [...task().tasks, ...task().tasks] })).toMatchObject({ tasks: [{}, {}] });
   });
 
-  it("says what is wrong, so that the coordinator can correct it", () => {
+  it("reports the problem, so that the coordinator can correct it", () => {
     const problems: [unknown, RegExp][] = [
       ["I think Ada should do it.", /not one JSON object/],
       ["", /not one JSON object/],
@@ -54,7 +54,10 @@ describe("readPlan (contract 4.4)", () => {
       [{ reply: 7 }, /^reply: /],
       [{ plan: [] }, /plan: .*[Uu]nrecognized key/],
       [{ tasks: "Ada" }, /^tasks: /],
-      [task({ worker: "Eve" }), /^tasks\.0\.worker: no worker is called "Eve"; there are: Ada, Max Müller/],
+      [
+        task({ worker: "Eve" }),
+        /^tasks\.0\.worker: no worker has the name "Eve"; the workers are: Ada, Max Müller/,
+      ],
       [{ tasks: [{ instruction: "x" }] }, /^tasks\.0\.worker: /],
       [task({ instruction: " " }), /^tasks\.0\.instruction: must not be empty/],
       [task({ type: "countdown" }), /^tasks\.0\.scheduled_at: is missing/],
@@ -64,7 +67,7 @@ describe("readPlan (contract 4.4)", () => {
       ],
       [task({ type: "scheduled", cron: "61 * * * *" }), /^tasks\.0\.cron: minute: 61 is not 0-59/],
       [task({ type: "scheduled", cron: "* * * * *", time_zone: "Mars/City" }), /^tasks\.0\.time_zone: /],
-      [task({ cron: "* * * * *" }), /^tasks\.0\.cron: does not go with type immediate/],
+      [task({ cron: "* * * * *" }), /^tasks\.0\.cron: does not apply to type immediate/],
       [{ tasks: Array.from({ length: 1000 }, () => task().tasks[0]) }, /^tasks: must be at most 20 tasks/],
     ];
     for (const [answer, wanted] of problems) {
@@ -79,7 +82,7 @@ describe("readPlan (contract 4.4)", () => {
     });
   });
 
-  it("planReason names which worker got which task", () => {
+  it("planReason names the workers and counts the tasks", () => {
     const plan = (answer: unknown) => {
       const found = read(answer);
       if ("problem" in found) throw new Error(found.problem);
@@ -88,6 +91,6 @@ describe("readPlan (contract 4.4)", () => {
     expect(plan(task())).toBe("the coordinator's plan: 1 task for Ada");
     expect(plan({ reply: "ok", tasks: [...task().tasks, { worker: MAX.id, instruction: "x" }] }))
       .toBe("the coordinator's plan: 2 tasks for Ada, Max Müller, and a reply");
-    expect(plan({ reply: "hello" })).toBe("the coordinator answers itself");
+    expect(plan({ reply: "hello" })).toBe("the coordinator replies itself");
   });
 });

@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import { countsAfter, countsUntil, mayStart, mustStop, stateOf } from "../../src/domain/workers/budget.ts";
 import { Months } from "../../src/domain/workers/month.ts";
 
-function local(time: number, timeZone: string): string {
+function formatLocal(time: number, timeZone: string): string {
   const parts = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
   return parts.format(time);
 }
 
 describe("the month of a budget (contract 14)", () => {
   it.each(["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Chatham"])(
-    "begins and ends at midnight of a first day in %s, with 28 to 31 days and the clock changes of a year",
+    "starts and ends at midnight of a first day in %s, with 28 to 31 days and the clock changes of a year",
     (zone) => {
       const months = new Months(zone);
       let now = Date.parse("2026-01-15T12:00:00Z");
@@ -17,10 +17,10 @@ describe("the month of a budget (contract 14)", () => {
       for (let month = 1; month <= 12; month++) {
         const { start, end } = months.of(now);
         const name = `2026-${String(month).padStart(2, "0")}`;
-        expect(local(start, zone)).toBe(`${name}-01 00:00:00`);
-        expect(local(start - 1, zone)).not.toContain(name);
-        expect(local(end - 1, zone)).toContain(name);
-        expect(local(end, zone)).toMatch(/-01 00:00:00$/);
+        expect(formatLocal(start, zone)).toBe(`${name}-01 00:00:00`);
+        expect(formatLocal(start - 1, zone)).not.toContain(name);
+        expect(formatLocal(end - 1, zone)).toContain(name);
+        expect(formatLocal(end, zone)).toMatch(/-01 00:00:00$/);
         expect(months.of(end - 1)).toEqual({ start, end });
         days.push(Math.round((end - start) / 86_400_000));
         now = end + 14 * 86_400_000;
@@ -29,7 +29,7 @@ describe("the month of a budget (contract 14)", () => {
     },
   );
 
-  it("counts what ended in it, from its first moment on, and a rolling one what ended in the time before now", () => {
+  it("counts usage from its first moment on, and a rolling period counts usage in the time before now", () => {
     const month = { start: 1_000_000_000, end: 2_000_000_000 };
     expect(countsAfter("month", 1_500_000_000, month)).toBe(month.start - 1);
     expect(countsUntil("month", 1_500_000_000, month)).toBe(month.end);
@@ -43,7 +43,7 @@ describe("the limit of a budget (contract 14, decision 0015)", () => {
   const tokens = { limit: 100, unit: "tokens" as const, soft: 80 };
   const standing = (used: number, reserved = 0) => ({ used, reserved, unmeasured: false });
 
-  it("lets start what is within it, and the first run always", () => {
+  it("lets a run within it start, and the first run always", () => {
     expect(mayStart(tokens, standing(90), 10)).toBe(true);
     expect(mayStart(tokens, standing(90), 11)).toBe(false);
     expect(mayStart(tokens, standing(60, 30), 11)).toBe(false);
@@ -51,24 +51,24 @@ describe("the limit of a budget (contract 14, decision 0015)", () => {
     expect(mayStart(tokens, standing(100), 0)).toBe(false);
   });
 
-  it("of 0 lets nothing start", () => {
+  it("of 0 blocks every run", () => {
     expect(mayStart({ ...tokens, limit: 0 }, standing(0), 0)).toBe(false);
     expect(stateOf({ ...tokens, limit: 0 }, standing(0))).toBe("hard");
   });
 
-  it("is soft at its percentage, and hard when it is reached by what is used and promised", () => {
+  it("is soft at its percentage, and hard when used and reserved amounts reach it", () => {
     const states = [79, 80, 99, 100].map((used) => stateOf(tokens, standing(used)));
     expect(states).toEqual(["ok", "soft", "soft", "hard"]);
     expect(stateOf(tokens, standing(50, 50))).toBe("hard");
   });
 
-  it("stops when it is used up, and a limit of runs only beyond it", () => {
+  it("stops runs when it is used up, and a limit of runs only beyond it", () => {
     expect([99, 100].map((used) => mustStop(tokens, standing(used, 500)))).toEqual([false, true]);
     const runs = { limit: 3, unit: "runs" as const };
     expect([3, 4].map((open) => mustStop(runs, standing(0, open)))).toEqual([false, true]);
   });
 
-  it("that nobody measures holds and stops nothing", () => {
+  it("without measured usage blocks and stops nothing", () => {
     const unknown = { used: 500, reserved: 0, unmeasured: true };
     expect([mayStart(tokens, unknown, 1), mustStop(tokens, unknown), stateOf(tokens, unknown)]).toEqual([
       true,

@@ -7,8 +7,8 @@ import {
   missedOccurrences,
   nextOccurrence,
   nextOccurrences,
+  previewCron,
 } from "../../src/domain/work/cron.ts";
-import { previewCron } from "../../src/domain/work/cron_preview.ts";
 import { countProcessorMs } from "../harness/service/processor_time.ts";
 
 // The long run: SVC_TEST_CRON=100000.
@@ -77,12 +77,12 @@ describe("cronFault (interface 7.2, contract 3) [CRN-6]", () => {
     ["0 0 31 4,6,9,11 *", /never fires/],
     ["* * * * * ; rm -rf /", /has 9/],
     ["\u0660 * * * *", /cannot read/],
-  ])("%j cannot: %s", (expression, words) => expect(cronFault(expression, "UTC", NOW)).toMatch(words));
+  ])("%j cannot fire: %s", (expression, words) => expect(cronFault(expression, "UTC", NOW)).toMatch(words));
 
   it("names an unknown zone [CRN-10]", () => expect(cronFault("* * * * *", "Mars/Base", NOW)).not.toBeNull());
 
   it(
-    `never throws, and never takes long, whatever it is given: ${STRINGS} random strings (seed ${SEED}) [CRN-6]`,
+    `never throws and never takes long: ${STRINGS} random strings (seed ${SEED}) [CRN-6]`,
     () => {
       const part = fc.stringMatching(/^[0-9*,/a-zLW#?@-]{0,8}$/);
       const expression = fc.oneof(
@@ -126,10 +126,10 @@ describe("nextOccurrence across changes of the clock [CRN-5]", () => {
     // Lord Howe moves by half an hour: gap on 4 October 2026 at 02:00, overlap on 5 April 2026 at 02:00.
     ["15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00:00Z", "2026-10-03T15:30Z"],
     ["45 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", "2026-04-04T14:45Z"],
-    // Sao Paulo has no daylight saving any more.
+    // Sao Paulo no longer has daylight saving time.
     ["0 0 * * *", "America/Sao_Paulo", "2026-10-17T12:00:00Z", "2026-10-18T03:00Z"],
     ["30 2 * * *", "UTC", "2026-03-08T00:00:00Z", "2026-03-08T02:30Z"],
-  ])("%s in %s behind %s is %s", (expression, zone, after, expected) => {
+  ])("%s in %s after %s is %s", (expression, zone, after, expected) => {
     expect(next(expression, zone, after)).toBe(expected);
   });
 
@@ -142,7 +142,7 @@ describe("nextOccurrence across changes of the clock [CRN-5]", () => {
 
 const HOUR_MS = 3_600_000;
 const PROPERTIES = Math.ceil(STRINGS / 10);
-// When clocks are set: by an hour, by half of one, over a whole day; and one that is never set.
+// Clock changes: by an hour, by half an hour, over a whole day; and a zone without any.
 const CHANGES: Record<string, string[]> = {
   "Europe/Berlin": ["2026-03-29T01:00Z", "2026-10-25T01:00Z"],
   "America/New_York": ["2026-03-08T07:00Z", "2026-11-01T06:00Z"],
@@ -151,8 +151,8 @@ const CHANGES: Record<string, string[]> = {
   "Asia/Kathmandu": ["2026-03-29T01:00Z"],
 };
 
-/** A field of a cron expression in each form that one has. */
-function field(min: number, max: number): fc.Arbitrary<string> {
+/** Generates a field of a cron expression in each of its forms. */
+function generateField(min: number, max: number): fc.Arbitrary<string> {
   const value = fc.integer({ min, max });
   const range = fc.tuple(value, value).map(([a, b]) => `${Math.min(a, b)}-${Math.max(a, b)}`);
   const step = fc.integer({ min: 1, max: max - min + 1 });
@@ -168,18 +168,18 @@ function field(min: number, max: number): fc.Arbitrary<string> {
 
 describe("nextOccurrences [CRN-5]", () => {
   it(
-    `says what nextOccurrence says from one time to the next: ${PROPERTIES} expressions around changes of the clock (seed ${SEED})`,
+    `returns the same times as repeated calls of nextOccurrence: ${PROPERTIES} expressions around changes of the clock (seed ${SEED})`,
     () => {
       const rarely = (some: fc.Arbitrary<string>) =>
         fc.oneof({ weight: 4, arbitrary: fc.constant("*") }, { weight: 1, arbitrary: some });
-      const weekday = fc.oneof(field(0, 6), fc.constant("7"));
-      // Clocks are set at night.
-      const hour = fc.oneof(field(0, 3), field(0, 23));
+      const weekday = fc.oneof(generateField(0, 6), fc.constant("7"));
+      // Clocks change at night.
+      const hour = fc.oneof(generateField(0, 3), generateField(0, 23));
       const expression = fc.tuple(
-        field(0, 59),
+        generateField(0, 59),
         hour,
-        rarely(field(1, 31)),
-        rarely(field(1, 12)),
+        rarely(generateField(1, 31)),
+        rarely(generateField(1, 12)),
         rarely(weekday),
       );
       const start = fc.constantFrom(...Object.keys(CHANGES)).chain((zone) =>
@@ -212,7 +212,7 @@ describe("nextOccurrences [CRN-5]", () => {
     60_000 + 10 * STRINGS,
   );
 
-  it("a preview reads its expression once, however many times it shows, and takes no room from what is kept for schedules", () => {
+  it("a preview parses its expression once, and evicts no cached times of schedules", () => {
     const read = vi.spyOn(CronPattern.prototype as unknown as { parse: () => void }, "parse");
     expect(previewCron("7 * * * *", "Europe/Berlin", NOW, 50)).toHaveLength(50);
     expect(read).toHaveBeenCalledTimes(1);
@@ -236,7 +236,7 @@ describe("missedOccurrences [CRN-2, CRN-3]", () => {
     expect(missed("0 9 * * *", "2026-01-02T09:00Z", "2026-01-02T08:00Z")).toBeNull();
   });
 
-  it("takes little time over decades, and finds the latest one", () => {
+  it("is fast over decades, and finds the latest time", () => {
     const processorMs = countProcessorMs();
     expect(missed("* * * * *", "1970-01-01T00:01Z", "2036-06-15T12:34:56Z")).toEqual([
       "2036-06-15T12:34",

@@ -4,7 +4,7 @@ import { progressDueMs, progressText, stepWords } from "../../src/domain/work/pr
 describe("progress on platforms (contract 10.6)", () => {
   const doing = { since: 0, isDirect: true, text: "Ada works on it …" };
 
-  it("is shown after 5 s, then every 3 s when it is new, in groups every 10 s, and at most 15 times", () => {
+  it("appears after 5 s, then with news every 3 s, in groups every 10 s, and at most 15 times", () => {
     expect(progressDueMs(doing, null, 4_999)).toBe(1);
     expect(progressDueMs(doing, null, 5_000)).toBe(0);
     const shown = { text: "before", edits: 0, edited_at: 5_000 };
@@ -18,7 +18,7 @@ describe("progress on platforms (contract 10.6)", () => {
     expect(progressDueMs({ ...doing, text: "" }, null, 99_000)).toBe(Infinity);
   });
 
-  it("says who works and the latest steps, in three lines", () => {
+  it("names the workers and the latest steps, in three lines", () => {
     expect(progressText([])).toBe("");
     expect(progressText([{ worker: "Ada", steps: [] }])).toBe("Ada works on it …");
     const two = [{ worker: "Ada", steps: ["a", "b"] }, { worker: "Bob", steps: ["c"] }];

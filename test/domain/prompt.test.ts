@@ -56,7 +56,7 @@ describe("workerPrompt (contract 4.7)", () => {
     expect(prompt).not.toMatch(/\$SVC_/);
   });
 
-  it("leaves out what is empty, and messages where there is no conversation", () => {
+  it("omits empty parts, and the commands for messages without a conversation", () => {
     const bare: RunContext = {
       ...CONTEXT,
       worker: { ...CONTEXT.worker, description: "", memory: " ", constraints: "" },
@@ -69,7 +69,7 @@ describe("workerPrompt (contract 4.7)", () => {
     expect(prompt).toContain("Your last words are kept as the result of this task.");
   });
 
-  it("says when a task was interrupted, and gives a new session the recent messages", () => {
+  it("mentions an interruption, and gives a new session the recent messages", () => {
     const said = [
       { role: "user" as const, content: "hello", ts: 0 },
       { role: "bee" as const, content: "x".repeat(5_000), ts: 1_000 },
@@ -87,14 +87,14 @@ describe("workerPrompt (contract 4.7)", () => {
     expect(prompt).toContain("x … (5000 characters)\n");
   });
 
-  it("stays small, however large the memory is", () => {
+  it("stays small with a large memory", () => {
     const global = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, "v".repeat(100_000)]));
     const prompt = workerPrompt({ ...CONTEXT, memory: { global, session: {} } }, "go", PLAIN);
     expect(prompt.length).toBeLessThan(60_000);
     expect(prompt).toContain("(there is more: svc ctl memory get --scope global)");
   });
 
-  it("names only commands and flags that svc ctl has, with all that are required", async () => {
+  it("names only existing commands and flags of svc ctl, with all required flags", async () => {
     const large = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`key${at}`, "x".repeat(4_000)]));
     const prompt = workerPrompt({ ...CONTEXT, memory: { global: large, session: large } }, "x", PLAIN);
     expect(prompt).toContain("(there is more: svc ctl memory get --scope global)");

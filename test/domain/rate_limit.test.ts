@@ -10,11 +10,11 @@ describe("nextLimit", () => {
     expect(until(NOW + 5 * MINUTE)).toBe(5 * MINUTE);
     expect(until(NOW - MINUTE)).toBe(1_000);
     expect(until(NOW + 365 * 86_400_000)).toBe(8 * 86_400_000);
-    // A table takes whole milliseconds only.
+    // A table stores whole milliseconds only.
     expect(until(NOW + 5_000.2)).toBe(5_001);
   });
 
-  it("without a time tries again after 1, 4, 16 minutes, and then every hour [DSP-13]", () => {
+  it("retries without a given time after 1, 4, 16 minutes, and then every hour [DSP-13]", () => {
     let limit = nextLimit("claude", null, null, NOW);
     const waits = [limit.until - NOW];
     for (let run = 0; run < 5; run++) {
@@ -25,7 +25,7 @@ describe("nextLimit", () => {
     expect(waits.map((ms) => ms / MINUTE)).toEqual([1, 4, 16, 60, 60, 60]);
   });
 
-  it("counts runs that meet a limit at the same time as one, and the later time holds", () => {
+  it("counts runs that meet a limit together as one strike, and the later time wins", () => {
     const first = nextLimit("claude", null, null, NOW);
     expect(nextLimit("claude", first, null, NOW + 10_000)).toEqual(first);
     expect(nextLimit("claude", first, NOW + 10 * MINUTE, NOW)).toEqual({

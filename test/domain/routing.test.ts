@@ -65,14 +65,14 @@ describe("routeByRules (contract 4.3)", () => {
     expect(target("@zoe\u0308 read e\u0301", [worker("z", "Zoë")])).toEqual(["z", "read e\u0301"]);
   });
 
-  it("falls back to the session's own worker, and a mention comes before it", () => {
+  it("falls back to the session's default worker, and a mention precedes it", () => {
     expect(target("hi", ALL, "b")).toEqual(["b", "hi"]);
     expect(target("@ada hi", ALL, "b")).toEqual(["a", "hi"]);
     expect(target("@ada @bob hi", ALL, "l")).toEqual(["l", "@ada @bob hi"]);
     expect(target("hi", ALL, "gone")).toBe("bee");
   });
 
-  it("never throws, whatever the message", () => {
+  it("never throws for any message", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "binary" }),

@@ -12,8 +12,8 @@ const worker = (id: string, name: string, description = ""): Candidate => ({
   departments: [],
 });
 
-/** Whose mention decides, found in the obvious way: every worker is compared at every `@`. */
-function slowly(text: string, candidates: readonly Candidate[]): string | null {
+/** Finds the mentioned worker naively: compares every worker at every `@`. */
+function findNaively(text: string, candidates: readonly Candidate[]): string | null {
   const mentioned = new Set<Candidate>();
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
     if (/[\p{L}\p{M}\p{N}_]/u.test(text[at - 1] ?? "")) continue;
@@ -29,7 +29,7 @@ function slowly(text: string, candidates: readonly Candidate[]): string | null {
   return only !== undefined && mentioned.size === 1 ? only.id : null;
 }
 
-it("routeByRules finds whom the obvious search finds, whatever the names and the text", () => {
+it("routeByRules finds the same worker as a naive search, for any names and text", () => {
   const piece = fc.constantFrom("@", "a", "A", "ab", " ", "-", ".", "ς", "Σ", "İ", "é", "名", "b", "@a", "1");
   const name = fc.array(fc.constantFrom("a", "A", "ab", "b", "ς", "Σ", "İ", "é", "名", "-", " b"), {
     minLength: 1,
@@ -42,16 +42,16 @@ it("routeByRules finds whom the obvious search finds, whatever the names and the
       (text, names) => {
         const candidates = names.map((name, index) => worker(String(index), name.normalize("NFC")));
         const route = routeByRules(text, candidates, null);
-        expect(route.to === "worker" ? route.workerId : null).toBe(slowly(text, candidates));
+        expect(route.to === "worker" ? route.workerId : null).toBe(findNaively(text, candidates));
       },
     ),
     { numRuns: 3_000 },
   );
 });
 
-// A quarter of it held the service for 13 s when each `@` was compared with each name, and marks for longer.
+// A quarter of it blocked the service for 13 s when each `@` was compared with each name, and combining marks took longer.
 const MEGABYTE = 1_000_000;
-// What is merged into one message, in bytes; here in characters, which is as much or more.
+// Size limit of a merged message in bytes; here in characters, which is as much or more.
 const MERGED_MAX_BYTES = 256 * 1024;
 const TURN_GOAL_MS = 50;
 const GOAL_MS = 250;
@@ -61,13 +61,13 @@ const fill = (text: string, length = MEGABYTE) =>
 const TEXTS: Record<string, string> = {
   "at signs": fill("@"),
   "at signs and blanks": fill("@ "),
-  "names of nobody": fill("@x "),
-  "beginnings of names": fill("@worker- "),
-  "one name again and again": fill("@worker-7 "),
+  "unknown names": fill("@x "),
+  "prefixes of names": fill("@worker- "),
+  "one name repeated": fill("@worker-7 "),
   "blanks, then names": fill(" ", MEGABYTE / 2) + fill("@worker-7 ", MEGABYTE / 2),
   "a long name that nearly fits": fill(`@${"a".repeat(150)}- `),
   "marks in the wrong order": `@${"\u0301".repeat(MEGABYTE / 2)}${"\u0316".repeat(MEGABYTE / 2)}`,
-  "letters taken apart": fill("@ae\u0301 "),
+  "decomposed letters": fill("@ae\u0301 "),
   "Chinese": fill("@中文"),
   "backticks": fill("`"),
   "brackets": fill("[]("),
@@ -80,7 +80,7 @@ describe("routing a megabyte among 200 workers [BYT-4]", () => {
     (_, index) => worker(String(index), index < 100 ? `worker-${index}` : "a".repeat(index), "does things"),
   );
 
-  /** The processor's time for a text, in ms: others use the processor, too. The best of some tries. */
+  /** Returns the processor time for a text in ms, the best of five tries. */
   function costOf(text: string): number {
     const times = [1, 2, 3, 4, 5].map(() => {
       const before = process.cpuUsage();
@@ -97,7 +97,7 @@ describe("routing a megabyte among 200 workers [BYT-4]", () => {
   });
 
   it.each(Object.keys(TEXTS))(
-    "holds the event loop for less than 50 ms in one message of the largest size: %s [BYT-4]",
+    "blocks the event loop for less than 50 ms with a message of the largest size: %s [BYT-4]",
     (what) => {
       expect(costOf((TEXTS[what] ?? "").slice(0, MERGED_MAX_BYTES))).toBeLessThan(TURN_GOAL_MS);
     },

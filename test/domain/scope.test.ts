@@ -22,7 +22,7 @@ describe("scopes (contract 2)", () => {
     }
   });
 
-  it("idleScopes names those that no route asks for", () => {
+  it("idleScopes returns scopes that no route requires", () => {
     expect(idleScopes(["read:workers", "fly:moon", "read:moon", "*:chat", "write:*"])).toEqual([
       "fly:moon",
       "read:moon",

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { keepNewest, scheduledName, storeBackup } from "../../src/files/backups.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-it("storeBackup stops between two pieces when the service stops, and leaves nothing [BAK-10]", async () => {
+it("storeBackup stops between two chunks when the service stops, and leaves no file [BAK-10]", async () => {
   await using folder = await tempDir();
   const stopping = new AbortController();
   let asked = 0;
@@ -20,7 +20,7 @@ it("storeBackup stops between two pieces when the service stops, and leaves noth
   expect([...Deno.readDirSync(folder.path)]).toEqual([]);
 });
 
-it("keepNewest never removes the backup that was made just now, also after the clock was ahead [BAK-10]", async () => {
+it("keepNewest never deletes the latest backup, even after the clock was ahead [BAK-10]", async () => {
   await using folder = await tempDir();
   const at = (time: string) => scheduledName(Date.parse(time));
   const names = () => [...Deno.readDirSync(folder.path)].map(({ name }) => name).sort();

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { mountsIn, planRemoval, remove, replaceableAt, ReplacedError } from "../../src/files/removal.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-async function victim(base: string): Promise<string> {
+async function createVictim(base: string): Promise<string> {
   await Deno.mkdir(join(base, "other/dir"), { recursive: true });
   const canary = join(base, "other/dir/canary");
   await Deno.writeTextFile(canary, "alive");
@@ -12,7 +12,7 @@ async function victim(base: string): Promise<string> {
 }
 
 describe("remove (contract 3, Worker)", () => {
-  it("takes the entry that was noted, with all that it holds", async () => {
+  it("deletes the planned entry with its contents", async () => {
     await using folder = await tempDir();
     await Deno.mkdir(join(folder.path, "mine/dir/deep"), { recursive: true });
     const plan = planRemoval(join(folder.path, "mine/dir"));
@@ -21,9 +21,9 @@ describe("remove (contract 3, Worker)", () => {
     expect([...Deno.readDirSync(join(folder.path, "mine"))]).toEqual([]);
   });
 
-  it("takes nothing when a directory above was replaced by a link to another one", async () => {
+  it("deletes nothing when a link has replaced a directory above", async () => {
     await using folder = await tempDir();
-    const canary = await victim(folder.path);
+    const canary = await createVictim(folder.path);
     const plan = planRemoval(join(folder.path, "mine/dir"));
     await Deno.rename(join(folder.path, "mine"), join(folder.path, "away"));
     await Deno.symlink(join(folder.path, "other"), join(folder.path, "mine"));
@@ -31,16 +31,16 @@ describe("remove (contract 3, Worker)", () => {
     expect(await Deno.readTextFile(canary)).toBe("alive");
   });
 
-  it("takes nothing when a directory above was replaced by another directory", async () => {
+  it("deletes nothing when another directory has replaced a directory above", async () => {
     await using folder = await tempDir();
-    const plan = await victim(folder.path).then(() => planRemoval(join(folder.path, "mine/dir")));
+    const plan = await createVictim(folder.path).then(() => planRemoval(join(folder.path, "mine/dir")));
     await Deno.rename(join(folder.path, "mine"), join(folder.path, "away"));
     await Deno.rename(join(folder.path, "other"), join(folder.path, "mine"));
     if (plan !== null) await expect(remove(plan)).rejects.toThrow(ReplacedError);
     expect(await Deno.readTextFile(join(folder.path, "mine/dir/canary"))).toBe("alive");
   });
 
-  it("takes nothing when its path leads elsewhere by now, even to the same entry", async () => {
+  it("deletes nothing when its path resolves differently, even to the same entry", async () => {
     await using folder = await tempDir();
     const top = join(folder.path, "top");
     await Deno.mkdir(join(top, "mine/dir"), { recursive: true });
@@ -65,9 +65,9 @@ describe("remove (contract 3, Worker)", () => {
     }
   });
 
-  it("takes a link itself and not what it leads to", async () => {
+  it("deletes a link, not its target", async () => {
     await using folder = await tempDir();
-    const canary = await victim(folder.path);
+    const canary = await createVictim(folder.path);
     await Deno.symlink(join(folder.path, "other/dir"), join(folder.path, "link"));
     const plan = planRemoval(join(folder.path, "link"));
     if (plan !== null) await remove(plan);
@@ -91,7 +91,7 @@ describe("mountsIn", () => {
 });
 
 describe("replaceableAt", () => {
-  it("names the directory that others may write, and trusts one with the sticky bit", async () => {
+  it("returns a directory that other users can write, and trusts one with the sticky bit", async () => {
     await using folder = await tempDir();
     const open = join(folder.path, "open");
     await Deno.mkdir(join(open, "inner"), { recursive: true });

@@ -7,7 +7,7 @@ import { tempDir } from "../harness/service/process.ts";
 const ID = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const namesIn = (folder: string) => [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
 
-async function stored(folder: string, bytes: Uint8Array | string, name = "a.bin") {
+async function storeFile(folder: string, bytes: Uint8Array | string, name = "a.bin") {
   const file = await IncomingFile.open(folder, ID, name);
   await file.write(typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes);
   return await file.finish();
@@ -40,12 +40,12 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
     expect(await Deno.readTextFile(path)).toBe(text);
     expect(((await Deno.stat(other)).mode ?? 0) & 0o777).toBe(0o700);
     expect([namesIn(uploads), namesIn(other)]).toEqual([[], [`${ID}-note.txt`]]);
-    // It can be discarded once more by whoever cleans up, and nothing happens.
+    // A second discard during cleanup changes nothing.
     await file.discard();
     expect(namesIn(other)).toEqual([`${ID}-note.txt`]);
   });
 
-  it("leaves nothing when it is discarded, and never replaces another one", async () => {
+  it("leaves no file when discarded, and never replaces another file", async () => {
     await using folder = await tempDir();
     const file = await IncomingFile.open(folder.path, ID, "note.txt");
     await expect(IncomingFile.open(folder.path, ID, "note.txt")).rejects.toThrow(Deno.errors.AlreadyExists);
@@ -54,7 +54,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
     expect(namesIn(folder.path)).toEqual([]);
   });
 
-  it("gives back its room and its descriptor, however it ends [UPL-2]", async () => {
+  it("releases its disk space and its descriptor in every case [UPL-2]", async () => {
     await using folder = await tempDir();
     const { bavail, bsize } = statfsSync(folder.path);
     const most = Math.floor(bavail * bsize * 0.6);
@@ -89,7 +89,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
     ["Größe é.txt", `${ID}-Gro_e_e.txt`],
     [`${"x".repeat(500)}.txt`, `${ID}-${"x".repeat(76)}.txt`],
   ];
-  it("is named by its id and by what is harmless of its name", async () => {
+  it("gets a name from its id and the harmless part of the original name", async () => {
     await using folder = await tempDir();
     for (const [index, [original, name]] of names.entries()) {
       const file = await IncomingFile.open(join(folder.path, String(index)), ID, original);
@@ -97,7 +97,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
     }
   });
 
-  it("has the type of its bytes, whatever it is called", async () => {
+  it("gets its type from its bytes, not from its name", async () => {
     await using folder = await tempDir();
     const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 73, 72, 68, 82]);
     const cases: [bytes: Uint8Array | string, mime: string][] = [
@@ -108,7 +108,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
       [png, "image/png"],
     ];
     for (const [index, [bytes, mime]] of cases.entries()) {
-      const { path, mime: found } = await stored(join(folder.path, String(index)), bytes);
+      const { path, mime: found } = await storeFile(join(folder.path, String(index)), bytes);
       const again = await fileInside(join(folder.path, String(index)), path);
       expect([index, found, again?.mime]).toEqual([index, mime, mime]);
     }
@@ -118,9 +118,9 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
 describe("openInside (interface 8) [PTH-1]", () => {
   it("opens plain files of the folder, at any depth and by a link that stays inside", async () => {
     await using folder = await tempDir();
-    const { path } = await stored(join(folder.path, "in"), "words");
+    const { path } = await storeFile(join(folder.path, "in"), "words");
     await Deno.symlink(path, join(folder.path, "in", "link"));
-    await stored(join(folder.path, "in", "deep"), "more");
+    await storeFile(join(folder.path, "in", "deep"), "more");
     for (const name of [`${ID}-a.bin`, "link", `deep/${ID}-a.bin`]) {
       const found = await openInside(join(folder.path, "in"), join(folder.path, "in", name));
       expect([name, found?.size]).toEqual([name, name.startsWith("deep") ? 4 : 5]);
@@ -135,11 +135,11 @@ describe("openInside (interface 8) [PTH-1]", () => {
     });
   });
 
-  it("answers null for everything else", async () => {
+  it("returns null for everything else", async () => {
     await using folder = await tempDir();
     const inside = join(folder.path, "in");
-    await stored(inside, "words");
-    await stored(join(folder.path, "inner"), "secret");
+    await storeFile(inside, "words");
+    await storeFile(join(folder.path, "inner"), "secret");
     await Deno.mkdir(join(inside, "directory"));
     await Deno.writeTextFile(join(inside, ".x.part"), "half");
     await Deno.symlink(join(folder.path, "inner", `${ID}-a.bin`), join(inside, "out"));
@@ -167,12 +167,12 @@ describe("openInside (interface 8) [PTH-1]", () => {
 });
 
 describe("removePartials [UPL-5]", () => {
-  it("removes what a crash cut off, and nothing else, and says how many", async () => {
+  it("deletes only the partial files of a crash, and returns their number", async () => {
     await using folder = await tempDir();
     const uploads = join(folder.path, "uploads");
     expect(await removePartials(uploads)).toBe(0);
     for (const session of ["one", "two"]) {
-      await stored(join(uploads, session), "words");
+      await storeFile(join(uploads, session), "words");
       await Deno.writeTextFile(join(uploads, session, ".cut.part"), "half");
       await Deno.writeTextFile(join(uploads, session, "whole.part"), "whole");
     }
@@ -184,7 +184,7 @@ describe("removePartials [UPL-5]", () => {
     await expect(removePartials(join(uploads, ".file.part"))).rejects.toThrow();
   });
 
-  it("knows the name of a partial file", () => {
+  it("isPartial recognizes the name of a partial file", () => {
     expect([".a.part", "a.part", ".a", "a"].filter(isPartial)).toEqual([".a.part"]);
   });
 });

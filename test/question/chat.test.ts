@@ -89,7 +89,7 @@ describe("an answer in the chat (contract 12)", () => {
     expect(unclear.routed).toBe("reply");
     const history = await app.call(`GET /api/local/sessions/${run.sessionId}/messages`);
     expect(history.at(-1)).toMatchObject({
-      content: "There are 2 open questions here: reply to the one that you mean.",
+      content: "There are 2 open questions here. Reply to the one that you mean.",
       reply_to: unclear.id,
     });
     await say(app, run, { content: "/answer of mine", reply_to: await messageOf(app, run, two.id) });

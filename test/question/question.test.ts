@@ -125,7 +125,7 @@ describe("a question (contract 12)", () => {
     expect(tasks).toHaveLength(1);
     // Nobody took part: the task is a step in a chain of agents.
     expect(tasks[0]).toMatchObject({ created_by: `worker:${run.workerId}`, depth: 1 });
-    expect(tasks[0].instruction).toContain("The answer: Red (nobody answered in time: this is your default)");
+    expect(tasks[0].instruction).toContain("The answer: Red (no answer in time; this is your default)");
     for (const { id } of [fallback, none]) expect((await answer(app, id, "late")).status).toBe(409);
     await app.settle();
   });

@@ -1,31 +1,28 @@
 import type { OccurrenceStatus, TaskStatus } from "../../src/domain/call/vocabulary.ts";
 
-/** How a run of the model ends. */
 export type RunEnd = "completed" | "failed" | "cancelled" | "lost" | "stopped";
-/** What a gate of the model comes to. */
 export type GateEnd = "pass" | "skip" | "fail" | "replaced" | "again" | "lost";
 
-/** One firing. */
 export interface Firing {
   status: OccurrenceStatus;
   gateExit: number | null;
-  /** An execution was made behind its gate. */
+  /** The gate passed, and an execution exists. */
   passed: boolean;
 }
 
-/** What goes on: a gate, or a run. */
+/** A gate or a run in progress. */
 export interface Open {
   task: string;
-  /** Whose lane it holds. */
+  /** The worker whose work directory it locks. */
   worker: string;
   kind: "gate" | "run";
   runNo: number;
   attempt: number;
-  /** Another time takes its place, or somebody cancelled it. */
+  /** Replaced by another time, or cancelled by a user. */
   marked: boolean;
 }
 
-/** What a schedule or a countdown should be. */
+/** Expected state of a schedule or a countdown. */
 export interface Expected {
   type: "scheduled" | "countdown";
   worker: string;

@@ -5,7 +5,7 @@ import type { Expected } from "./expected.ts";
 import { MODEL_CRON } from "./model.ts";
 import { CALL, World } from "./world.ts";
 
-// CI runs twenty-five; elsewhere a few of them find most faults.
+// CI runs twenty-five seeds. Locally, a few find most faults.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 2);
 const OPERATIONS = 2_000;
 const TASKS_MAX = 14;
@@ -40,13 +40,13 @@ async function operate(world: World, label: string): Promise<void> {
   const [id, task] = world.pick(active);
   const now = world.clock.now();
   if (dice < 0.12) {
-    expect(await done(() => api.task.cancel(CALL, id)), label).toBe(model.cancel(id));
+    expect(await succeeds(() => api.task.cancel(CALL, id)), label).toBe(model.cancel(id));
   } else if (dice < 0.19) {
-    expect(await done(() => api.task.run(CALL, id)), label).toBe(model.runNow(id, now));
+    expect(await succeeds(() => api.task.run(CALL, id)), label).toBe(model.runNow(id, now));
   } else if (dice < 0.25 && task.type === "scheduled") {
     const paused = !task.paused;
     const may = model.pause(id, paused, now);
-    expect(await done(() => api.task.update(CALL, id, { paused })), label).toBe(may);
+    expect(await succeeds(() => api.task.update(CALL, id, { paused })), label).toBe(may);
   } else if (dice < 0.29) {
     await change(world, [id, task], label);
   } else if (dice < 0.45) {
@@ -114,20 +114,20 @@ async function change(world: World, [id, task]: [string, Expected], label: strin
   if (dice < 0.4) {
     const gate = !task.gate;
     const may = world.model.change(id, { gate });
-    expect(await done(() => update({ gate: gate ? { command: ["x"], timeout_ms: 1_000 } : null })), label)
+    expect(await succeeds(() => update({ gate: gate ? { command: ["x"], timeout_ms: 1_000 } : null })), label)
       .toBe(may);
   } else if (dice < 0.7 && task.type === "scheduled") {
     const overlap = world.pick(["skip", "queue", "replace"] as const);
     const may = world.model.change(id, { overlap });
-    expect(await done(() => update({ overlap })), label).toBe(may);
+    expect(await succeeds(() => update({ overlap })), label).toBe(may);
   } else {
     const worker = world.pick(world.workers);
     const may = world.model.change(id, { worker });
-    expect(await done(() => update({ worker_id: worker })), label).toBe(may);
+    expect(await succeeds(() => update({ worker_id: worker })), label).toBe(may);
   }
 }
 
-async function done(work: () => Promise<unknown>): Promise<boolean> {
+async function succeeds(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
     return true;

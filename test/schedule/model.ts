@@ -7,7 +7,7 @@ export const MODEL_ATTEMPTS = 3;
 const STEP_MS = 600_000;
 const CATCH_UP_MS = 3_600_000;
 
-/** Contract 15 as a table that a person can read: the database has to agree with it. */
+/** Contract 15 as a readable model. The database must agree with it. */
 export class ScheduleModel {
   readonly tasks = new Map<string, Expected>();
   readonly open = new Map<string, Open>();
@@ -16,7 +16,7 @@ export class ScheduleModel {
     return this.tasks.get(id) as Expected;
   }
 
-  /** The firing of a task that is to come, waits, or goes on. */
+  /** Returns the pending or current firing of a task. */
   firing(task: Expected): Firing {
     return task.firings.get(task.runNo) as Firing;
   }
@@ -29,7 +29,7 @@ export class ScheduleModel {
     );
   }
 
-  /** Times come: first those that wait for nothing any more. Answers the executions that have to end for it. */
+  /** Fires due tasks, queued ones first. Returns the executions that a replacement must end. */
   tick(now: number): string[] {
     const replaced: string[] = [];
     for (const [id, task] of this.tasks) {
@@ -67,7 +67,7 @@ export class ScheduleModel {
     return [task.execution ?? ""];
   }
 
-  /** The tasks that the free lanes begin with, in the order of the dispatcher. */
+  /** Returns the first due task of each worker, in the dispatcher's order. */
   heads(now: number): string[] {
     const heads = new Map<string, [string, Expected]>();
     for (const [id, task] of this.tasks) {
@@ -86,7 +86,7 @@ export class ScheduleModel {
     return ![...this.open.values()].some((one) => one.worker === worker);
   }
 
-  /** A lane begins with a task: its gate is asked, or it runs. False when its gate is being asked elsewhere. */
+  /** Starts a task's gate or run. Returns null when its gate already runs. */
   begin(id: string, executionId: string): "gate" | "run" | null {
     const task = this.of(id);
     if (this.gateOf(id) !== undefined) return null;
@@ -109,7 +109,7 @@ export class ScheduleModel {
     firing.passed = true;
   }
 
-  /** Whether somebody still wants the answer of a gate. */
+  /** Returns whether a gate's answer still matters. */
   isWanted({ task: id, runNo }: Open): boolean {
     const { status, overlap, queuedAt, runNo: present } = this.of(id);
     return status === "pending" && present === runNo && !(overlap === "replace" && queuedAt !== null);
@@ -168,7 +168,7 @@ export class ScheduleModel {
     }
   }
 
-  // A schedule after one of its turns; `last` null: the turn was none.
+  // Ends a turn of a schedule. `last` is null for a turn that a gate skipped.
   #again(task: Expected, last: string | null, counts: boolean, now: number): void {
     if (last !== null) {
       task.last = last;
@@ -203,7 +203,7 @@ export class ScheduleModel {
     return active.length;
   }
 
-  /** A run that somebody ends: a countdown is over with it, a schedule is not. */
+  /** Cancels a run. The cancellation ends a countdown, but not a schedule. */
   mark(executionId: string): void {
     const open = this.open.get(executionId) as Open;
     const task = this.of(open.task);
@@ -220,7 +220,7 @@ export class ScheduleModel {
     return true;
   }
 
-  /** False where there is nothing that it could go on with. */
+  /** Returns false for a resume without a next time, and for an ended task. */
   pause(id: string, paused: boolean, now: number): boolean {
     const task = this.of(id);
     if (!["pending", "scheduled", "running"].includes(task.status)) return false;

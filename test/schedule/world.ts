@@ -24,7 +24,7 @@ import { MODEL_ATTEMPTS, ScheduleModel } from "./model.ts";
 
 const RULES = { defaultZone: "UTC", maxAttempts: MODEL_ATTEMPTS };
 const NOTHING = { runs: 1, tokens: 0, ms: 0, nano_usd: 0 };
-/** Whoever may do everything. */
+/** A caller with all scopes. */
 export const CALL: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
   ended: () => Promise.resolve(null),
@@ -39,7 +39,7 @@ const FAILURE = {
   stopped: "server_lost",
 } as const;
 
-/** The service with its model beside it: what is done to one is done to the other. */
+/** The service and its model. Every operation applies to both. */
 export class World implements AsyncDisposable {
   readonly model = new ScheduleModel();
   readonly #claims = new Map<string, NewExecution>();
@@ -47,8 +47,8 @@ export class World implements AsyncDisposable {
   readonly chance: () => number;
   readonly #app: App;
   #scheduler: Stage | null = null;
-  /** Runs that the scheduler asked to end since the last look. */
-  #asked: string[] = [];
+  /** Runs that the scheduler interrupted since the last look. */
+  #interruptedRuns: string[] = [];
   workers: string[] = [];
 
   private constructor(seed: number, app: App, clock: TestClock) {
@@ -60,7 +60,7 @@ export class World implements AsyncDisposable {
   static async open(seed: number): Promise<World> {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     const app = await openApp({ clock, inMemory: true });
-    // This test does the work of the stages, one step at a time.
+    // The test does the work of the stages, one step at a time.
     await Promise.all(app.server.stages.map((stage) => stage.stop()));
     const world = new World(seed, app, clock);
     app.server.parts.interruptRun = (id) => world.#interrupted(id);
@@ -91,7 +91,7 @@ export class World implements AsyncDisposable {
     this.#scheduler = createScheduler({
       ...{ db: this.#db, clock: this.clock, wakeups, defaultZone: "UTC", catchUpWindowMs: 3_600_000 },
       interruptRun: (id) => {
-        this.#asked.push(id);
+        this.#interruptedRuns.push(id);
         return Promise.resolve();
       },
     });
@@ -105,7 +105,7 @@ export class World implements AsyncDisposable {
     this.workers.push(valueOf(made.json).id);
   }
 
-  /** Claims the heads of the free lanes, as the dispatcher does; the model says which these must be. */
+  /** Claims the first task of each free worker as the dispatcher does, and compares them with the model. */
   async dispatch(label: string): Promise<void> {
     const now = this.clock.now();
     const { heads } = await listLaneHeads(this.#db, now);
@@ -139,7 +139,7 @@ export class World implements AsyncDisposable {
   async endOne(label: string): Promise<void> {
     const open = [...this.model.open];
     if (open.length === 0) return;
-    // What is to end comes first now and then, as it does in the service.
+    // Sometimes prefers work that must end, as the service does.
     const unwanted = open.filter(([, one]) => one.kind === "gate" ? !this.model.isWanted(one) : one.marked);
     const [id, one] = unwanted.length > 0 && this.chance() < 0.5 ? this.pick(unwanted) : this.pick(open);
     if (one.kind === "run") {
@@ -171,7 +171,7 @@ export class World implements AsyncDisposable {
       : endOfGate(execution, verdict[how] as GateVerdict, task, RULES, now);
     await storeGateEnd(this.#db, execution, statements, now);
     this.model.endGate(id, how, now);
-    // As its run would go on at once.
+    // The service would start its run immediately.
     if (this.model.open.has(id)) await this.#db.write(startExecution(id, now));
   }
 
@@ -196,7 +196,7 @@ export class World implements AsyncDisposable {
     this.model.endRun(id, how, now);
   }
 
-  // What the API asks to end: the run, or the gate before it.
+  // Ends the run or the gate that the API interrupts.
   async #interrupted(id: string): Promise<void> {
     const one = this.model.open.get(id);
     if (one?.kind === "run") await this.#endRun(id, "cancelled");
@@ -208,7 +208,7 @@ export class World implements AsyncDisposable {
     await this.api.execution.cancel(CALL, id);
   }
 
-  // The service dies with everything that goes on, and starts again.
+  // Restarts the service after a crash with everything in progress.
   async kill(): Promise<void> {
     const { wakeups } = this.#app.server.parts;
     await this.#scheduler?.stop();
@@ -232,7 +232,7 @@ export class World implements AsyncDisposable {
     this.#startScheduler();
   }
 
-  // The scheduler looks twice: what waited fires first, and what falls due behind it is left out in the second look.
+  // Two rounds of the scheduler: queued times fire in the first, and the second skips the times that fall due after them.
   async look(label: string): Promise<void> {
     const scheduler = this.#scheduler as Stage;
     for (let look = 0; look < 2; look++) {
@@ -243,7 +243,7 @@ export class World implements AsyncDisposable {
       }
     }
     const replaced = this.model.tick(this.clock.now());
-    expect(this.#asked.splice(0).sort(), label).toEqual(replaced.sort());
+    expect(this.#interruptedRuns.splice(0).sort(), label).toEqual(replaced.sort());
   }
 
   async agree(label: string): Promise<void> {

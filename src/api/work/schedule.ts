@@ -1,6 +1,6 @@
 import { isEndedTask } from "../../domain/call/vocabulary.ts";
 import { cronFault } from "../../domain/work/cron.ts";
-import { previewCron } from "../../domain/work/cron_preview.ts";
+import { previewCron } from "../../domain/work/cron.ts";
 import { conflict, invalid, notFound } from "../../domain/call/error.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import {

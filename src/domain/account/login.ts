@@ -6,7 +6,6 @@ import { ROLES } from "../call/vocabulary.ts";
 const SECRET_MAX_BYTES = 1_000;
 const expiresIn = z.int().meta({ description: "seconds" });
 
-/** Body of POST /api/auth/login (interface 5.3, contract 9). */
 export const loginSchema = z.union([
   z.strictObject({
     username: text(NAME_MAX_BYTES),
@@ -16,53 +15,45 @@ export const loginSchema = z.union([
   z.strictObject({ code: text(SECRET_MAX_BYTES), browser: z.literal(true) }),
 ]).meta({ id: "Login", examples: [{ username: "admin", password: "correct horse battery staple" }] });
 
-/** Answer of POST /api/auth/refresh. */
 export const accessSchema = z.strictObject({
   access_token: z.string(),
   expires_in: expiresIn,
   token_type: z.literal("Bearer"),
 }).meta({ id: "RefreshAnswer" });
 
-/** Answer of POST /api/auth/login. */
 export const loginAnswerSchema = z.strictObject({
   access_token: z.string(),
-  refresh_token: z.string().optional().meta({ description: "not for browsers" }),
-  session: z.string().optional().meta({ description: "for browsers: sent as X-Svc-Session" }),
+  refresh_token: z.string().optional().meta({ description: "absent for browsers" }),
+  session: z.string().optional().meta({ description: "browsers only; sent as X-Svc-Session" }),
   expires_in: expiresIn,
   token_type: z.literal("Bearer"),
 }).meta({ id: "LoginAnswer" });
 
-/** Body of POST /api/auth/refresh and of logout. */
 export const refreshSchema = z.strictObject({
   refresh_token: text(SECRET_MAX_BYTES).optional(),
 }).meta({ id: "Refresh", examples: [{ refresh_token: "from the login" }] });
 
-/** Answer of GET /api/auth/whoami (contract 9). */
 export const whoamiSchema = z.strictObject({
   subject: z.string().meta({
-    description: "as the journal names it: user:<name>, token:<name>, worker:<id>, bee",
+    description: "name in the journal: user:<name>, token:<name>, worker:<id>, bee",
   }),
   user_id: id.nullable(),
   name: z.string(),
   role: z.enum(ROLES).nullable(),
   scopes: z.array(z.string()),
   by: z.enum(["key", "login", "token", "run"]).meta({
-    description: "`key`: ctl beside the signing key · `token`: a named token · `run`: an agent's run",
+    description: "`key`: ctl with access to the signing key · `token`: a named token · `run`: an agent's run",
   }),
 }).meta({ id: "Whoami" });
-
 export type Whoami = z.output<typeof whoamiSchema>;
 
-/** Answer of POST /api/auth/console. */
 export const codeSchema = z.strictObject({
   code: z.string(),
   expires_in: expiresIn,
-  url: z.string().meta({ description: "where the console is; the code goes behind it, after #code=" }),
-}).meta({
-  id: "ConsoleCode",
-});
+  url: z.string().meta({ description: "address of the console; append #code= and the code" }),
+}).meta({ id: "ConsoleCode" });
 
-/** Where a sign-in leads in the end: a path of ours, and never another host. */
+/** Target of a sign-in: a path of this service, never another host. */
 export const returnPath = z.string().max(1_000)
   .regex(/^\/(?![/\\])[^\\\s#]*$/, { error: "must be a path of this service such as /" })
   .default("/")
@@ -70,7 +61,7 @@ export const returnPath = z.string().max(1_000)
 
 const answer = z.string().max(4_000).optional();
 
-/** What OpenID providers send back; known to be taken, read by the library. */
+/** Query that OpenID providers send back. The library reads it. */
 export const oidcAnswerQuery = {
   code: answer,
   state: answer,

@@ -1,22 +1,20 @@
 import type { Scope } from "./vocabulary.ts";
 
-/** What an operation asks for: a scope, any token that counts, or nothing at all. */
+/** Required to call an operation: a scope, any valid token, or nothing. */
 export type Access = Scope | "token" | "public";
 
-/** Who may call an operation. */
 export interface Rule {
   access: Access;
   /**
-   * `people`: no run, whatever its scopes are. `own`: whoever logged in may, for what is their own. `unbound`: of the
-   * runs only those that hold `*:*` and so are not bound to a conversation. `runners`: other machines that run workers, and these
-   * nothing else (contract 18).
+   * `people`: no runs, whatever their scopes. `own`: every logged-in user for own objects. `unbound`: only runs with `*:*`,
+   * which are not bound to a conversation. `runners`: runner machines, which may call nothing else (contract 18).
    */
   only?: "people" | "own" | "unbound" | "runners";
 }
 
 /**
- * Who may call what: every operation of the API, also those that are still to come, so that none is added without a
- * decision (contract 9, reliability AUT-10, USR-1). A route that is not here, or says otherwise, stops the start.
+ * Access rules of every operation. A route without a matching rule stops the start, so that no operation is added without a
+ * decision (reliability AUT-10, USR-1).
  */
 const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rule["only"]>][] = [
   ["POST /api/auth/login", "public"],
@@ -166,12 +164,12 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["GET /api/runs/:id/media/:name", "write:runs", "runners"],
 ];
 
-/** The rules by operation, `GET /api/workers/:id`. */
+/** Rules by operation, such as `GET /api/workers/:id`. */
 export const RULES: ReadonlyMap<string, Rule> = new Map(
   TABLE.map(([operation, access, only]) => [operation, only === undefined ? { access } : { access, only }]),
 );
 
-/** The rule of an operation. Throws when there is none: every operation needs a rule. */
+/** Returns the rule of an operation. Throws when it has none. */
 export function ruleOf(method: string, path: string): Rule {
   const rule = RULES.get(`${method} ${path}`);
   if (rule !== undefined) return rule;

@@ -14,24 +14,24 @@ export type ErrorCode =
   | "unavailable"
   | "storage_full";
 
-/** One field that was refused, by its path in the input ("" for the whole). */
+/** A rejected field and its path in the input ("" for the whole). */
 export interface FieldError {
   path: string;
   message: string;
 }
 
-/** What may go with a ServiceError into the problem document. */
+/** Extra fields of the problem document. */
 interface ErrorExtras {
   errors?: FieldError[];
   required_scope?: string;
-  /** Seconds to wait before the next try; becomes the header Retry-After. */
+  /** Seconds to wait before retrying; becomes the header Retry-After. */
   retry_after_s?: number;
   /** Methods of the path; becomes the header Allow. */
   allow?: string[];
   cause?: unknown;
 }
 
-/** The service could not do what was asked; the same in server and client. A run that failed is an outcome, not an error. */
+/** The service could not do its own job; the same in server and client. A failed run is an outcome, not an error. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly extras: ErrorExtras;
@@ -44,19 +44,18 @@ export class ServiceError extends Error {
   }
 }
 
-/** A refusal that names one field (contract 1.7). */
+/** Creates an `invalid_request` error that names one field. */
 export function invalid(path: string, message: string): ServiceError {
   return new ServiceError("invalid_request", path === "" ? message : `${path}: ${message}`, {
     errors: [{ path, message }],
   });
 }
 
-/** Nothing has this id, or the caller may not see it (contract 1.7). */
+/** Creates a `not_found` error. Used for invisible objects, too (contract 1.7). */
 export function notFound(what: string, id: string): ServiceError {
   return new ServiceError("not_found", `Cannot find ${what} ${JSON.stringify(id)}: no such ${what}`);
 }
 
-/** This cannot be done in the present state. */
 export function conflict(detail: string): ServiceError {
   return new ServiceError("conflict", detail);
 }

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { byteLength } from "../../base/bytes.ts";
 import { remembered } from "../../base/memoize.ts";
 
-// Messages for every schema that has none of its own: they say what a value has to be (contract 1.7).
-z.config({ customError: inOurWords });
+// Default messages of all schemas. They say what a value must be (contract 1.7).
+z.config({ customError: formatIssue });
 
 const KINDS: Record<string, string> = {
   string: "a string",
@@ -16,11 +16,11 @@ const KINDS: Record<string, string> = {
   null: "null",
 };
 
-function inOurWords(issue: z.core.$ZodRawIssue): string | undefined {
+function formatIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type":
       if (issue.input === undefined) return "is missing";
-      // A parameter that a query has twice is a list.
+      // A repeated query parameter arrives as a list.
       if (issue.expected === "string" && Array.isArray(issue.input)) return "must be one string";
       return `must be ${KINDS[issue.expected] ?? issue.expected}`;
     case "invalid_value":
@@ -42,16 +42,16 @@ export const DESCRIPTION_MAX_BYTES = 4_000;
 export const KEY_MAX_BYTES = 256;
 export const CONTENT_MAX_BYTES = 256 * 1024;
 
-function fits(text: string, max: number): boolean {
-  // A code unit is at most three bytes long, so most texts need not be encoded.
+function isWithinBytes(text: string, max: number): boolean {
+  // A code unit takes at most three bytes, so most texts need no encoding.
   return text.length * 3 <= max || byteLength(text) <= max;
 }
 
-/** What a text has to be, and what is said where it is not. */
+/** A condition on a text and the error message when it fails. */
 type Rule = readonly [holds: (value: string) => boolean, error: string];
 
-// One check for all rules: a schema for each of them made every start longer.
-function textOf(bounds: { minLength?: number; maxLength: number }, rules: readonly Rule[]) {
+// A single check for all rules: a schema for each rule slowed every start.
+function buildText(bounds: { minLength?: number; maxLength: number }, rules: readonly Rule[]) {
   return z.string().check(({ value, issues }) => {
     for (const [holds, message] of rules) {
       if (!holds(value)) issues.push({ code: "custom", input: value, message, continue: true });
@@ -59,80 +59,81 @@ function textOf(bounds: { minLength?: number; maxLength: number }, rules: readon
   }).register(z.globalRegistry, bounds);
 }
 
-const ofText = (max: number): Rule[] => [
-  [(value) => value.isWellFormed(), "must be Unicode: it has half of a surrogate pair"],
-  [(value) => fits(value, max), `must be at most ${max} bytes`],
+const buildTextRules = (max: number): Rule[] => [
+  [(value) => value.isWellFormed(), "must be valid Unicode: it has a lone surrogate"],
+  [(value) => isWithinBytes(value, max), `must be at most ${max} bytes`],
   [(value) => !value.includes("\0"), "must not contain the character NUL"],
 ];
 
-const ofLine = (max: number): Rule[] => [
-  ...ofText(max),
+const buildLineRules = (max: number): Rule[] => [
+  ...buildTextRules(max),
   [(value) => !/^[\s\p{Cf}]*$/u.test(value), "must not be empty"],
   [(value) => !/[\p{Cc}\u2028\u2029]/u.test(value), "must not contain control characters"],
 ];
 
 /**
- * Free text up to `max` UTF-8 bytes. NUL is refused, because many programs would cut the text there, and half of a
- * surrogate pair, because UTF-8 does not have it: something else would be stored than was sent.
+ * Schema of free text up to `max` UTF-8 bytes. Refuses NUL, where many programs would cut the text, and lone surrogates,
+ * which UTF-8 cannot encode: the stored text would differ from the sent one.
  */
 export function text(max: number) {
-  return textOf({ maxLength: max }, ofText(max));
+  return buildText({ maxLength: max }, buildTextRules(max));
 }
 
-/** One line of visible text without control characters, those of Unicode included. */
+/** Schema of one visible line without control characters, including those of Unicode. */
 export function line(max: number) {
-  return textOf({ minLength: 1, maxLength: max }, ofLine(max));
+  return buildText({ minLength: 1, maxLength: max }, buildLineRules(max));
 }
 
-// Nobody sees them, or they turn round what is seen: two names would look alike (contract 8.1).
+// Invisible or direction-changing characters make two names look alike (contract 8.1).
 const HIDDEN = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/u;
 
-/** A name: one line of text, trimmed, without characters that nobody sees (contract 8.1). */
-export function nameText(max: number = NAME_MAX_BYTES) {
-  const bounds = { minLength: 1, maxLength: max };
-  return textOf(bounds, [
-    ...ofLine(max),
+/** Schema of a name: one trimmed line without invisible characters (contract 8.1). */
+export function nameText() {
+  const bounds = { minLength: 1, maxLength: NAME_MAX_BYTES };
+  return buildText(bounds, [
+    ...buildLineRules(NAME_MAX_BYTES),
     [
       (value) => !HIDDEN.test(value),
-      "must not contain characters that nobody sees, such as U+200B or U+202E",
+      "must not contain invisible characters, such as U+200B or U+202E",
     ],
   ]).overwrite((value) => value.trim()).register(z.globalRegistry, bounds);
 }
 
-/** Text up to `max` UTF-8 bytes that is not blank. */
+/** Schema of non-blank text up to `max` UTF-8 bytes. */
 export function content(max: number) {
-  return textOf({ minLength: 1, maxLength: max }, [
-    ...ofText(max),
+  return buildText({ minLength: 1, maxLength: max }, [
+    ...buildTextRules(max),
     [(value) => value.trim() !== "", "must not be empty"],
   ]);
 }
 
-// Without flags, because the pattern is also in the OpenAPI document.
+// No flags: the OpenAPI document contains the pattern, too.
 const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$/;
 
-/** Whether `value` is a UUID. Ids are checked before they touch a query or a path (reliability PTH-5). */
+/** Returns whether `value` is a UUID. Callers check ids before they use them in a query or a path (reliability PTH-5). */
 export function isId(value: string): boolean {
   return UUID.test(value);
 }
 
-/** An id: UUIDv7 (contract 1.1). */
 export const id = z.string().regex(UUID, { error: "must be a UUID" }).meta({ format: "uuid" });
 
-/** A point in time: integer Unix ms. */
 export const time = z.int().min(0).max(8_640_000_000_000_000).meta({ description: "Unix ms" });
 
-/** A session key: 1-256 characters without control characters (docs/reference/contract.md). */
+/** A session key: 1-256 characters without control characters. */
 export const sessionKey = line(KEY_MAX_BYTES * 4)
   .refine((value) => [...value].length <= 256, { error: "must be at most 256 characters" })
   .meta({ minLength: 1, maxLength: 256 });
 
-/** A session key in a filter. `cli:` and a message id make longer ones (contract 3, Task). */
+/** A session key in a filter. The prefix `cli:` with a message id exceeds 256 characters (contract 3, Task). */
 export const sessionKeyFilter = line(KEY_MAX_BYTES * 4 + 16);
 
-/** Session keys in the filter of a list: any of them (contract 8.2). */
+/** Session keys in a list filter; any of them matches (contract 8.2). */
 export const sessionKeysFilter = textsOf(sessionKeyFilter);
 
-/** A list in a query, by commas or repetition (contract 1.5). Empty parts are refused, so that a typing mistake never widens a filter. */
+/**
+ * Schema of a list in a query, separated by commas or repeated (contract 1.5). Refuses empty items, so that a typo never
+ * widens a filter.
+ */
 export function listOf<T extends z.ZodType<string>>(item: T) {
   return z.union([z.string(), z.array(z.string())])
     .transform((value) => (Array.isArray(value) ? value : [value]).flatMap((part) => part.split(",")))
@@ -140,61 +141,80 @@ export function listOf<T extends z.ZodType<string>>(item: T) {
     .meta({ type: "string", description: "one value, or several separated by commas" });
 }
 
-/** As listOf(), for texts that may contain a comma, such as the ids of scripts: the whole text is a value, too. */
+/** Schema as listOf(), for texts that may contain a comma, such as the ids of scripts: the whole text is also a value. */
 export function textsOf(item: z.ZodType<string> = z.string().min(1)) {
   return z.union([z.string(), z.array(z.string())])
-    .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(wholeAndParts))
+    .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(splitValue))
     .pipe(z.array(item).min(1).max(100) as unknown as z.ZodType<string[], string[]>)
     .meta({ type: "string", description: "one value, or several separated by commas" });
 }
 
-function wholeAndParts(value: string): string[] {
+function splitValue(value: string): string[] {
   return value.includes(",") ? [value, ...value.split(",")] : [value];
 }
 
-/** An integer in a query, decimal digits only. */
+/** Schema of an integer in a query, decimal digits only. */
 export function whole(min: number, max: number) {
-  return z.string({ error: "must be given once" })
+  return z.string({ error: "must appear once" })
     .check(({ value, issues }) => {
-      const fault = wholeFault(value, min, max);
+      const fault = findIntegerFault(value, min, max);
       if (fault !== null) issues.push({ code: "custom", input: value, message: fault });
     })
     .transform(Number)
     .register(z.globalRegistry, { type: "integer", minimum: min, maximum: max });
 }
 
-function wholeFault(text: string, min: number, max: number): string | null {
+/** Schema as whole(), with a default and a description. */
+export function parseIntegerOr(
+  fallback: number,
+  [min, max]: [min: number, max: number],
+  description?: string,
+) {
+  return whole(min, max).default(fallback).meta({
+    ...{ type: "integer", minimum: min, maximum: max, default: fallback },
+    ...(description === undefined ? {} : { description }),
+  });
+}
+
+function findIntegerFault(text: string, min: number, max: number): string | null {
   if (!/^-?\d{1,16}$/.test(text)) return "must be an integer";
   const value = Number(text);
   if (value < min) return `must be at least ${min}`;
   return value > max ? `must be at most ${max}` : null;
 }
 
-/** So much of the end of an id names it, when it names one thing only (contract 8.11). */
+/** Shortest ending of an id that can name it, when the ending is unique (contract 8.11). */
 const ENDING_MIN_CHARACTERS = 6;
 
-/** What a caller writes where an id goes: the id, a name, or the ending of an id (contract 8.11). */
+/** A reference to an object: its id, its name, or the ending of its id (contract 8.11). */
 export const refFilter = line(NAME_MAX_BYTES).meta({
   description:
-    `an id, its ending of at least ${ENDING_MIN_CHARACTERS} characters, or, where there are names, the name`,
+    `an id, its ending of at least ${ENDING_MIN_CHARACTERS} characters, or a name where the object has one`,
 });
 
-/** A time in a query. */
 export const queryTime = whole(0, 8_640_000_000_000_000);
 
-/** A boolean in a query: `true` or `false`. */
+/** A boolean in a query. */
 export const flag = z.enum(["true", "false"], { error: "must be true or false" })
   .transform((value) => value === "true")
   .meta({ type: "boolean" });
 
-/** Whether the runtime knows this time zone. */
+/** Schema as `flag`, with a default and a description. */
+export function parseFlagOr(fallback: boolean, description?: string) {
+  return flag.default(fallback).meta({
+    ...{ type: "boolean", default: fallback },
+    ...(description === undefined ? {} : { description }),
+  });
+}
+
+/** Returns whether the runtime knows this time zone. */
 export function isTimeZone(name: string): boolean {
-  return zone(name).isKnown;
+  return checkZone(name).isKnown;
 }
 
 const ZONES_KEPT = 1_000;
 
-const zone = remembered(ZONES_KEPT, (name) => {
+const checkZone = remembered(ZONES_KEPT, (name) => {
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
     return { isKnown: true };
@@ -203,16 +223,21 @@ const zone = remembered(ZONES_KEPT, (name) => {
   }
 });
 
-/** Of an object in a list whose texts are cut, because the page would be too large otherwise (contract 8.18). */
+/** Marks a list object whose texts were cut to limit the page size (contract 8.18). */
 export const truncated = z.literal(true).optional()
-  .meta({ description: "texts are cut, because the page would be too large; get shows them whole" });
+  .meta({ description: "texts are cut to limit the size of the page; get returns them whole" });
 
-/** The fields of a shape without their defaults: for a body in which an absent field stays unchanged, and for what is shown. */
+/** Returns the fields without their defaults: for updates, where an absent field stays unchanged, and for responses. */
 export function withoutDefaults<S extends z.ZodRawShape>(shape: S): WithoutDefaults<S> {
   const entries = Object.entries(shape).map(([name, field]) =>
     [name, field instanceof z.ZodDefault ? field.unwrap() : field] as const
   );
   return Object.fromEntries(entries) as WithoutDefaults<S>;
+}
+
+/** Schema of fields that a request may repeat from a response and that the service ignores (contract 1.2). */
+export function ignoreFields<const Names extends readonly string[]>(...names: Names) {
+  return Object.fromEntries(names.map((name) => [name, z.unknown()])) as Record<Names[number], z.ZodUnknown>;
 }
 
 type WithoutDefaults<S extends z.ZodRawShape> = {

@@ -1,20 +1,19 @@
 declare const held: unique symbol;
 
-/** JSON text of a T. SQL makes most of it, and it goes to the client as it is (decision 0003). */
+/** JSON text of a T. SQL builds most of it, and the service sends it unparsed (decision 0003). */
 export type Json<T> = string & { readonly [held]?: T };
 
-/** The JSON text of a value. */
 export function jsonOf<T>(value: T): Json<T> {
   return JSON.stringify(value) as Json<T>;
 }
 
-/** What a JSON text holds. It is our own text, so nothing is checked. */
+/** Parses a JSON text. The service wrote it, so nothing is checked. */
 export function valueOf<T>(json: Json<T>): T {
   return JSON.parse(json);
 }
 
-/** A list of JSON texts as one. */
+/** Concatenates JSON texts into a JSON list. */
 export function jsonList<T>(items: readonly Json<T>[]): Json<T[]> {
-  // In one go: brackets around a joined text would make a copy of megabytes once more.
+  // A single join: adding brackets to a joined text would copy megabytes again.
   return ["[", ...items.flatMap((item, at) => at === 0 ? [item] : [",", item]), "]"].join("") as Json<T[]>;
 }

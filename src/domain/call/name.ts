@@ -1,4 +1,4 @@
-/** A name in the form in which names are compared: without case, and with accents encoded in one way. */
+/** Returns a name in its form for comparison: lower case, accents composed. */
 export function nameKey(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }

@@ -1,44 +1,43 @@
 import type { Json } from "./json.ts";
-import { id, whole } from "./field.ts";
+import { id, parseIntegerOr, whole } from "./field.ts";
 
-/** Default and maximum page size of lists that interface 8 does not name (contract 1.4). */
+/** Default and maximum page size of lists (contract 1.4). */
 export const PAGE_SIZE_DEFAULT = 50;
 export const PAGE_SIZE_MAX = 100;
 export const WORKER_PAGE_SIZE_MAX = 200;
 
-// Pages further back are read by cursor. Times the page size this is still far below 2^53.
+// Clients read later pages by cursor. Times the page size this is still far below 2^53.
 const PAGE_MAX = 100_000_000;
 
-/** Query parameters of a paged list: page or cursor, and page_size (interface 8, contract 1.4). Values out of bounds are refused. */
+/** Returns the query parameters of a paged list: page or cursor, and page_size (contract 1.4). */
 export function pageQuery(max: number = PAGE_SIZE_MAX) {
   return {
     page: whole(1, PAGE_MAX).default(1).meta({ type: "integer", minimum: 1, default: 1 }),
-    page_size: whole(1, max).default(PAGE_SIZE_DEFAULT)
-      .meta({ type: "integer", minimum: 1, maximum: max, default: PAGE_SIZE_DEFAULT }),
+    page_size: parseIntegerOr(PAGE_SIZE_DEFAULT, [1, max]),
     cursor: id.optional().meta({ description: "continue after this id; taken from the header Link" }),
   };
 }
 
-/** Which part of a list is asked for. A cursor is the id of the last row of the page before. */
+/** The requested page. A cursor is the id of the last row of the previous page. */
 export interface Page {
   page: number;
   page_size: number;
   cursor?: string | undefined;
 }
 
-/** One page of a list of T: the JSON array as text, and what the headers need. */
+/** A page of a list of T: the JSON array as text, and the values of the headers. */
 export interface Listing<T> {
   json: Json<T[]>;
-  /** Rows that match, counted up to COUNT_MAX + 1. */
+  /** Matching rows, counted up to COUNT_MAX + 1. */
   total: number;
-  /** The cursor of the next page, or null at the end. */
+  /** Cursor of the next page, or null at the end. */
   next: string | null;
 }
 
-/** Totals are exact up to here, then "10000+" (contract 1.4). */
+/** Totals are exact up to this number, then "10000+" (contract 1.4). */
 export const COUNT_MAX = 10_000;
 
-/** The value of X-Total-Count. */
+/** Formats the value of X-Total-Count. */
 export function totalText(total: number): string {
   return total > COUNT_MAX ? `${COUNT_MAX}+` : String(total);
 }

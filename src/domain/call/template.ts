@@ -5,17 +5,17 @@ import { CONTENT_MAX_BYTES } from "./field.ts";
 const INSERTION = /\{\{\s*(\/[^{}]*?|)\s*\}\}/g;
 
 /**
- * A text with each `{{/json/pointer}}` replaced by that value of `body`; what is inserted is never looked at again (contract 10,
- * `webhook`). Throws `invalid_request` when the body does not have it, or the text becomes too long.
+ * Replaces each `{{/json/pointer}}` by that value of `body` and never expands inserted text again (contract 10, `webhook`).
+ * Throws `invalid_request` for an absent value or a text that becomes too long.
  */
 export function expand(template: string, body: unknown): string {
   let size = 0;
   const text = template.replace(INSERTION, (_match, pointer: string) => {
-    const value = valueAt(body, pointer);
+    const value = findValue(body, pointer);
     if (value === undefined) {
-      throw invalid("", `the body has nothing at ${pointer}, which the template needs`);
+      throw invalid("", `the body has no value at ${pointer}, which the template needs`);
     }
-    const words = typeof value === "string" ? value : jsonOf(pointer, value);
+    const words = typeof value === "string" ? value : formatValue(pointer, value);
     size += byteLength(words);
     if (size > CONTENT_MAX_BYTES) {
       throw invalid("", `the text would be larger than ${CONTENT_MAX_BYTES} bytes`);
@@ -25,20 +25,20 @@ export function expand(template: string, body: unknown): string {
   return text;
 }
 
-function jsonOf(pointer: string, value: unknown): string {
+function formatValue(pointer: string, value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch (error) {
-    // What is nested too deeply for the stack can be parsed, but not written.
+    // JSON.parse accepts deeper nesting than JSON.stringify.
     if (error instanceof RangeError) {
-      throw invalid("", `what the body has at ${pointer} is nested too deeply`);
+      throw invalid("", `the value at ${pointer} is nested too deeply`);
     }
     throw error;
   }
 }
 
-/** RFC 6901. Only what the body itself has counts, and nothing that JavaScript adds. */
-function valueAt(body: unknown, pointer: string): unknown {
+/** Resolves a JSON pointer (RFC 6901). Only the body's own properties count, none of JavaScript's. */
+function findValue(body: unknown, pointer: string): unknown {
   let value = body;
   for (const part of pointer.split("/").slice(1)) {
     const name = part.replaceAll("~1", "/").replaceAll("~0", "~");

@@ -1,18 +1,54 @@
-// The words that the API, its rows and its clients share, each list once: the schemas of domain, the command line, and
-// the CHECKs of the database have them from here. Without zod, so that the command line starts fast (contract 6.9).
+// Words that the API, the rows and the clients share, each list once: schemas, command line and SQL CHECKs import them.
+// Without zod, so that the command line starts fast (contract 6.9).
 
-/** When a task is to run (interface 2, Task). */
-export const TASK_TYPES = ["immediate", "countdown", "scheduled"] as const;
-export type TaskType = (typeof TASK_TYPES)[number];
+/** Rules of a task type: when it starts, its fields, its defaults. */
+interface TaskTypeRules {
+  /** Waits for a time, so the task can be changed, paused and run by hand. */
+  isTimed: boolean;
+  /** Waits for its next time after each run. */
+  isRecurring: boolean;
+  /** Fields in addition to those of every task. */
+  fields: readonly string[];
+  /** Default number of consecutive failures that pause the task; 0: never. */
+  pauseAfterFailures: number;
+  /** Fields that a plan of the bee must give, as text for its prompt. */
+  needs: string;
+}
+
+const RULES = {
+  immediate: { isTimed: false, isRecurring: false, fields: ["verify"], pauseAfterFailures: 0, needs: "" },
+  countdown: {
+    isTimed: true,
+    isRecurring: false,
+    fields: ["scheduled_at", "name", "paused", "gate", "verify", "deliver_to"],
+    pauseAfterFailures: 0,
+    needs: ' with "scheduled_at" in Unix ms, at least 5 seconds ahead',
+  },
+  scheduled: {
+    isTimed: true,
+    isRecurring: true,
+    fields: [
+      ...["cron", "time_zone", "name", "paused", "gate", "verify", "deliver_to"],
+      ...["overlap", "pause_after_failures", "until", "max_runs"],
+    ],
+    pauseAfterFailures: 5,
+    needs: ' with "cron" (five fields) and, for another time zone, "time_zone"',
+  },
+} satisfies Record<string, TaskTypeRules>;
+
+/** Task types by their start: now, at a time, by cron. planTask() plans the first run of each. */
+export type TaskType = keyof typeof RULES;
+export const TASK_TYPE_RULES: Readonly<Record<TaskType, TaskTypeRules>> = RULES;
+export const TASK_TYPES = Object.keys(RULES) as [TaskType, ...TaskType[]];
 
 export const TASK_STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
-/** Statuses in which work is still to come or in progress; a task in any other has ended (contract 3, Task). */
+/** Statuses of open and of ended tasks (contract 3, Task). */
 export const ACTIVE_TASK_STATUSES = ["pending", "running", "scheduled"] as const satisfies TaskStatus[];
 export const ENDED_TASK_STATUSES = ["completed", "failed", "cancelled"] as const satisfies TaskStatus[];
 
-/** What a schedule does when it falls due while it still runs (contract 15). */
+/** Actions of a schedule that falls due while it still runs (contract 15). */
 export const OVERLAPS = ["skip", "queue", "replace"] as const;
 
 /** Statuses of one firing of a schedule. `gating`: its gate runs; `gated`: its gate skipped it (contract 15). */
@@ -21,10 +57,9 @@ export const OCCURRENCE_STATUSES = [
 ] as const;
 export type OccurrenceStatus = (typeof OCCURRENCE_STATUSES)[number];
 
-/** How the latest run of a schedule ended; '' before the first (contract 8.9). */
+/** Outcome of the latest run of a schedule; '' before the first (contract 8.9). */
 export const LAST_STATUSES = ["", ...ENDED_TASK_STATUSES] as const;
 
-/** Whether a task has ended. */
 export function isEndedTask(status: TaskStatus): boolean {
   return ENDED_TASK_STATUSES.some((one) => one === status);
 }
@@ -32,16 +67,16 @@ export function isEndedTask(status: TaskStatus): boolean {
 export const EXECUTION_STATUSES = ["pending", "running", "completed", "failed"] as const;
 type ExecutionStatus = (typeof EXECUTION_STATUSES)[number];
 
-/** Statuses in which a run is still to come or in progress; an execution in any other has ended. */
+/** Statuses of open and of ended executions. */
 export const OPEN_EXECUTION_STATUSES = ["pending", "running"] as const satisfies ExecutionStatus[];
 export const ENDED_EXECUTION_STATUSES = ["completed", "failed"] as const satisfies ExecutionStatus[];
 
-/** Whether an execution, or a run of the bee, has ended. */
+/** Returns whether an execution or a run of the bee has ended. */
 export function isEndedExecution(status: ExecutionStatus): boolean {
   return ENDED_EXECUTION_STATUSES.some((one) => one === status);
 }
 
-/** Why a run failed (contract 3, Execution). */
+/** Reasons of failed runs (contract 3, Execution). */
 export const FAILURES = [
   "exit_code",
   "engine_error",
@@ -56,66 +91,70 @@ export const FAILURES = [
 ] as const;
 export type Failure = (typeof FAILURES)[number];
 
-/** Statuses of one run of the bee. */
 export const BEE_RUN_STATUSES = ["running", "completed", "failed"] as const;
 
-/** Derived, never stored: `working` while a run is in progress, `waiting` while that waits for a person, else `paused` or `idle` (contract 3, Worker). */
+/**
+ * Derived, never stored: `working` while a run is in progress, `waiting` while it waits for a person, else `paused` or
+ * `idle`.
+ */
 export const WORKER_STATUSES = ["idle", "working", "waiting", "paused"] as const;
 
-/** What is shown of one worker: in the place of `idle`, `unavailable` while its engine cannot be used (contract 3, Worker). */
+/** Statuses of a worker in responses: `unavailable` replaces `idle` while its engine cannot be used. */
 export const SHOWN_WORKER_STATUSES = [...WORKER_STATUSES, "unavailable"] as const;
 
-/** Statuses of a question; all but the first are its end (contract 12). */
+/** Statuses of a question. All but `open` are final. */
 export const QUESTION_STATUSES = ["open", "answered", "expired", "cancelled"] as const;
 
-/** Who answered when nobody did in time. */
+/** The `answered_by` of an expired question with a default. */
 export const BY_DEFAULT = "default";
 
 export const INBOUND_STATUSES = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
 type InboundStatus = (typeof INBOUND_STATUSES)[number];
 
-/** Statuses in which a message still has to be routed; in any other it is routed, merged or given up. */
+/** Statuses of messages that still have to be routed, and of all others. */
 export const UNROUTED_STATUSES = ["received", "feeding"] as const satisfies InboundStatus[];
 export const ROUTED_STATUSES = ["bee_processed", "merged", "failed"] as const satisfies InboundStatus[];
 
-/** Who took a message: a worker, the coordinator with a reply, or nobody; '' while it is not routed (contract 3, Worker). */
+/** The recipient of a message: a worker, the coordinator with a reply, or none; '' until it is routed. */
 export const ROUTED_TO = ["", "task", "reply", "nobody"] as const;
 export type RoutedTo = (typeof ROUTED_TO)[number];
 
-/** Which rule decides where a message goes (contract 4.3, contract 16). */
+/** Rules that decide where a message goes (contract 4.3, contract 16). */
 export const ROUTING_RULES = ["mention", "session", "match", "only", "nobody", "coordinator"] as const;
 export type RoutingRule = (typeof ROUTING_RULES)[number];
 
 export const OUTBOUND_STATUSES = ["sent", "failed"] as const;
 
-/** Who says an outbound message. */
+/** Senders of outbound messages. */
 export const SOURCE_TYPES = ["bee", "worker", "system"] as const;
 export type SourceType = (typeof SOURCE_TYPES)[number];
 
-/** Who says a message of a chat history (interface 2, Local chat message). */
+/** Senders in a chat history. */
 export const CHAT_ROLES = ["user", "bee"] as const;
 export type ChatRole = (typeof CHAT_ROLES)[number];
 
-/** What a `status` event of a chat stream says (contract 4, Stream). */
+/** States in a `status` event of a chat stream (contract 4, Stream). */
 export const CHAT_STATES = ["received", "routing", "queued", "working", "idle"] as const;
 export type ChatState = (typeof CHAT_STATES)[number];
 
-/** Why a stream ended; the data of its last event (contract 4, Stream). */
+/** Reasons in a stream's last event (contract 4, Stream). */
 export const STREAM_ENDS = ["deleted", "shutdown", "token_expired", "revoked"] as const;
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 
-/** Where the operator's password came from. Only a generated one or the operator's own can be changed over the API (contract 5.1). */
+/** Source of the operator's password. The API can change only a generated one and the operator's own (contract 5.1). */
 export const PASSWORD_SOURCES = ["generated", "config", "environment", "operator"] as const;
 export type PasswordSource = (typeof PASSWORD_SOURCES)[number];
 
-/** `stopping`: runs are drained and new work is refused. `failed`: nothing can be stored any more (reliability DBF-9). */
+/**
+ * `stopping`: the service drains runs and refuses new work. `failed`: the service can no longer store anything (reliability
+ * DBF-9).
+ */
 export const SERVICE_STATES = ["starting", "ready", "stopping", "failed"] as const;
 export type ServiceState = (typeof SERVICE_STATES)[number];
 
-/** What a check of the doctor found. */
 export const CHECK_STATUSES = ["ok", "warn", "fail"] as const;
 
-/** What can happen. A journal row names one of these and is written in the batch that makes it true (contract 4, Journal). */
+/** Kinds of events. The batch that makes an event true writes its journal row (contract 4, Journal). */
 export const EVENT_KINDS = [
   "message.received",
   "message.merged",
@@ -211,43 +250,39 @@ export const EVENT_KINDS = [
 
 export type EventKind = (typeof EVENT_KINDS)[number];
 
-/** What a fleet holds, in the order in which its file has them (contract 16). */
+/** Kinds of objects in a fleet, in the order of its file (contract 16). */
 export const FLEET_KINDS = ["department", "worker", "schedule", "budget", "webhook", "memory"] as const;
 export type FleetKind = (typeof FLEET_KINDS)[number];
 
-/** What an apply of a fleet does to one thing. */
 export const FLEET_ACTIONS = ["create", "update", "adopt", "delete"] as const;
 
-/** What a user may be (contract 9). */
 export const ROLES = ["viewer", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 
-/** Where a user comes from: the configuration, a name and a password here, an OpenID provider (contract 9). */
+/** Source of a user: the configuration, a local name and password, or an OpenID provider. */
 export const USER_ORIGINS = ["operator", "local", "oidc"] as const;
 export type UserOrigin = (typeof USER_ORIGINS)[number];
 
-/** Who keeps the secret of a login: a program the whole of it, a browser two halves (contract 9). */
+/** Holder of a login's secret: a program holds the whole, a browser two halves (contract 9). */
 export const LOGIN_KINDS = ["login", "browser"] as const;
 export type LoginKind = (typeof LOGIN_KINDS)[number];
 
-/** What a budget counts, and over which time (contract 14). */
+/** Units and periods of budgets (contract 14). */
 export const BUDGET_UNITS = ["runs", "tokens", "minutes", "usd"] as const;
 export type BudgetUnit = (typeof BUDGET_UNITS)[number];
 export const BUDGET_PERIODS = ["5h", "24h", "7d", "month", "total"] as const;
 export type BudgetPeriod = (typeof BUDGET_PERIODS)[number];
 
-/** What happens at the limit: nothing new starts, or what runs is ended, too. */
+/** Actions at the limit: start nothing new, or also end open runs. */
 export const BUDGET_ACTIONS = ["hold", "stop"] as const;
 export const BUDGET_STATES = ["ok", "soft", "hard", "unmeasured"] as const;
 export type BudgetState = (typeof BUDGET_STATES)[number];
 
-/** What can hold a pending task (contract 14). */
+/** Causes that block a pending task (contract 14). */
 export const HOLD_KINDS = ["budget", "engine", "run_limit", "runner"] as const;
 
-/** What a runner is to the service (contract 18). */
 export const RUNNER_STATES = ["online", "silent", "draining"] as const;
 
-/** What a scope may ask to do (contract 2.6). */
 export const VERBS = ["read", "write"] as const;
 export const RESOURCES = [
   "workers",
@@ -277,13 +312,11 @@ export const RESOURCES = [
 export type Resource = (typeof RESOURCES)[number];
 export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
 
-/** Who made a webhook (contract 11). */
 export const WEBHOOK_ORIGINS = ["config", "api"] as const;
 
-/** By what usage can be summed up (contract 17). */
 export const USAGE_GROUPS = ["worker", "department", "engine", "day", "conversation"] as const;
 
-/** What can need a person (contract 17). */
+/** Kinds of items that need a person (contract 17). */
 export const INBOX_KINDS = [
   "question",
   "run_failed",

@@ -7,10 +7,9 @@ import { planTask } from "../work/task_plan.ts";
 import { nameKey } from "../call/name.ts";
 import { TASK_TYPES, type TaskType } from "../call/vocabulary.ts";
 
-/** Most tasks of one plan: a plan with more is a misunderstanding. */
 export const PLAN_TASKS_MAX = 20;
 
-/** What the bee answers (contract 4.4). */
+/** The bee's answer (contract 4.4). */
 const beePlanSchema = z.strictObject({
   reply: text(CONTENT_MAX_BYTES).nullish(),
   tasks: z.array(z.strictObject({
@@ -25,7 +24,7 @@ const beePlanSchema = z.strictObject({
 
 const nullable = (type: string) => ({ type: [type, "null"] });
 
-/** The same for engines that take a schema for their answer, in the strict form that all of them accept: nothing is optional. */
+/** The same schema for engines that accept a schema for their answer. Strict: every field is required. */
 export const PLAN_JSON_SCHEMA = {
   type: "object",
   additionalProperties: false,
@@ -51,7 +50,7 @@ export const PLAN_JSON_SCHEMA = {
   },
 };
 
-/** A task of a plan after its check: which worker does it, and when it runs. */
+/** A valid task of a plan with its worker and its time. */
 export interface PlannedTask {
   workerId: string;
   workerName: string;
@@ -60,13 +59,11 @@ export interface PlannedTask {
   plan: TaskPlan;
 }
 
-/** A plan that can be carried out. */
 export interface BeePlan {
   reply: string;
   tasks: PlannedTask[];
 }
 
-/** What a plan is checked against. */
 interface PlanContext {
   candidates: readonly Candidate[];
   now: number;
@@ -74,8 +71,8 @@ interface PlanContext {
 }
 
 /**
- * Reads the bee's answer: one JSON object, alone, in a code block, or with text around it. Returns the plan, or the problem in
- * words for the bee. One bad task makes the whole plan unusable (contract 4.4).
+ * Parses the bee's answer: one JSON object, alone, in a code block or inside other text. Returns the plan, or the problem as
+ * text for the bee. One bad task makes the whole plan unusable (contract 4.4).
  */
 export function readPlan(answer: string, context: PlanContext): BeePlan | { problem: string } {
   const json = findJson(answer);
@@ -89,7 +86,9 @@ export function readPlan(answer: string, context: PlanContext): BeePlan | { prob
   }
   const { tasks } = parsed.data;
   const reply = parsed.data.reply ?? "";
-  if (reply.trim() === "" && tasks.length === 0) return { problem: "it holds neither a reply nor a task" };
+  if (reply.trim() === "" && tasks.length === 0) {
+    return { problem: "the plan has neither a reply nor a task" };
+  }
   const planned: PlannedTask[] = [];
   for (const [index, task] of tasks.entries()) {
     const found = checkTask(task, context);
@@ -107,7 +106,7 @@ function findJson(answer: string): unknown {
       const value = JSON.parse(text ?? "");
       if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
     } catch {
-      // It may be in the next form.
+      // Try the next form.
     }
   }
   return null;
@@ -123,7 +122,9 @@ function checkTask(
   const [worker] = named;
   if (worker === undefined) {
     const known = candidates.slice(0, 50).map((one) => one.name).join(", ");
-    return { problem: `worker: no worker is called ${JSON.stringify(task.worker)}; there are: ${known}` };
+    return {
+      problem: `worker: no worker has the name ${JSON.stringify(task.worker)}; the workers are: ${known}`,
+    };
   }
   if (named.length > 1) {
     return { problem: `worker: ${named.length} workers are called ${worker.name}; give the id` };
@@ -151,9 +152,9 @@ function findByName(wanted: string, candidates: readonly Candidate[]): Candidate
   return byId.length > 0 ? byId : candidates.filter((one) => nameKey(one.name) === key);
 }
 
-/** Why the messages were routed as they were; `message trace` shows it. */
+/** Formats why the messages were routed this way, for `message trace`. */
 export function planReason({ reply, tasks }: BeePlan): string {
-  if (tasks.length === 0) return "the coordinator answers itself";
+  if (tasks.length === 0) return "the coordinator replies itself";
   const names = [...new Set(tasks.map((task) => task.workerName))].join(", ");
   const count = tasks.length === 1 ? "1 task" : `${tasks.length} tasks`;
   return `the coordinator's plan: ${count} for ${names}${reply === "" ? "" : ", and a reply"}`;

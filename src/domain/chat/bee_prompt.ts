@@ -1,28 +1,26 @@
 import type { Media } from "./message.ts";
-import { cut, type Said, section } from "./prompt.ts";
+import { cut, fitted, PROMPT_MAX_BYTES, type Said, section } from "./prompt.ts";
 import { PLAN_TASKS_MAX } from "./bee_plan.ts";
-import { fitted, PROMPT_MAX_BYTES } from "./prompt_size.ts";
 import type { Candidate } from "./routing.ts";
-import { TASK_TYPE_RULES } from "../work/task_type.ts";
-import { TASK_TYPES } from "../call/vocabulary.ts";
+import { TASK_TYPE_RULES, TASK_TYPES } from "../call/vocabulary.ts";
 
-/** Everything in the bee's prompt (contract 4.4). */
+/** Content of the bee's prompt (contract 4.4). */
 export interface BeeContext {
   persona: string;
   now: number;
   timeZone: string;
   workers: readonly Candidate[];
-  /** Names with the department above, so that the bee understands the list of workers. */
+  /** Department names with their parents, which explain the list of workers. */
   departments: readonly { name: string; parent: string }[];
   memory: { global: Record<string, string>; session: Record<string, string> };
-  /** The messages before it, oldest first. */
+  /** Earlier messages, oldest first. */
   conversation: readonly Said[];
   message: { id: string; session_key: string; text: string; attachments: readonly Media[] };
   /** Absolute path of `svc`. */
   ctl: string;
 }
 
-/** An answer that cannot be used, and why. */
+/** An unusable answer of the bee and its problem. */
 export interface Correction {
   answer: string;
   problem: string;
@@ -36,14 +34,13 @@ const VALUE_MAX_CHARACTERS = 2_000;
 const ENTRIES_MAX = 100;
 const ANSWER_MAX_CHARACTERS = 20_000;
 
-/** The whole prompt of a bee's run. */
 export function beePrompt(
   context: BeeContext,
   correction: Correction | null,
   maxBytes: number = PROMPT_MAX_BYTES,
 ): string {
   const { persona, memory, message } = context;
-  const workers = context.workers.slice(0, WORKERS_MAX).map(worker).join("\n") || "There are none.";
+  const workers = context.workers.slice(0, WORKERS_MAX).map(formatWorker).join("\n") || "There are none.";
   const departments = context.departments.slice(0, DEPARTMENTS_SHOWN_MAX)
     .map(({ name, parent }) => `- ${name}${parent === "" ? "" : ` (in ${parent})`}`).join("\n");
   const how = section(
@@ -56,17 +53,20 @@ export function beePrompt(
     { text: how },
     { text: section("Workers", workers), give: 5 },
     { text: section("Departments", departments), give: 1 },
-    { text: section("Memory of everybody", entries(memory.global)), give: 3 },
+    { text: section("Global memory", formatEntries(memory.global)), give: 3 },
     {
-      text: section(`Memory of this conversation (${message.session_key})`, entries(memory.session)),
+      text: section(`Memory of this conversation (${message.session_key})`, formatEntries(memory.session)),
       give: 4,
     },
-    { text: section("The conversation so far", context.conversation.map(said).join("\n")), give: 2 },
-    { text: section("The message to route", messageText(message)) },
+    {
+      text: section("The conversation so far", context.conversation.map(formatConversationLine).join("\n")),
+      give: 2,
+    },
+    { text: section("The message to route", formatMessageText(message)) },
     {
       text: correction === null
         ? ""
-        : section("Your last answer could not be used", correctionText(correction)),
+        : section("Your last answer could not be used", formatCorrection(correction)),
     },
   ], maxBytes);
 }
@@ -82,12 +82,12 @@ const TYPES = TASK_TYPES.map((type, index) =>
 
 const HOW = `Answer with one JSON object and nothing else, no code fence, no words around it:
 {"reply": "...", "tasks": [{"worker": "...", "instruction": "...", "type": "immediate"}]}
-- reply: what the person is told now. Leave it out when the workers' own replies say it all.
+- reply: the text that the person gets now. Leave it out when the workers' own replies say it all.
 - tasks: at most ${PLAN_TASKS_MAX}, [] when there is nothing to do. Each goes to one worker, by name or id. The worker sees its \
 instruction and the attached files, so write down all it has to know. Give separate work to separate workers.
 - type: ${TYPES.join("; ")}.`;
 
-function worker({ id, name, description, paused, departments }: Candidate): string {
+function formatWorker({ id, name, description, paused, departments }: Candidate): string {
   const about = cut(description, DESCRIPTION_MAX_CHARACTERS).replaceAll("\n", " ");
   const places = departments.length === 0 ? "" : ` [${departments.join(", ")}]`;
   return `- ${name} (id ${id})${places}${paused ? " (paused: its tasks wait)" : ""}${
@@ -95,20 +95,20 @@ function worker({ id, name, description, paused, departments }: Candidate): stri
   }`;
 }
 
-function entries(memory: Record<string, string>): string {
+function formatEntries(memory: Record<string, string>): string {
   return Object.entries(memory).slice(0, ENTRIES_MAX)
     .map(([key, value]) => `- ${key}: ${cut(value, VALUE_MAX_CHARACTERS).replaceAll("\n", "\n  ")}`).join(
       "\n",
     );
 }
 
-function said({ role, content, ts }: Said): string {
+function formatConversationLine({ role, content, ts }: Said): string {
   return `[${new Date(ts).toISOString()}] ${role === "user" ? "person" : "answer"}: ${
     cut(content, SAID_MAX_CHARACTERS)
   }`;
 }
 
-function messageText({ id, text, attachments }: BeeContext["message"]): string {
+function formatMessageText({ id, text, attachments }: BeeContext["message"]): string {
   const files = attachments.map(({ path, name, mime, size }) =>
     `- ${path} (${name}, ${mime}, ${size} bytes)`
   );
@@ -117,7 +117,7 @@ function messageText({ id, text, attachments }: BeeContext["message"]): string {
   );
 }
 
-function correctionText({ answer, problem }: Correction): string {
+function formatCorrection({ answer, problem }: Correction): string {
   return `You answered:\n\n${
     cut(answer, ANSWER_MAX_CHARACTERS)
   }\n\nWhat is wrong with it: ${problem}\n\nAnswer again, with the JSON object alone.`;

@@ -3,14 +3,13 @@ import { usageSchema } from "../work/execution.ts";
 import { id, time, truncated } from "../call/field.ts";
 import { BEE_RUN_STATUSES, FAILURES } from "../call/vocabulary.ts";
 
-/** One run of the bee as the API shows it (interface 2, Bee run). */
 export const beeRunSchema = z.strictObject({
   id,
   message_id: z.string(),
   session_key: z.string(),
   engine: z.string(),
   status: z.enum(BEE_RUN_STATUSES),
-  reason: z.string().meta({ description: "why the message went where it went" }),
+  reason: z.string().meta({ description: "why the message was routed this way" }),
   reply: z.string(),
   task_count: z.int(),
   error: z.string(),
@@ -21,5 +20,4 @@ export const beeRunSchema = z.strictObject({
   completed_at: time.nullable(),
   truncated,
 }).meta({ id: "BeeRun" });
-
 export type BeeRun = z.output<typeof beeRunSchema>;

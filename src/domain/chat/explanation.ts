@@ -2,27 +2,24 @@ import { z } from "zod";
 import { content, CONTENT_MAX_BYTES, id, sessionKey } from "../call/field.ts";
 import { ROUTING_RULES } from "../call/vocabulary.ts";
 
-/** Workers that an explanation shows; those that fit best come first. */
 export const EXPLAINED_WORKERS_MAX = 100;
 
-/** Body of POST /api/messages/explain (contract 16). */
 export const explainSchema = z.strictObject({
-  session_key: sessionKey.optional().meta({ description: "the conversation in which it would be said" }),
+  session_key: sessionKey.optional().meta({ description: "the conversation of the message" }),
   content: content(CONTENT_MAX_BYTES),
 }).meta({ id: "Explain", examples: [{ content: "@Ada write the news" }] });
-
 export type Explain = z.output<typeof explainSchema>;
 
 /** Where a message would go, and why. */
 export const explanationSchema = z.strictObject({
   rule: z.enum(ROUTING_RULES).meta({
     description:
-      "mention, the session's own worker, best match, the only worker, nobody; coordinator: its model decides",
+      "mention, the session's default worker, best match, the only worker, no worker (nobody); coordinator: its model decides",
   }),
   worker_id: id.nullable(),
   worker_name: z.string(),
   reason: z.string(),
-  reply: z.string().meta({ description: "what would be answered when nobody is found" }),
+  reply: z.string().meta({ description: "the reply when no worker is found" }),
   workers: z.array(z.strictObject({
     id,
     name: z.string(),
@@ -33,5 +30,4 @@ export const explanationSchema = z.strictObject({
     words: z.array(z.string()),
   })).meta({ description: `best first, at most ${EXPLAINED_WORKERS_MAX}` }),
 }).meta({ id: "Explanation" });
-
 export type Explanation = z.output<typeof explanationSchema>;

@@ -21,39 +21,34 @@ import {
   type SourceType,
 } from "../call/vocabulary.ts";
 
-/** A file that goes with a message. */
 export const mediaSchema = z.strictObject({
   path: z.string(),
   name: z.string(),
   size: z.int(),
   mime: z.string(),
 }).meta({ id: "Media" });
-
 export type Media = z.output<typeof mediaSchema>;
 
-/** An inbound message as the API shows it (contract 3, Inbound message). */
 export const inboundSchema = z.strictObject({
   id,
   session_key: z.string(),
   platform: z.string(),
   platform_message_id: z.string(),
   sender: z.string(),
-  sender_name: z.string().meta({ description: "as they call themselves; empty on local" }),
+  sender_name: z.string().meta({ description: "self-chosen name; empty on local" }),
   content: z.string(),
   media: mediaSchema.nullable(),
   status: z.enum(INBOUND_STATUSES),
   merged_into: id.nullable(),
-  routed: z.enum(ROUTED_TO).meta({ description: "who took it: task, reply or nobody; empty while it waits" }),
+  routed: z.enum(ROUTED_TO).meta({ description: "recipient (task, reply, nobody); empty until routed" }),
   error: z.string(),
   attempt: z.int(),
   received_at: time,
   processed_at: time.nullable(),
   truncated,
 }).meta({ id: "InboundMessage" });
-
 export type InboundMessage = z.output<typeof inboundSchema>;
 
-/** An outbound message as the API shows it (contract 3, Outbound message). */
 export const outboundSchema = z.strictObject({
   id,
   session_key: z.string(),
@@ -64,20 +59,17 @@ export const outboundSchema = z.strictObject({
   status: z.enum(OUTBOUND_STATUSES),
   source_type: z.enum(SOURCE_TYPES),
   source_id: z.string(),
-  question_id: z.string().meta({ description: "the question that it asks; empty for any other message" }),
+  question_id: z.string().meta({ description: "the question in the message; else empty" }),
   attempt: z.int(),
   error: z.string(),
-  next_attempt_at: time.nullable().meta({
-    description: "when delivery is tried again; null once it is sent or given up",
-  }),
+  next_attempt_at: time.nullable().meta({ description: "next delivery attempt; null when sent or given up" }),
   created_at: time,
   sent_at: time.nullable(),
   truncated,
 }).meta({ id: "OutboundMessage" });
-
 export type OutboundMessage = z.output<typeof outboundSchema>;
 
-/** Body of POST /api/messages: one more message in answer to a message (interface 4.2, message send). */
+/** A further reply to a message. */
 export const messageSendSchema = z.strictObject({
   message_id: messageId,
   content: content(CONTENT_MAX_BYTES),
@@ -86,30 +78,25 @@ export const messageSendSchema = z.strictObject({
   examples: [{ message_id: "01a1fd23-4a4c-746f-99ac-8860e2641168", content: "Half done" }],
 });
 
-/** The texts of the form that POST /api/messages takes as well; the file is in the field `file`. */
+/** Text fields of the form for POST /api/messages. The field `file` has the file. */
 export const messageFormSchema = messageSendSchema.extend({
   content: messageSendSchema.shape.content.optional(),
 });
 
-/** Most messages that one request sends again. */
 export const RESEND_MAX = 1_000;
 
-/** Body of POST /api/messages/resend: what was given up on this platform, since then (contract 10.3). */
+/** Resends the undelivered messages of a platform (contract 10.3). */
 export const resendSchema = z.strictObject({
   platform: line(400),
-  since: time.optional().meta({ description: "stored at or after, Unix ms; all of them without it" }),
+  since: time.optional().meta({ description: "stored at or after, Unix ms; default: all" }),
 }).meta({ id: "Resend", examples: [{ platform: "phone", since: 1_767_225_600_000 }] });
-
 export type Resend = z.output<typeof resendSchema>;
 
-/** How many messages are sent again, and whether there are more. */
 export const resentSchema = z.strictObject({ resent: z.int(), more: z.boolean() }).meta({ id: "Resent" });
-
 export type Resent = z.output<typeof resentSchema>;
 
 export type MessageSend = z.output<typeof messageFormSchema>;
 
-/** Query of GET /api/messages/inbound (interface 4.2, message list). */
 export const inboundListQuery = {
   ref: refFilter.optional(),
   session_key: sessionKeysFilter.optional(),
@@ -120,7 +107,6 @@ export const inboundListQuery = {
   ...pageQuery(),
 };
 
-/** Query of GET /api/messages/outbound (interface 4.2, message list-outbound). */
 export const outboundListQuery = {
   ref: refFilter.optional(),
   session_key: sessionKeysFilter.optional(),
@@ -141,28 +127,28 @@ export const QUIET_WINDOW_LOCAL_MS = 300;
 export const QUIET_WINDOW_OTHER_MS = 3_000;
 const QUIET_WINDOWS_MAX = 3;
 
-/** The quiet window of a platform in ms; a configured one holds for all. */
+/** Returns the quiet window (debounce window) of a platform in ms. A configured one applies to all platforms. */
 export function quietWindowMs(platform: string, configured: number | undefined): number {
   return configured ?? (platform === LOCAL_PLATFORM ? QUIET_WINDOW_LOCAL_MS : QUIET_WINDOW_OTHER_MS);
 }
 
 /**
- * When the parts received so far are complete, in Unix ms (contract 4.2). The window restarts with every
- * message but ends after three windows: many short messages must not postpone the bee for ever.
+ * Returns when the received parts are complete, in Unix ms (contract 4.2). The window restarts with every message but ends
+ * after three windows: many short messages must not postpone the bee forever.
  */
 export function quietUntil(firstAt: number, lastAt: number, windowMs: number): number {
   return Math.min(lastAt + windowMs, firstAt + QUIET_WINDOWS_MAX * windowMs);
 }
 
-/** Most bytes of a message and its merged parts together; further parts become the next message (contract 8.18). */
+/** Size limit of a message with its merged parts. Further parts become the next message (contract 8.18). */
 export const MERGED_MAX_BYTES = CONTENT_MAX_BYTES;
 
-/** The parts of one conversation as messages of at most MERGED_MAX_BYTES each, in order of arrival. */
+/** Groups the parts of one conversation into messages of at most MERGED_MAX_BYTES each, in order of arrival. */
 export function mergedMessages<T extends { bytes: number }>(parts: readonly T[]): T[][] {
   const messages: T[][] = [];
   let bytes = Infinity;
   for (const part of parts) {
-    // A line break stands between two parts.
+    // A line break separates two parts.
     bytes += part.bytes + 1;
     if (bytes > MERGED_MAX_BYTES) {
       messages.push([]);
@@ -173,12 +159,11 @@ export function mergedMessages<T extends { bytes: number }>(parts: readonly T[])
   return messages;
 }
 
-/** The text of a message and its merged parts, in order of arrival. */
+/** Joins the texts of a message and its merged parts, in order of arrival. */
 export function joinParts(parts: readonly { content: string }[]): string {
   return parts.map((part) => part.content).filter((part) => part !== "").join("\n");
 }
 
-/** A message to a conversation, and who says it. */
 export interface Reply {
   id: string;
   session_key: string;
@@ -188,13 +173,13 @@ export interface Reply {
   media?: Media | null;
   source_type: SourceType;
   source_id: string;
-  /** The run that says it, or "". */
+  /** The run that sends the reply, or "". */
   execution_id?: string;
-  /** The question that it asks, or "". */
+  /** The question in the reply, or "". */
   question_id?: string;
 }
 
-/** A reply as it is stored: on the local platform delivery is the row itself, elsewhere the outbox delivers it (contract 3, Outbound message). */
+/** Builds the stored form of a reply. On the local platform the row is the delivery; elsewhere the outbox delivers it. */
 export function outboundOf(reply: Reply, now: number) {
   const local = reply.platform === LOCAL_PLATFORM;
   return {
@@ -209,19 +194,19 @@ export function outboundOf(reply: Reply, now: number) {
   };
 }
 
-/** Whether there is a conversation for replies: the result of a script's own task stays on its execution (contract 3, Task). */
+/** Returns whether replies have a conversation. The result of a script's own task stays on its execution (contract 3, Task). */
 export function hasConversation(sessionKey: string): boolean {
   return !sessionKey.startsWith(SCRIPT_PREFIX);
 }
 
 const SCRIPT_PREFIX = "cli:";
 
-/** The session key of a task whose message id names no stored message. */
+/** Returns the session key of a task whose message id names no stored message. */
 export function scriptSessionKey(messageId: string): string {
   return SCRIPT_PREFIX + messageId;
 }
 
-/** The platform in a session key, for when no message names it. */
+/** Returns the platform in a session key. Use it only when no message names the platform. */
 export function platformOf(sessionKey: string): string {
   return sessionKey.slice(0, Math.max(0, sessionKey.indexOf(":"))) || LOCAL_PLATFORM;
 }

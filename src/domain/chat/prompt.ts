@@ -1,9 +1,9 @@
+import { byteLength, cutToBytes } from "../../base/bytes.ts";
 import { shellWord } from "../../base/shell.ts";
 import { hasConversation, type Media } from "./message.ts";
-import { fitted, PROMPT_MAX_BYTES } from "./prompt_size.ts";
 import type { ChatRole } from "../call/vocabulary.ts";
 
-/** The context of a run, beside the instruction itself. */
+/** The context of a run, without the instruction. */
 export interface RunContext {
   worker: {
     id: string;
@@ -15,91 +15,89 @@ export interface RunContext {
   };
   task: { id: string; type: string; attempt: number };
   message: { id: string; session_key: string; attachments: Media[] };
-  /** The newest entry first. */
+  /** Newest entry first. */
   memory: { global: Record<string, string>; session: Record<string, string> };
-  /** How many older entries of memory are left out. */
+  /** Number of older memory entries that the prompt omits. */
   memory_left?: { global: number; session: number };
   /** The recent conversation, oldest first. */
   conversation: Said[];
 }
 
-/** One message of a conversation. */
 export interface Said {
   role: ChatRole;
   content: string;
   ts: number;
 }
 
-/** Most messages of the conversation in a prompt. */
 export const CONVERSATION_MAX_MESSAGES = 20;
 const SAID_MAX_CHARACTERS = 4_000;
 const ASKED_MAX_CHARACTERS = 4_000;
 const MEMORY_VALUE_MAX_CHARACTERS = 4_000;
 const MEMORY_MAX_CHARACTERS = 40_000;
 
-/** The context as JSON for the file SVC_CONTEXT_FILE of a `command` engine (contract 7.5). */
+/** Formats the context as JSON for the file SVC_CONTEXT_FILE of a `command` engine (contract 7.5). */
 export function contextFile(context: RunContext, instruction: string): string {
   return JSON.stringify({ ...context, task: { ...context.task, instruction } }, null, 2) + "\n";
 }
 
-/** What a prompt says beyond context and instruction. */
+/** Parts of a prompt beyond context and instruction. */
 interface PromptExtras {
-  /** The conversation before the message, for a session that is started again in the middle of it. */
+  /** The conversation before the message, for an engine session that restarts in the middle of it. */
   said: readonly Said[];
-  /** The task in which the question was asked that this one answers, for a session that does not know it; "" for none. */
+  /** The task whose question this task answers, for an engine session that does not know it; "" for none. */
   asked?: string;
-  /** A run of the task was interrupted before. */
+  /** An earlier run of the task was interrupted. */
   interrupted: boolean;
   /** Absolute path of `svc`. */
   ctl: string;
-  /** Most bytes of the prompt (limits.max_prompt_bytes). */
+  /** Limit of the prompt in bytes (limits.max_prompt_bytes). */
   maxBytes?: number;
 }
 
 /**
- * The prompt of an agent (contract 4.7): who it is, its constraints, memory, how to use the service, the message, and last
- * the instruction.
+ * Builds the prompt of an agent (contract 4.7): identity, constraints, memory, use of the service, message, and the
+ * instruction last.
  */
 export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
   const { worker, memory, message, memory_left: left } = context;
   const { said, asked = "", interrupted, ctl, maxBytes = PROMPT_MAX_BYTES } = extras;
-  const ofAll = entries(memory.global, "global", left?.global ?? 0);
-  const ofThis = entries(memory.session, message.session_key, left?.session ?? 0);
+  const ofAll = formatEntries(memory.global, "global", left?.global ?? 0);
+  const ofThis = formatEntries(memory.session, message.session_key, left?.session ?? 0);
   return fitted([
-    { text: section("Who you are", identity(context)) },
+    { text: section("Who you are", formatIdentity(context)) },
     { text: section("What you always keep to", worker.memory), give: 4 },
     { text: section("What you must not do", worker.constraints), give: 5 },
     { text: section("Memory of all workers (scope global)", ofAll), give: 2 },
     { text: section(`Memory of this conversation (scope ${message.session_key})`, ofThis), give: 3 },
-    { text: section("The service", service(message, ctl)) },
-    { text: section("The conversation so far", said.map(quoted).join("\n")), give: 1 },
-    { text: section("The message", messageText(message)) },
+    { text: section("The service", formatService(message, ctl)) },
+    { text: section("The conversation so far", said.map(formatConversationLine).join("\n")), give: 1 },
+    { text: section("The message", formatMessageText(message)) },
     { text: section("The task in which you asked", cut(asked, ASKED_MAX_CHARACTERS)) },
     { text: interrupted ? section("Interrupted", INTERRUPTED) : "" },
     { text: `# Your task\n\n${instruction}\n` },
   ], maxBytes);
 }
 
-/** A part of a prompt under its title; nothing without a text. */
+/** Formats a part of a prompt with its title. Returns "" for an empty text. */
 export function section(title: string, text: string): string {
   return text.trim() === "" ? "" : `# ${title}\n\n${text.trim()}\n`;
 }
 
-function identity({ worker, message }: RunContext): string {
+function formatIdentity({ worker, message }: RunContext): string {
   return [
     `You are ${worker.name}, a worker of a service that runs agents.${
       worker.description === "" ? "" : ` ${worker.description}`
     }`,
-    `You work in the directory ${worker.work_dir}. Nobody watches you: decide yourself what you can find out or take back later, and say in your answer what is still open.`,
+    `You work in the directory ${worker.work_dir}. No person watches you: decide yourself what you can find out or take back later, and say in your answer what is still open.`,
     hasConversation(message.session_key)
       ? "Your last words are sent as your reply. Say in them what came of it; the one who reads them has seen nothing of your work."
       : "Your last words are kept as the result of this task.",
   ].join("\n");
 }
 
-const INTERRUPTED = "You began this task before and were interrupted. Look first at what is done already.";
+const INTERRUPTED = "You started this task before and were interrupted. Check first what is already done.";
 
-function entries(memory: Record<string, string>, scope: string, leftOut: number): string {
+function formatEntries(memory: Record<string, string>, scope: string, leftOut: number): string {
   const lines: string[] = [];
   const more = `(there is more: svc ctl memory get --scope ${shellWord(scope)})`;
   let left = MEMORY_MAX_CHARACTERS;
@@ -113,11 +111,11 @@ function entries(memory: Record<string, string>, scope: string, leftOut: number)
 }
 
 // Without variables: some engines refuse commands that contain any, unless they have full permissions.
-function service({ id, session_key }: RunContext["message"], ctl: string): string {
+function formatService({ id, session_key }: RunContext["message"], ctl: string): string {
   const scope = `--scope ${shellWord(session_key)}`;
   const talk = hasConversation(session_key)
     ? [
-      "- tell something before you are done, such as progress (not your answer: that is sent by itself):",
+      "- send a message before you are done, such as progress (not your answer: the service sends it automatically):",
       `  echo "half of it is done" | svc ctl message send --message-id ${shellWord(id)} --stdin`,
       "- send a file, one per call:",
       `  svc ctl message send --message-id ${shellWord(id)} --media-path report.pdf`,
@@ -125,12 +123,12 @@ function service({ id, session_key }: RunContext["message"], ctl: string): strin
     : [];
   return [
     `From your shell you reach the service with \`svc ctl\`. Should svc not be found, its path is ${ctl}.`,
-    "What your token does not allow is refused. What you may need:",
+    "The service refuses calls that your token does not allow. Useful commands:",
     ...talk,
     "- ask a person, when only a person can decide and a wrong guess would do harm or waste the work:",
     "  svc ctl ask 'Delete the old backups, too?' --option Yes --option No",
-    "  Then end your turn at once: the answer comes to you as a new task. With --default No --timeout 2h it goes on without anybody; with --wait 60s",
-    "  the answer is printed when it comes so soon. Nobody sees a question that stands only in your answer before you are done.",
+    "  Then end your turn immediately: the answer arrives as a new task. With --default No --timeout 2h the work continues without an answer; with --wait 60s",
+    "  the command prints an answer that arrives in time. People see a question that is only in your answer after you are done.",
     "- remember something for the next time, or look it up:",
     `  svc ctl memory save ${scope} --key <key> --value <value>`,
     `  svc ctl memory get ${scope}`,
@@ -138,21 +136,55 @@ function service({ id, session_key }: RunContext["message"], ctl: string): strin
   ].join("\n");
 }
 
-function quoted({ role, content, ts }: Said): string {
+function formatConversationLine({ role, content, ts }: Said): string {
   const who = role === "user" ? "user" : "answer";
   return `[${new Date(ts).toISOString()}] ${who}: ${cut(content, SAID_MAX_CHARACTERS)}`;
 }
 
-function messageText({ id, attachments }: RunContext["message"]): string {
+function formatMessageText({ id, attachments }: RunContext["message"]): string {
   const files = attachments.map(({ path, name, mime, size }) =>
     `- ${path} (${name}, ${mime}, ${size} bytes)`
   );
   return [`Message id: ${id}`, ...(files.length === 0 ? [] : ["Attached files:", ...files])].join("\n");
 }
 
-/** The start of a text, and how long all of it is. */
+/** Cuts a text to `maxCharacters` and adds its full length. */
 export function cut(text: string, maxCharacters: number): string {
   return text.length <= maxCharacters
     ? text
     : `${text.slice(0, maxCharacters)} … (${text.length} characters)`;
+}
+
+interface PromptPart {
+  text: string;
+  /** Parts with a number are shortened in a prompt that is too large, lowest number first. Others stay whole. */
+  give?: number;
+}
+
+/** Default of limits.max_prompt_bytes. */
+export const PROMPT_MAX_BYTES = 1024 * 1024;
+
+const LEFT_OUT = "\n(The rest is left out: the prompt would be larger than limits.max_prompt_bytes.)\n";
+
+/**
+ * Joins the parts to one prompt and shortens the parts with `give` until it has at most `maxBytes`. A note marks each cut
+ * (contract 8.18).
+ */
+export function fitted(parts: readonly PromptPart[], maxBytes: number): string {
+  const given = parts.filter(({ text }) => text !== "");
+  const texts = given.map(({ text }) => text);
+  let over = byteLength(texts.join("\n")) - maxBytes;
+  const order = given.map((_, index) => index)
+    .filter((index) => given[index]?.give !== undefined)
+    .sort((a, b) => (given[a]?.give ?? 0) - (given[b]?.give ?? 0));
+  for (const index of order) {
+    if (over <= 0) break;
+    const text = texts[index] ?? "";
+    const bytes = byteLength(text);
+    const shorter = cutToBytes(text, Math.max(0, bytes - over - byteLength(LEFT_OUT))) + LEFT_OUT;
+    if (byteLength(shorter) >= bytes) continue;
+    texts[index] = shorter;
+    over -= bytes - byteLength(shorter);
+  }
+  return texts.join("\n");
 }

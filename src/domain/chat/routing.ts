@@ -2,7 +2,7 @@ import { remembered } from "../../base/memoize.ts";
 import { nameKey } from "../call/name.ts";
 import type { RoutingRule } from "../call/vocabulary.ts";
 
-/** What routing needs to know of a worker. */
+/** The properties of a worker that routing reads. */
 export interface Candidate {
   id: string;
   name: string;
@@ -18,8 +18,8 @@ export type Route =
   | { to: "nobody"; text: string; reason: string };
 
 /**
- * The rules that come before the bee (contract 4.3): `@name` of exactly one worker, else the
- * session's own default worker. A leading mention is taken off the instruction.
+ * Routes by the rules that precede the bee (contract 4.3): `@name` of exactly one worker, else the session's default worker.
+ * Removes a leading mention from the instruction.
  */
 export function routeByRules(
   text: string,
@@ -28,63 +28,58 @@ export function routeByRules(
 ): Route {
   const mention = findMention(text, candidates);
   if (mention !== null) {
-    return {
-      to: "worker",
-      workerId: mention.worker.id,
-      instruction: mention.rest === "" ? text : mention.rest,
-      reason: `mentions @${mention.worker.name}`,
-    };
+    return routeTo(mention.worker, mention.rest || text, `mentions @${mention.worker.name}`);
   }
   const own = candidates.find((worker) => worker.id === defaultWorkerId);
   if (own === undefined) return { to: "bee" };
-  return {
-    to: "worker",
-    workerId: own.id,
-    instruction: text,
-    reason: `${own.name} is the worker of this session`,
-  };
+  return routeTo(own, text, `${own.name} is the worker of this session`);
+}
+
+function routeTo({ id }: Candidate, instruction: string, reason: string): Route {
+  return { to: "worker", workerId: id, instruction, reason };
 }
 
 /**
- * The built-in engine `rules`, without a model (contract 4.4): best word overlap with name, description and
- * departments, then the only worker, else a reply that lists the workers. Paused workers are not chosen.
+ * Routes without a model, for the built-in engine `rules` (contract 4.4): best word overlap with name, description and
+ * departments, then the only worker, else a reply that lists the workers. Never chooses paused workers.
  */
 export function routeWithoutModel(text: string, candidates: readonly Candidate[]): Route {
-  const awake = candidates.filter((worker) => !worker.paused);
-  const asked = words(text);
-  const scored = awake
-    .map((worker) => ({ worker, shared: sharedWords(asked, worker) }))
+  const active = candidates.filter((worker) => !worker.paused);
+  const messageWords = findWords(text);
+  const scored = active
+    .map((worker) => ({ worker, shared: findSharedWords(messageWords, worker) }))
     .filter(({ shared }) => shared.length > 0)
     .sort((a, b) => b.shared.length - a.shared.length);
   const [best, second] = scored;
   if (best !== undefined && best.shared.length > (second?.shared.length ?? 0)) {
-    const reason = `best match: ${best.shared.sort().join(", ")}`;
-    return { to: "worker", workerId: best.worker.id, instruction: text, reason };
+    return routeTo(best.worker, text, `best match: ${best.shared.sort().join(", ")}`);
   }
-  const [only] = awake;
-  if (only !== undefined && awake.length === 1) {
-    return { to: "worker", workerId: only.id, instruction: text, reason: `${only.name} is the only worker` };
+  const [only] = active;
+  if (only !== undefined && active.length === 1) {
+    return routeTo(only, text, `${only.name} is the only worker`);
   }
   return { to: "nobody", text: listWorkers(candidates), reason: "no worker fits better than the others" };
 }
 
-/** Why a message would go where it goes, and how each worker fits (contract 16). */
-interface Explained {
+/** Where a message would go, why, and how well each worker fits (contract 16). */
+interface RoutingExplanation {
   route: Route;
-  /** Which rule decided. */
   rule: RoutingRule;
   workers: { worker: Candidate; shared: string[] }[];
 }
 
-/** What the rules make of a text, without the coordinator's model. `withoutModel`: there is none, so they decide everything. */
+/**
+ * Applies the routing rules to a text without asking the coordinator's model. `withoutModel`: no model exists, so the rules
+ * decide everything.
+ */
 export function explainRouting(
   text: string,
   candidates: readonly Candidate[],
   { defaultWorkerId, withoutModel }: { defaultWorkerId: string | null; withoutModel: boolean },
-): Explained {
-  const asked = words(text);
+): RoutingExplanation {
+  const messageWords = findWords(text);
   const workers = candidates
-    .map((worker) => ({ worker, shared: sharedWords(asked, worker).sort() }))
+    .map((worker) => ({ worker, shared: findSharedWords(messageWords, worker).sort() }))
     .sort((a, b) => b.shared.length - a.shared.length);
   const ruled = routeByRules(text, candidates, defaultWorkerId);
   if (ruled.to === "worker") {
@@ -96,44 +91,64 @@ export function explainRouting(
   return { route, rule, workers };
 }
 
+/** Finds a worker by name or id. */
+export function findByName(candidates: readonly Candidate[], name: string): Candidate | undefined {
+  return candidates.find((worker) =>
+    nameKey(worker.name) === nameKey(name) || worker.id === name.toLowerCase()
+  );
+}
+
+/** Routes a program's message to the worker of its platform. The text contains no mentions and no commands (contract 10). */
+export function routeData(text: string, candidates: readonly Candidate[], name: string): Route {
+  const worker = findByName(candidates, name);
+  if (worker !== undefined) return routeTo(worker, text, `${worker.name} is the worker of this platform`);
+  return {
+    to: "nobody",
+    text: `Cannot route this message: the configuration of this platform names the worker ${
+      JSON.stringify(name)
+    }, which does not exist.`,
+    reason: "the worker of this platform does not exist",
+  };
+}
+
 interface Mention {
   worker: Candidate;
-  /** The text without the mention when it stood at the start, else the text. */
+  /** The text without a mention at its start, else the whole text. */
   rest: string;
 }
 
 function findMention(given: string, candidates: readonly Candidate[]): Mention | null {
   if (!given.includes("@")) return null;
-  const text = composed(given);
-  const folded = fold(text);
-  const names = namesOf(candidates);
+  const text = composeText(given);
+  const folded = foldCase(text);
+  const names = buildNameTree(candidates);
   const start = text.search(/\S/);
   let mentioned: Candidate | null = null;
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
-    // Most of a hostile text is sorted out here, before anything that costs more.
+    // Excludes most of a hostile text before more expensive ones.
     if (!names.next.has(folded.charCodeAt(at + 1))) continue;
-    // In the middle of a word it is part of an address such as ada@example.org.
+    // An @ inside a word belongs to an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
-    const [worker, another] = longestName({ text, folded, at: at + 1 }, names);
+    const [worker, another] = findLongestName({ text, folded, at: at + 1 }, names);
     if (worker === undefined) continue;
     if (another !== undefined || (mentioned ?? worker) !== worker) return null;
     mentioned = worker;
     if (at !== start) continue;
     const length = worker.name.normalize("NFC").length;
-    rest = behind(given.slice(start), text.slice(start, start + 1 + length)).replace(/^[\s:,.!-]+/, "");
+    rest = removePrefix(given.slice(start), text.slice(start, start + 1 + length)).replace(/^[\s:,.!-]+/, "");
   }
   return mentioned === null ? null : { worker: mentioned, rest: rest.trim() };
 }
 
-// So many characters in a row that are not ASCII are composed in one go.
+// Longest run of non-ASCII characters that is composed in one step.
 const COMPOSED_PIECE_CHARACTERS = 64;
 
 /**
- * The text in Unicode's form C. Marks are put into their order by insertion, so a run of a hundred thousand would take
- * some ten seconds: a long run is composed piece by piece. What follows an `@` always stands at the start of one.
+ * Converts a text to Unicode form C. The runtime sorts marks by insertion, so a run of 100,000 would take about ten seconds.
+ * Long runs are composed piece by piece, and a piece starts after each `@`.
  */
-function composed(text: string): string {
+function composeText(text: string): string {
   if (!hasLongRun(text)) return text.normalize("NFC");
   return text.replace(/[\0-\x7f]?[^\0-\x7f]+/g, (run) => {
     const pieces: string[] = [];
@@ -153,24 +168,24 @@ function hasLongRun(text: string): boolean {
   return false;
 }
 
-// As lower case, but each character keeps its place: one alone gets longer, and one looks different at the end of a word.
-function fold(text: string): string {
+// Lower case without a change of length: İ would grow, and a final sigma differs from other sigmas.
+function foldCase(text: string): string {
   return text.replaceAll("\u0130", "i").toLowerCase().replaceAll("\u03c2", "\u03c3");
 }
 
-/** One character of a name: which may follow, and whose name ends here, by nameKey(). */
+/** A character in the tree of names: the possible next ones, and by nameKey() the workers whose name ends here. */
 interface NameNode {
   next: Map<number, NameNode>;
   ending: Map<string, Candidate[]>;
 }
 
-/** The names of all workers as a tree of their characters, so that a text is compared with all of them at once. */
-function namesOf(candidates: readonly Candidate[]): NameNode {
+/** Builds a tree of all names, so that one pass compares a text with all of them. */
+function buildNameTree(candidates: readonly Candidate[]): NameNode {
   const root: NameNode = { next: new Map(), ending: new Map() };
   for (const worker of candidates) {
-    const folded = fold(worker.name.normalize("NFC"));
+    const folded = foldCase(worker.name.normalize("NFC"));
     let node = root;
-    for (let at = 0; at < folded.length; at++) node = childOf(node, folded.charCodeAt(at));
+    for (let at = 0; at < folded.length; at++) node = getChild(node, folded.charCodeAt(at));
     const key = nameKey(worker.name);
     const namesakes = node.ending.get(key);
     if (namesakes === undefined) node.ending.set(key, [worker]);
@@ -179,7 +194,7 @@ function namesOf(candidates: readonly Candidate[]): NameNode {
   return root;
 }
 
-function childOf(node: NameNode, code: number): NameNode {
+function getChild(node: NameNode, code: number): NameNode {
   const known = node.next.get(code);
   if (known !== undefined) return known;
   const made: NameNode = { next: new Map(), ending: new Map() };
@@ -187,13 +202,16 @@ function childOf(node: NameNode, code: number): NameNode {
   return made;
 }
 
-/** All workers whose name stands at this place of a text, when no longer name does. */
-function longestName(place: { text: string; folded: string; at: number }, names: NameNode): Candidate[] {
-  const { text, folded, at } = place;
+/** Returns all workers with the longest name that starts at this position. */
+function findLongestName(
+  position: { text: string; folded: string; at: number },
+  names: NameNode,
+): Candidate[] {
+  const { text, folded, at } = position;
   let found: Candidate[] = [];
   let node: NameNode | undefined = names;
   for (let end = at; node !== undefined; end++) {
-    // @ada-bot and @ada.example are other names than @ada; with a full stop behind it, it is @ada.
+    // @ada-bot and @ada.example are other names than @ada. A full stop at the end is not part of the name.
     if (node.ending.size > 0 && !/^(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))) {
       const name = text.slice(at, end);
       found = node.ending.get(name) ?? node.ending.get(nameKey(name)) ?? found;
@@ -203,9 +221,9 @@ function longestName(place: { text: string; folded: string; at: number }, names:
   return found;
 }
 
-// The instruction keeps its own form: it may name a file, and a file name is a sequence of bytes.
-function behind(given: string, composed: string): string {
-  // No character is decomposed into more than four.
+// Returns the original bytes after the mention: the instruction may name a file, and a file name is a sequence of bytes.
+function removePrefix(given: string, composed: string): string {
+  // A character decomposes into at most four.
   for (let end = composed.length; end <= Math.min(given.length, composed.length * 4); end++) {
     if (given.slice(0, end).normalize("NFC") === composed) return given.slice(end);
   }
@@ -224,14 +242,14 @@ const COMMON = new Set(
     "make about what when how who into out der die das und für mit ein eine bitte").split(" "),
 );
 
-/** The words of a text that carry meaning, in lower case and without a plural s. */
-function words(text: string): Set<string> {
+/** Returns the meaningful words of a text, in lower case and without a plural s. */
+function findWords(text: string): Set<string> {
   const found = new Set<string>();
-  // Making one takes 20 ms: not at each start.
+  // Creating a segmenter takes 20 ms, so no start pays for it.
   segmenter ??= new Intl.Segmenter(undefined, { granularity: "word" });
   for (
     const { segment, isWordLike } of segmenter.segment(
-      composed(text.slice(0, WORDS_MAX_CHARACTERS)).toLowerCase(),
+      composeText(text.slice(0, WORDS_MAX_CHARACTERS)).toLowerCase(),
     )
   ) {
     if (!isWordLike || COMMON.has(segment)) continue;
@@ -242,20 +260,20 @@ function words(text: string): Set<string> {
   return found;
 }
 
-function sharedWords(asked: Set<string>, worker: Candidate): string[] {
-  const own = wordsOfWorker([worker.name, worker.description, ...worker.departments].join(" "));
-  return [...own].filter((word) => asked.has(word));
+function findSharedWords(messageWords: Set<string>, worker: Candidate): string[] {
+  const own = findWorkerWords([worker.name, worker.description, ...worker.departments].join(" "));
+  return [...own].filter((word) => messageWords.has(word));
 }
 
-// Workers are read again for each message and rarely differ; finding words takes about 5 ms per 20,000 characters.
+// Every message reads the workers again, and they rarely change. Finding words takes about 5 ms per 20,000 characters.
 const KNOWN_WORKERS_MAX = 500;
-const wordsOfWorker = remembered(KNOWN_WORKERS_MAX, words);
+const findWorkerWords = remembered(KNOWN_WORKERS_MAX, findWords);
 
 const LISTED_WORKERS_MAX = 20;
 
 function listWorkers(candidates: readonly Candidate[]): string {
   if (candidates.length === 0) {
-    return "There is no worker yet who could do this. Make one with: svc ctl worker create --name <name>";
+    return "There is no worker yet. Create one with: svc ctl worker create --name <name>";
   }
   const lines = candidates.slice(0, LISTED_WORKERS_MAX).map(({ name, description, paused }) => {
     const [about] = description.split("\n");
@@ -263,7 +281,7 @@ function listWorkers(candidates: readonly Candidate[]): string {
   });
   const more = candidates.length - lines.length;
   return [
-    "I do not know who should do this. Say it again with the name of a worker in front:",
+    "No worker fits best. Send the message again and start it with a worker's name:",
     ...lines,
     ...(more > 0 ? [`and ${more} more`] : []),
   ].join("\n");

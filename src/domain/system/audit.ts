@@ -1,27 +1,24 @@
 import { z } from "zod";
-import { listOf, queryTime, textsOf, time, whole } from "../call/field.ts";
+import { listOf, parseIntegerOr, queryTime, textsOf, time, whole } from "../call/field.ts";
 import { eventSchema } from "./journal.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../call/page.ts";
 import { EVENT_KINDS } from "../call/vocabulary.ts";
 
-/** A change that somebody asked for: who, what, when, and from where (contract 9). */
+/** A change with its caller, time and origin (contract 9). */
 export const auditSchema = eventSchema.extend({
   at: time,
-  address: z.string().meta({ description: "the client, behind trusted proxies the one they name" }),
+  address: z.string().meta({ description: "the client; behind trusted proxies the one that they report" }),
   user_agent: z.string(),
 }).meta({ id: "AuditEntry" });
 
-/** Query of GET /api/audit. */
 export const auditQuery = {
   after: whole(0, Number.MAX_SAFE_INTEGER).default(0)
-    .meta({ type: "integer", minimum: 0, default: 0, description: "only what came behind this number" }),
+    .meta({ type: "integer", minimum: 0, default: 0, description: "only events after this number" }),
   actor: textsOf().optional(),
   kind: listOf(z.enum(EVENT_KINDS)).optional(),
   from: queryTime.optional(),
   to: queryTime.optional(),
-  page_size: whole(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT)
-    .meta({ type: "integer", minimum: 1, maximum: PAGE_SIZE_MAX, default: PAGE_SIZE_DEFAULT }),
+  page_size: parseIntegerOr(PAGE_SIZE_DEFAULT, [1, PAGE_SIZE_MAX]),
 };
-
 export type AuditFilter = z.output<z.ZodObject<typeof auditQuery>>;
 export type AuditEntry = z.output<typeof auditSchema>;

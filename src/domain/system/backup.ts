@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { time } from "../call/field.ts";
 
-/** Version of the archive's own layout. */
+/** Version of the archive layout. */
 export const BACKUP_FORMAT = 1;
 
 /** Names in an archive. */
@@ -13,21 +13,20 @@ export const BACKUP = {
   logs: "logs",
 } as const;
 
-/** The first entry of a backup: what it is, and where it came from. */
+/** The first entry of a backup. */
 export const manifestSchema = z.object({
   backup: z.literal("svc"),
   format: z.literal(BACKUP_FORMAT),
   created_at: time,
   svc_version: z.string(),
   schema_version: z.int().min(1),
-  /** Absolute; paths in the database begin with it. */
+  /** Absolute. Paths in the database start with it. */
   data_dir: z.string(),
   counts: z.object({ workers: z.int(), tasks: z.int(), executions: z.int() }),
 });
-
 export type Manifest = z.output<typeof manifestSchema>;
 
-/** The default name of a backup of this time. */
+/** Returns the default file name of a backup. */
 export function backupName(at: number): string {
   return `svc-${new Date(at).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}.tar`;
 }

@@ -1,6 +1,6 @@
 import type { EventKind } from "../call/vocabulary.ts";
 
-/** What the configuration can have told elsewhere (contract 11). */
+/** Kinds of notices that the configuration can send elsewhere (contract 11). */
 const NOTICE_KINDS = [
   "run.failed",
   "schedule.failed",
@@ -16,25 +16,25 @@ const NOTICE_KINDS = [
   "backup.failed",
 ] as const;
 
-/** What the service tells people by itself (contract 11). */
+/** Also the kinds that are always sent to their conversation. */
 type NoticeKind = (typeof NOTICE_KINDS)[number] | "run_limit.met";
 
-/** What the service itself tells people about a thing (contract 11). */
+/** A notice of the service to people (contract 11). */
 export interface Notice {
   kind: NoticeKind;
-  /** The conversation that the thing belongs to. */
+  /** The conversation of the subject. */
   session_key: string;
-  /** The message of that conversation that led to the thing, or "". */
+  /** The message in that conversation that led to the notice, or "". */
   message_id: string;
-  /** The id of the thing: a task, a run, a budget, a question. */
+  /** Id of the subject: a task, a run, a budget, a question. */
   about: string;
-  /** The run that it is about, or "". */
+  /** The run of the subject, or "". */
   execution_id?: string;
-  /** What happened and the way out, in plain words. */
+  /** The event and the way out, in plain words. */
   content: string;
 }
 
-/** Which events may be worth a notice. */
+/** Events that can cause a notice. */
 export const NOTICE_EVENTS: readonly EventKind[] = [
   "execution.failed",
   "task.gate_failed",
@@ -52,7 +52,7 @@ export const NOTICE_EVENTS: readonly EventKind[] = [
   "system.backup_failed",
 ];
 
-// These are told to the conversation that they belong to, whatever the configuration says.
+// The service sends these to their own conversation, whatever the configuration says.
 const TOLD_AT_HOME: readonly NoticeKind[] = [
   "schedule.failed",
   "schedule.paused",
@@ -61,35 +61,35 @@ const TOLD_AT_HOME: readonly NoticeKind[] = [
   "budget.hard",
 ];
 
-/** `webhook:<name>` in the configuration means one that events are sent to. */
+/** Prefix of a webhook as target of notices. */
 export const TO_WEBHOOK = "webhook:";
 
-/** Where notices go, besides the conversation that the thing belongs to. */
+/** A configured target of notices. */
 export interface NoticeRule {
   on: readonly string[];
   /** A session key, or `webhook:<name>`. */
   to?: string | undefined;
   /** The program and its arguments. */
   program?: readonly string[] | undefined;
-  /** Of notices that are equal only one is told in so many ms. */
+  /** Equal notices are sent once in this many ms. */
   every: number;
 }
 
-/** The kinds that a pattern such as `budget.*` means. */
+/** Returns the kinds that match a pattern such as `budget.*`. */
 export function noticeKindsOf(pattern: string): NoticeKind[] {
   return NOTICE_KINDS.filter((kind) =>
     pattern === "*" || pattern === kind || pattern.endsWith(".*") && kind.startsWith(pattern.slice(0, -1))
   );
 }
 
-/** What names the place of a rule. */
+/** Returns a key for the target of a rule. */
 export function placeOfRule({ to, program }: NoticeRule): string {
   return to ?? JSON.stringify(program);
 }
 
 /**
- * Whether a rule wants the notice: never at the platform or the webhook that it is about, and not twice in the conversation that it
- * belongs to (contract 11).
+ * Returns whether a rule sends the notice. A notice about a platform or a webhook never goes there, and no conversation gets
+ * a notice twice (contract 11).
  */
 export function isWanted({ on, to = "" }: NoticeRule, notice: Notice): boolean {
   if (!on.some((pattern) => noticeKindsOf(pattern).includes(notice.kind))) return false;

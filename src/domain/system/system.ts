@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { createZoneClock } from "../work/cron.ts";
 import { executionSchema, usageSchema } from "../work/execution.ts";
-import { id, text, time, whole } from "../call/field.ts";
+import { id, parseIntegerOr, text, time } from "../call/field.ts";
 import { chosenPassword, PASSWORD_MAX_BYTES } from "../account/password.ts";
 import {
   CHECK_STATUSES,
@@ -10,7 +11,9 @@ import {
   WORKER_STATUSES,
 } from "../call/vocabulary.ts";
 
-function countsOf<const T extends readonly string[]>(names: T) {
+const DAY_MS = 86_400_000;
+
+function buildCounts<const T extends readonly string[]>(names: T) {
   return z.strictObject({
     total: z.int(),
     ...Object.fromEntries(names.map((name) => [name, z.int()])) as { [K in T[number]]: z.ZodInt },
@@ -19,14 +22,13 @@ function countsOf<const T extends readonly string[]>(names: T) {
 
 const usageTotal = z.strictObject({ executions: z.int(), failed: z.int(), ...usageSchema.shape });
 
-/** How much of an instruction a recent execution shows, in characters. */
+/** Characters of an instruction in a recent execution. */
 export const INSTRUCTION_SHOWN_MAX = 200;
 
-/** Recent executions and workers with use today that an overview names. */
+/** Recent executions and today's busiest workers in an overview. */
 export const OVERVIEW_EXECUTIONS_MAX = 10;
 export const OVERVIEW_WORKERS_MAX = 20;
 
-/** An execution as an overview shows it. */
 export const recentExecutionSchema = executionSchema.pick({
   id: true,
   worker_id: true,
@@ -42,55 +44,49 @@ export const recentExecutionSchema = executionSchema.pick({
   started_at: true,
   completed_at: true,
 });
-
 export type RecentExecution = z.output<typeof recentExecutionSchema>;
 
-/** Answer of GET /api/system/overview (interface 4.2, system overview). */
 export const overviewSchema = z.strictObject({
   version: z.string(),
   state: z.enum(SERVICE_STATES),
   started_at: time,
-  workers: countsOf(WORKER_STATUSES),
-  tasks: countsOf(TASK_STATUSES),
-  executions: countsOf(EXECUTION_STATUSES),
+  workers: buildCounts(WORKER_STATUSES),
+  tasks: buildCounts(TASK_STATUSES),
+  executions: buildCounts(EXECUTION_STATUSES),
   usage_today: usageTotal.extend({
     since: time.meta({ description: "the start of the day in the service's time zone" }),
     workers: z.array(usageTotal.extend({ worker_id: id, worker_name: z.string() }))
       .meta({ description: `by worker, most executions first, at most ${OVERVIEW_WORKERS_MAX}` }),
   }),
   limited_engines: z.array(z.strictObject({ engine: z.string(), until: time }))
-    .meta({ description: "engines that wait for the end of a model's limit" }),
+    .meta({ description: "engines that wait for a rate limit to end" }),
   recent_executions: z.array(recentExecutionSchema)
     .meta({ description: `newest first; instructions cut to ${INSTRUCTION_SHOWN_MAX} characters` }),
 }).meta({ id: "Overview" });
-
 export type Overview = z.output<typeof overviewSchema>;
 
-/** Query of GET /api/system/executions (interface 8, contract 5.1). */
 export const beeRunQuery = {
   cursor: id.optional().meta({ description: "continue after this id; taken from the header Link" }),
-  limit: whole(1, 100).default(10).meta({ type: "integer", minimum: 1, maximum: 100, default: 10 }),
+  limit: parseIntegerOr(10, [1, 100]),
 };
 
-/** One thing that the doctor checked, and what to do when it is not well. */
 const checkSchema = z.strictObject({
   name: z.string(),
   status: z.enum(CHECK_STATUSES),
   detail: z.string(),
-  hint: z.string().meta({ description: "what to do; empty when all is well" }),
+  hint: z.string().meta({ description: "next step; empty when ok" }),
 }).meta({ id: "Check" });
 
 export type Check = z.output<typeof checkSchema>;
 
-/** Answer of GET /api/system/doctor: the worst status, and every check. */
+/** The worst status, and every check. */
 export const doctorSchema = z.strictObject({
   status: z.enum(CHECK_STATUSES),
   checks: z.array(checkSchema),
 }).meta({ id: "Doctor" });
-
 export type Doctor = z.output<typeof doctorSchema>;
 
-/** The worst of the checks. */
+/** Returns the worst status of the checks. */
 export function worstOf(checks: readonly Check[]): Check["status"] {
   return checks.some((check) => check.status === "fail")
     ? "fail"
@@ -99,70 +95,40 @@ export function worstOf(checks: readonly Check[]): Check["status"] {
     : "ok";
 }
 
-/** Body of PUT /api/system/password (contract 5.1). */
 export const passwordChangeSchema = z.strictObject({
   current_password: text(PASSWORD_MAX_BYTES).optional()
-    .meta({ description: "needed with a token from a login" }),
+    .meta({ description: "required with a token from a login" }),
   new_password: chosenPassword,
 }).meta({
   id: "PasswordChange",
   examples: [{ current_password: "the old one", new_password: "a longer secret" }],
 });
-
 export type PasswordChange = z.output<typeof passwordChangeSchema>;
 
-/** Answer of POST /api/system/rotate-key. */
 export const keyRotatedSchema = z.strictObject({ rotated_at: time }).meta({ id: "KeyRotated" });
-
 export type KeyRotated = z.output<typeof keyRotatedSchema>;
 
-/** Answer of PUT /api/system/password. */
 export const passwordChangedSchema = z.strictObject({ username: z.string(), updated_at: time })
   .meta({ id: "PasswordChanged" });
-
 export type PasswordChanged = z.output<typeof passwordChangedSchema>;
 
-/** Body of POST /api/system/backup (contract 8.16). */
 export const backupRequestSchema = z.strictObject({
   include_key: z.boolean().default(false)
-    .meta({ description: "puts the signing key into the archive; needs the password" }),
+    .meta({ description: "adds the signing key to the archive; requires the password" }),
   password: text(PASSWORD_MAX_BYTES).optional()
-    .meta({ description: "the caller's own, with include_key" }),
+    .meta({ description: "the caller's password; required with include_key" }),
 }).meta({ id: "BackupRequest" });
-
 export type BackupRequest = z.output<typeof backupRequestSchema>;
 
-/** Answer of POST /api/system/resume: whether anything was paused. */
+/** Whether any task was paused. */
 export const resumedSchema = z.strictObject({ resumed: z.boolean() }).meta({ id: "Resumed" });
-
 export type Resumed = z.output<typeof resumedSchema>;
 
-/** The instant at which the day of `now` began in this time zone, in Unix ms. */
+/** Returns the start of the day of `now` in this time zone, in Unix ms. */
 export function startOfDay(now: number, timeZone: string): number {
-  const format = new Intl.DateTimeFormat("en-u-ca-gregory-nu-latn", {
-    timeZone,
-    hourCycle: "h23",
-    year: "numeric",
-    month: "numeric",
-    day: "numeric",
-    hour: "numeric",
-    minute: "numeric",
-    second: "numeric",
-  });
-  // What the wall clock shows at `at`, read as if it were UTC.
-  const shown = (at: number) => {
-    const parts = Object.fromEntries(
-      format.formatToParts(at).map(({ type, value }) => [type, Number(value)]),
-    );
-    const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
-    return {
-      midnight: Date.UTC(year, month - 1, day),
-      at: Date.UTC(year, month - 1, day, hour, minute, second),
-    };
-  };
-  const { midnight } = shown(now);
-  const offset = (at: number) => shown(at).at - Math.floor(at / 1000) * 1000;
-  // Twice, because daylight saving time may have begun or ended between midnight and now.
-  const first = midnight - offset(now);
-  return midnight - offset(first);
+  const offsetAt = createZoneClock(timeZone);
+  const midnight = Math.floor((now + offsetAt(now)) / DAY_MS) * DAY_MS;
+  // Twice, because daylight saving time may have changed between midnight and now.
+  const first = midnight - offsetAt(now);
+  return midnight - offsetAt(first);
 }

@@ -1,5 +1,6 @@
 import { Cron } from "croner";
 import { remembered } from "../../base/memoize.ts";
+import type { PreviewedTime } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -24,8 +25,8 @@ const FIELDS: Field[] = [
 ];
 
 /**
- * Why this is not a cron expression that can fire, or null when it is one (contract 3, Task). Exactly five
- * fields of `*`, numbers, names, ranges, lists and steps; what croner takes beyond that is refused.
+ * Returns why a text is not a cron expression that can fire, or null for a valid one (contract 3, Task). Accepts exactly five
+ * fields of `*`, numbers, names, ranges, lists and steps, and refuses croner's extensions.
  */
 export function cronFault(expression: string, timeZone: string, after: number): string | null {
   const parts = expression.trim().split(/\s+/);
@@ -39,12 +40,12 @@ export function cronFault(expression: string, timeZone: string, after: number): 
     return `a cron expression has five fields (minute hour day month weekday), this one has ${parts.length}`;
   }
   for (const [index, field] of FIELDS.entries()) {
-    const fault = fieldFault(parts[index] ?? "", field);
+    const fault = findFieldFault(parts[index] ?? "", field);
     if (fault !== null) return `${field.name}: ${fault}`;
   }
   try {
     if (nextOccurrence(expression, timeZone, after) === null) {
-      return "this never fires: no date fits all five fields";
+      return "the expression never fires: no date matches all five fields";
     }
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -52,7 +53,7 @@ export function cronFault(expression: string, timeZone: string, after: number): 
   return null;
 }
 
-function fieldFault(text: string, field: Field): string | null {
+function findFieldFault(text: string, field: Field): string | null {
   for (const item of text.split(",")) {
     const match = /^(?:(\*)|([0-9a-z]+)(?:-([0-9a-z]+))?)(?:\/([0-9]+))?$/i.exec(item);
     if (match === null) return `cannot read ${JSON.stringify(item)}`;
@@ -66,7 +67,7 @@ function fieldFault(text: string, field: Field): string | null {
     const bounds: number[] = [];
     for (const bound of [from, to]) {
       if (bound === undefined) continue;
-      const value = valueOf(bound, field);
+      const value = parseValue(bound, field);
       if (value === null) {
         return `${bound} is not ${field.min}-${field.max}${field.names ? " or a name" : ""}`;
       }
@@ -78,7 +79,7 @@ function fieldFault(text: string, field: Field): string | null {
   return null;
 }
 
-function valueOf(text: string, field: Field): number | null {
+function parseValue(text: string, field: Field): number | null {
   const named = field.names?.indexOf(text.toLowerCase()) ?? -1;
   if (named !== -1) return named + (field.min === 1 ? 1 : 0);
   if (!/^\d{1,2}$/.test(text)) return null;
@@ -86,14 +87,14 @@ function valueOf(text: string, field: Field): number | null {
   return value < field.min || value > field.max ? null : value;
 }
 
-/** The first time strictly after `after` (Unix ms) at which a valid expression fires, or null when it never does. */
+/** Returns the first time strictly after `after` (Unix ms) at which a valid expression fires, or null. */
 export function nextOccurrence(expression: string, timeZone: string, after: number): number | null {
-  return occurrenceAfter(JSON.stringify([minuteOf(after), timeZone, expression])).at;
+  return findOccurrenceAfter(JSON.stringify([getMinute(after), timeZone, expression])).at;
 }
 
 /**
- * The first `count` times strictly after `after`, or as many as there are: what nextOccurrence() says, from one to the
- * next. The expression is read once, and nothing is kept: questions about many times leave the kept answers to schedules.
+ * Returns the first `count` times strictly after `after`, or fewer when the expression ends. Parses the expression once and
+ * caches nothing, so that previews do not evict the answers for schedules.
  */
 export function nextOccurrences(
   expression: string,
@@ -101,10 +102,10 @@ export function nextOccurrences(
   after: number,
   count: number,
 ): number[] {
-  const cron = schedule(expression, timeZone);
+  const cron = parseSchedule(expression, timeZone);
   const times: number[] = [];
   while (times.length < count) {
-    const at = next(cron, minuteOf(times.at(-1) ?? after) * MINUTE_MS);
+    const at = findNext(cron, getMinute(times.at(-1) ?? after) * MINUTE_MS);
     if (at === null) break;
     times.push(at);
   }
@@ -112,81 +113,169 @@ export function nextOccurrences(
 }
 
 // Occurrences are whole minutes, so every moment of a minute has the same next one.
-function minuteOf(at: number): number {
+function getMinute(at: number): number {
   return Math.floor(at / MINUTE_MS);
 }
 
 const OCCURRENCES_KEPT = 20_000;
 
-// To read one costs a millisecond, and a fleet asks for each of its schedules several times.
-const occurrenceAfter = remembered(OCCURRENCES_KEPT, (question) => {
+// Parsing takes a millisecond, and a fleet asks for each schedule several times.
+const findOccurrenceAfter = remembered(OCCURRENCES_KEPT, (question) => {
   const [minute, timeZone, expression] = JSON.parse(question) as [number, string, string];
-  return { at: next(schedule(expression, timeZone), minute * MINUTE_MS) };
+  return { at: findNext(parseSchedule(expression, timeZone), minute * MINUTE_MS) };
 });
 
-/** What a schedule missed: its latest time not after `now`, and how many times there were since `from` (both Unix ms). */
-interface Missed {
+/** The missed occurrences of a schedule, in Unix ms. */
+interface MissedOccurrences {
   latest: number;
   /** Counted up to MISSED_COUNT_MAX. */
   count: number;
 }
 
-/** Missed times are counted up to here: a clock that was wrong by decades must not cost minutes (reliability CRN-3). */
+/** Limit of the count: a clock that was wrong by decades must not cost minutes (reliability CRN-3). */
 export const MISSED_COUNT_MAX = 500;
 
-/** The occurrences from `from` to `now` inclusive, or null when there was none. The work is bounded, however long the gap is. */
+/** Returns the occurrences from `from` to `now` inclusive, or null for none. The work is bounded for any gap. */
 export function missedOccurrences(
   expression: string,
   timeZone: string,
   from: number,
   now: number,
-): Missed | null {
-  const cron = schedule(expression, timeZone);
-  const first = next(cron, from - 1);
+): MissedOccurrences | null {
+  const cron = parseSchedule(expression, timeZone);
+  const first = findNext(cron, from - 1);
   if (first === null || first > now) return null;
   let count = 1;
   let latest = first;
   while (count < MISSED_COUNT_MAX) {
-    const later = next(cron, latest);
+    const later = findNext(cron, latest);
     if (later === null || later > now) return { latest, count };
     latest = later;
     count++;
   }
-  return { latest: latestUntil(cron, latest, now), count };
+  return { latest: findLatest(cron, latest, now), count };
 }
 
-// Before the latest occurrence there is another one until now, after it there is none: a binary search finds it.
-function latestUntil(cron: Cron, known: number, now: number): number {
+// Binary search: before the latest occurrence another one follows until now, after it none.
+function findLatest(cron: Cron, known: number, now: number): number {
   let low = known;
   let high = now;
   while (high - low > MINUTE_MS) {
     const middle = low + Math.floor((high - low) / 2);
-    const later = next(cron, middle);
+    const later = findNext(cron, middle);
     if (later !== null && later <= now) low = later;
     else high = middle;
   }
-  const last = next(cron, low);
+  const last = findNext(cron, low);
   return last !== null && last <= now ? last : low;
 }
 
-function schedule(expression: string, timeZone: string): Cron {
+function parseSchedule(expression: string, timeZone: string): Cron {
   return new Cron(expression.trim(), { mode: "5-part", paused: true, timezone: timeZone });
 }
 
-function next(cron: Cron, after: number): number | null {
+function findNext(cron: Cron, after: number): number | null {
   return cron.nextRun(new Date(after))?.getTime() ?? null;
 }
 
-/** Whether a valid expression names this hour and this minute. A change of the clock moves it to others. */
-export function fitsClock(expression: string, hour: number, minute: number): boolean {
+/** Returns whether a valid expression names this hour and minute. A clock change moves occurrences to other times. */
+function fitsClock(expression: string, hour: number, minute: number): boolean {
   const [minutes = "", hours = ""] = expression.trim().split(/\s+/);
-  return names(minutes, minute, FIELDS[0] as Field) && names(hours, hour, FIELDS[1] as Field);
+  return matchesField(minutes, minute, FIELDS[0] as Field) && matchesField(hours, hour, FIELDS[1] as Field);
 }
 
-function names(text: string, value: number, field: Field): boolean {
+function matchesField(text: string, value: number, field: Field): boolean {
   return text.split(",").some((item) => {
     const [range = "", step = "1"] = item.split("/");
     const [first = "", last = first] = range === "*" ? [`${field.min}`, `${field.max}`] : range.split("-");
     return value >= Number(first) && value <= Number(last) && (value - Number(first)) % Number(step) === 0;
   });
+}
+
+// No clock changes by more, and none changes twice in so short a time.
+const CHANGE_MAX_MS = 3 * 60 * MINUTE_MS;
+
+/**
+ * Returns up to `count` next times of a valid cron expression after `after`, with notes on daylight saving time (contract
+ * 15).
+ */
+export function previewCron(
+  expression: string,
+  timeZone: string,
+  after: number,
+  count: number,
+): PreviewedTime[] {
+  const clock = createZoneClock(timeZone);
+  // An extra time: a note depends on the following time, too.
+  const times = nextOccurrences(expression, timeZone, after, count + 1);
+  return times.slice(0, count).map((at, index) => ({
+    at,
+    local: formatLocal(clock, at),
+    note: formatNote({
+      expression,
+      clock,
+      at,
+      before: times[index - 1] ?? after,
+      behind: times[index + 1] ?? Infinity,
+    }),
+  }));
+}
+
+/** Offset of a zone's clock from UTC at a time, in ms. */
+type ZoneClock = (at: number) => number;
+
+/** A time with its neighbors. */
+interface PreviewInput {
+  expression: string;
+  clock: ZoneClock;
+  at: number;
+  before: number;
+  behind: number;
+}
+
+function formatNote({ expression, clock, at, before, behind }: PreviewInput): string {
+  const local = new Date(at + clock(at));
+  if (!fitsClock(expression, local.getUTCHours(), local.getUTCMinutes())) {
+    return "moved: on this day the clock skips the hour in which the schedule would fire";
+  }
+  // The clock goes back soon and shows this time again.
+  const back = clock(at) - clock(at + CHANGE_MAX_MS);
+  if (back > 0 && clock(at + back) === clock(at) - back) {
+    return behind === at + back
+      ? "on this day the clock shows this time twice: the schedule fires both times"
+      : "on this day the clock shows this time twice: the schedule fires the first time";
+  }
+  const change = (clock(at) - clock(before)) / MINUTE_MS;
+  if (change === 0) return "";
+  return `since the previous time, the clock went ${change > 0 ? "forward" : "back"} by ${
+    Math.abs(change)
+  } minutes`;
+}
+
+/** Creates a function that returns the offset of a time zone from UTC. */
+export function createZoneClock(timeZone: string): ZoneClock {
+  const format = new Intl.DateTimeFormat("en-u-ca-gregory-nu-latn", {
+    timeZone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+  });
+  return (at) => {
+    const parts = Object.fromEntries(
+      format.formatToParts(at).map(({ type, value }) => [type, Number(value)]),
+    );
+    const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
+    return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(at / 1000) * 1000;
+  };
+}
+
+function formatLocal(clock: ZoneClock, at: number): string {
+  const offset = clock(at) / MINUTE_MS;
+  const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
+  const zone = `${offset < 0 ? "-" : "+"}${two(Math.abs(offset) / 60)}:${two(Math.abs(offset) % 60)}`;
+  return new Date(at + offset * MINUTE_MS).toISOString().slice(0, 16) + zone;
 }

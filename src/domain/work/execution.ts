@@ -1,6 +1,16 @@
 import { z } from "zod";
 import { verifiedSchema } from "./command.ts";
-import { flag, id, listOf, queryTime, refFilter, textsOf, time, truncated, whole } from "../call/field.ts";
+import {
+  id,
+  listOf,
+  parseFlagOr,
+  queryTime,
+  refFilter,
+  textsOf,
+  time,
+  truncated,
+  whole,
+} from "../call/field.ts";
 import { pageQuery } from "../call/page.ts";
 import { EXECUTION_STATUSES, FAILURES } from "../call/vocabulary.ts";
 
@@ -9,31 +19,32 @@ export const usageSchema = z.strictObject({
   output_tokens: z.int().nullable(),
   cost_usd: z.number().nullable(),
 }).meta({ id: "Usage" });
-
 export type Usage = z.output<typeof usageSchema>;
 
-/** Nothing is known about what a run used. */
 export const USAGE_UNKNOWN: Usage = { input_tokens: null, output_tokens: null, cost_usd: null };
 
-/** What one run may count at most: sums of many of them are still whole numbers that every reader can hold (contract 14). */
+/** Limits of one run's usage, so that sums of many runs stay exact integers (contract 14). */
 const TOKENS_MAX = 1_000_000_000_000;
 const COST_MAX_USD = 10_000;
 
-/** The use as it may be counted, whatever an engine or a runner says: no figure is negative, broken or without a bound (contract 14). */
+/**
+ * Clamps reported usage: figures are never negative, fractional or unbounded, whatever an engine or a runner reports
+ * (contract 14).
+ */
 export function sane({ input_tokens, output_tokens, cost_usd }: Usage): Usage {
-  const tokens = (value: number | null) => bounded(value === null ? null : Math.round(value), TOKENS_MAX);
+  const tokens = (value: number | null) => clamp(value === null ? null : Math.round(value), TOKENS_MAX);
   return {
     input_tokens: tokens(input_tokens),
     output_tokens: tokens(output_tokens),
-    cost_usd: bounded(cost_usd, COST_MAX_USD),
+    cost_usd: clamp(cost_usd, COST_MAX_USD),
   };
 }
 
-function bounded(value: number | null, most: number): number | null {
+function clamp(value: number | null, most: number): number | null {
   return value === null || !Number.isFinite(value) ? null : Math.min(Math.max(value, 0), most);
 }
 
-/** What two parts of one run used together; what neither knows stays unknown. */
+/** Adds the usage of two parts of a run. A figure that both lack stays unknown. */
 export function sumOfUsage(one: Usage, other: Usage): Usage {
   const sum = (name: keyof Usage) =>
     one[name] === null && other[name] === null ? null : (one[name] ?? 0) + (other[name] ?? 0);
@@ -44,7 +55,6 @@ export function sumOfUsage(one: Usage, other: Usage): Usage {
   };
 }
 
-/** An execution as the API shows it (interface 2, Execution; contract 3, Execution). */
 export const executionSchema = z.strictObject({
   id,
   worker_id: id,
@@ -61,7 +71,7 @@ export const executionSchema = z.strictObject({
   failure: z.enum(["", ...FAILURES]),
   exit_code: z.int().nullable(),
   attempt: z.int(),
-  run_no: z.int().meta({ description: "which run of its task this was, as in the task's run_no" }),
+  run_no: z.int().meta({ description: "number of this run in its task, as in the task's run_no" }),
   verify: verifiedSchema,
   usage: usageSchema,
   created_at: time,
@@ -69,10 +79,8 @@ export const executionSchema = z.strictObject({
   completed_at: time.nullable(),
   truncated,
 }).meta({ id: "Execution" });
-
 export type Execution = z.output<typeof executionSchema>;
 
-/** Query of the execution lists (interface 4.2, execution list). */
 export const executionListQuery = {
   worker_id: listOf(z.string().min(1)).optional(),
   ref: refFilter.optional(),
@@ -84,17 +92,13 @@ export const executionListQuery = {
   completed_to: queryTime.optional(),
   ...pageQuery(),
 };
-
 export type ExecutionFilter = z.output<z.ZodObject<typeof executionListQuery>>;
 
-/** Query of GET /api/executions/:id/logs (contract 3, Execution). */
 export const logQuery = {
-  follow: flag.default(false).meta({ type: "boolean", default: false, description: "stream until the end" }),
+  follow: parseFlagOr(false, "stream until the end"),
   tail: whole(0, 1_000_000).optional().meta({ description: "only the last lines" }),
-  raw: flag.default(false).meta({
-    type: "boolean",
-    default: false,
-    description:
-      "the events as the engine wrote them, one JSON object per line; nothing for engines without any",
-  }),
+  raw: parseFlagOr(
+    false,
+    "the engine's raw events, one JSON object per line; empty for engines without events",
+  ),
 };

@@ -1,31 +1,33 @@
-/** When people are shown what is being done for them (contract 10.6). */
+/** Times of progress messages (contract 10.6). */
 const PROGRESS_AFTER_MS = 5_000;
 const PROGRESS_EVERY_MS = 3_000;
 const PROGRESS_EVERY_IN_GROUP_MS = 10_000;
 const PROGRESS_EDITS_MAX = 15;
-/** A sign that somebody types is gone after some seconds, so it is repeated. */
+/** Platforms hide a typing indicator after some seconds, so the service repeats it. */
 export const TYPING_EVERY_MS = 4_000;
 
 const LINES_MAX = 3;
 const STEP_SHOWN_CHARACTERS = 120;
 
-/** What was shown of a conversation so far. */
-interface Shown {
+interface ProgressMessage {
   text: string;
   edits: number;
   edited_at: number;
 }
 
-/** What is being done in a conversation. */
-interface Doing {
-  /** Since when, Unix ms. */
+interface ConversationWork {
+  /** Unix ms. */
   since: number;
   isDirect: boolean;
   text: string;
 }
 
-/** In how many ms the progress message is made or edited; 0 for now, Infinity when there is nothing new to show (contract 10.6). */
-export function progressDueMs({ since, isDirect, text }: Doing, shown: Shown | null, now: number): number {
+/** Returns in how many ms the progress message is sent or edited: 0 for now, Infinity without news (contract 10.6). */
+export function progressDueMs(
+  { since, isDirect, text }: ConversationWork,
+  shown: ProgressMessage | null,
+  now: number,
+): number {
   if (text === "") return Infinity;
   if (shown === null) return Math.max(0, since + PROGRESS_AFTER_MS - now);
   if (shown.edits >= PROGRESS_EDITS_MAX || shown.text === text) return Infinity;
@@ -33,7 +35,7 @@ export function progressDueMs({ since, isDirect, text }: Doing, shown: Shown | n
   return Math.max(0, shown.edited_at + every - now);
 }
 
-/** The text of the progress message: who works, and the latest steps, in 3 lines (contract 10.6). */
+/** Formats the progress message in at most 3 lines: the workers and their latest steps (contract 10.6). */
 export function progressText(runs: readonly { worker: string; steps: readonly string[] }[]): string {
   const [first] = runs;
   if (first === undefined) return "";
@@ -52,7 +54,7 @@ const VERBS: [RegExp, string][] = [
   [/^(web_?fetch|fetch)/i, "Opens"],
 ];
 
-/** One use of a tool in plain words, on one line. */
+/** Formats one use of a tool in plain words, on one line. */
 export function stepWords(tool: string, input: string): string {
   const verb = VERBS.find(([pattern]) => pattern.test(tool))?.[1] ?? `Uses ${tool}:`;
   const line = `${verb} ${input}`.replace(/[\s`]+/g, " ").trim().replace(/:$/, "");

@@ -5,46 +5,46 @@ import {
   line,
   listOf,
   NAME_MAX_BYTES,
+  parseIntegerOr,
   refFilter,
   sessionKey,
   text,
   time,
-  whole,
 } from "../call/field.ts";
 import { pageQuery } from "../call/page.ts";
-import { TASK_TYPE_RULES } from "./task_type.ts";
-import { OVERLAPS, TASK_STATUSES, type TaskType } from "../call/vocabulary.ts";
+import { OVERLAPS, TASK_STATUSES, TASK_TYPE_RULES, type TaskType } from "../call/vocabulary.ts";
 
 const PAUSE_AFTER_FAILURES_MAX = 1_000;
 const SCHEDULE_RUNS_MAX = 1_000_000_000;
 
 const overlap = z.enum(OVERLAPS, { error: `must be one of ${OVERLAPS.join(", ")}` }).meta({
-  description: "what happens when it falls due while it still runs: left out, one waits, or the run is ended",
+  description:
+    "when the schedule falls due while it still runs: skip this time, queue one run, or replace the current run",
 });
 const pause_after_failures = z.int().min(0).max(PAUSE_AFTER_FAILURES_MAX).meta({
-  description: "after so many failures in a row it pauses itself; 0: never",
+  description: "consecutive failures that pause the schedule; 0: never",
 });
 const until = time.nullable().meta({ description: "no run starts after this time, Unix ms" });
 const max_runs = z.int().min(1).max(SCHEDULE_RUNS_MAX).nullable().meta({
-  description: "after so many runs it is completed",
+  description: "number of runs after which the schedule is completed",
 });
 
-/** How a schedule behaves, as the API shows it (contract 15). */
+/** Options of a schedule in responses (contract 15). */
 export const optionFields = {
   name: z.string(),
   paused: z.boolean(),
   gate: gateSchema.nullable(),
-  verify: verifySchema.nullable().meta({ description: "null: as the worker's" }),
+  verify: verifySchema.nullable().meta({ description: "null: the worker's check" }),
   overlap,
   pause_after_failures,
   deliver_to: z.string().meta({
-    description: "session key of where its results go; '' is its own conversation",
+    description: "session key of the conversation that gets the results; '' for its own",
   }),
   until,
   max_runs,
 };
 
-/** The same in a request. */
+/** The same options in requests. */
 export const optionInputs = {
   ...optionFields,
   name: text(NAME_MAX_BYTES).refine((name) => name === "" || line(NAME_MAX_BYTES).safeParse(name).success, {
@@ -55,7 +55,6 @@ export const optionInputs = {
 
 export type ScheduleOptions = { [K in keyof typeof optionFields]: z.output<(typeof optionFields)[K]> };
 
-/** The options of a new task that names none. */
 export function optionsDefault(type: TaskType): ScheduleOptions {
   return {
     name: "",
@@ -70,7 +69,6 @@ export function optionsDefault(type: TaskType): ScheduleOptions {
   };
 }
 
-/** Query of GET /api/schedules (contract 15). */
 export const scheduleListQuery = {
   ref: refFilter.optional(),
   status: listOf(z.enum(TASK_STATUSES)).optional(),
@@ -79,27 +77,20 @@ export const scheduleListQuery = {
   failing: flag.optional().meta({ type: "boolean", description: "whether its latest runs failed" }),
   ...pageQuery(),
 };
-
 export type ScheduleFilter = z.output<z.ZodObject<typeof scheduleListQuery>>;
 
-/** Most times that one preview shows. */
 const PREVIEW_MAX = 50;
 
-/** Query of GET /api/schedules/preview (contract 15). */
 export const previewQuery = {
   cron: text(1_000),
-  time_zone: text(100).default("").meta({ default: "", description: "'' is that of the service" }),
-  count: whole(1, PREVIEW_MAX).default(10)
-    .meta({ type: "integer", minimum: 1, maximum: PREVIEW_MAX, default: 10 }),
+  time_zone: text(100).default("").meta({ default: "", description: "'' for the service's time zone" }),
+  count: parseIntegerOr(10, [1, PREVIEW_MAX]),
 };
-
 export type PreviewQuery = z.output<z.ZodObject<typeof previewQuery>>;
 
-/** A time at which a cron expression fires, and what the change of a clock does to it. */
 export const previewSchema = z.strictObject({
   at: time,
-  local: z.string().meta({ description: "on the clock of the zone, such as 2026-03-29T03:00+02:00" }),
-  note: z.string().meta({ description: "what daylight saving does to it, or ''" }),
+  local: z.string().meta({ description: "local time, such as 2026-03-29T03:00+02:00" }),
+  note: z.string().meta({ description: "effect of daylight saving time, or ''" }),
 }).meta({ id: "PreviewedTime" });
-
 export type PreviewedTime = z.output<typeof previewSchema>;

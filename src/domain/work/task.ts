@@ -3,8 +3,10 @@ import {
   content,
   CONTENT_MAX_BYTES,
   id,
+  ignoreFields,
   line,
   listOf,
+  parseIntegerOr,
   refFilter,
   sessionKeyFilter,
   sessionKeysFilter,
@@ -26,7 +28,6 @@ import {
   type TaskStatus,
 } from "../call/vocabulary.ts";
 
-/** A task as the API shows it (interface 2, Task; contract 3, Task). */
 export const taskSchema = z.strictObject({
   id,
   message_id: z.string(),
@@ -40,28 +41,25 @@ export const taskSchema = z.strictObject({
   ...optionFields,
   status: z.enum(TASK_STATUSES),
   reason: z.string().meta({ description: "why it is cancelled, failed or waiting" }),
-  held_by: heldBySchema.nullable().meta({ description: "what holds it while it is pending" }),
+  held_by: heldBySchema.nullable().meta({ description: "what blocks the task while it is pending" }),
   next_run_at: time.nullable(),
   run_count: z.int(),
   attempt: z.int(),
   execution_id: id.nullable().meta({ description: "the latest execution" }),
-  run_no: z.int().meta({ description: "counts the runs that were asked for or fell due" }),
+  run_no: z.int().meta({ description: "number of runs that were requested or fell due" }),
   last_status: z.enum(LAST_STATUSES).meta({ description: "how the latest run of a schedule ended" }),
-  last_run_at: time.nullable().meta({ description: "when that run began" }),
+  last_run_at: time.nullable().meta({ description: "when that run started" }),
   last_error: z.string(),
-  failures_in_row: z.int().meta({ description: "failed runs of a schedule since the last that completed" }),
-  runs_ended: z.int().meta({
-    description: "runs of a schedule that have ended; what a gate skipped is none",
-  }),
+  failures_in_row: z.int().meta({ description: "consecutive failed runs of a schedule" }),
+  runs_ended: z.int().meta({ description: "ended runs of a schedule, without those that a gate skipped" }),
   created_by: z.string(),
   created_at: time,
   updated_at: time,
   truncated,
 }).meta({ id: "Task" });
-
 export type Task = z.output<typeof taskSchema>;
 
-/** Body of POST /api/tasks. planTask() decides which of the times a type needs (interface 4.2, task create). */
+/** planTask() decides which times a type needs. */
 export const taskCreateSchema = z.strictObject({
   message_id: messageId,
   worker_id: line(100),
@@ -90,12 +88,11 @@ export const taskCreateSchema = z.strictObject({
     },
   ],
 });
-
 export type TaskCreate = z.output<typeof taskCreateSchema>;
 
 /**
- * Body of PUT /api/tasks/:id for a schedule or a countdown: an absent field stays unchanged, and what PUT cannot change is
- * ignored (contract 15, contract 1.2).
+ * Changes a schedule or a countdown. Absent fields stay unchanged; PUT ignores the read-only ones (contract 15, contract
+ * 1.2).
  */
 export const taskUpdateSchema = z.strictObject({
   ...optionInputs,
@@ -104,44 +101,31 @@ export const taskUpdateSchema = z.strictObject({
   time_zone: text(100),
   scheduled_at: time.nullable(),
   worker_id: line(100),
-  ...ignored(),
+  ...ignoreFields(
+    "id",
+    "message_id",
+    "session_key",
+    "type",
+    "status",
+    "reason",
+    "next_run_at",
+    "run_count",
+    "attempt",
+    "execution_id",
+    "run_no",
+    "runs_ended",
+    "failures_in_row",
+    "last_status",
+    "last_run_at",
+    "last_error",
+    "held_by",
+    "created_by",
+    "created_at",
+    "updated_at",
+  ),
 }).partial().meta({ id: "TaskUpdate", examples: [{ cron: "0 7 * * 1-5" }, { paused: true }] });
-
 export type TaskUpdate = z.output<typeof taskUpdateSchema>;
 
-function ignored() {
-  const kept = z.unknown();
-  return {
-    ...{
-      id: kept,
-      message_id: kept,
-      session_key: kept,
-      type: kept,
-      status: kept,
-      reason: kept,
-      next_run_at: kept,
-    },
-    ...{
-      run_count: kept,
-      attempt: kept,
-      execution_id: kept,
-      run_no: kept,
-      runs_ended: kept,
-      failures_in_row: kept,
-    },
-    ...{
-      last_status: kept,
-      last_run_at: kept,
-      last_error: kept,
-      held_by: kept,
-      created_by: kept,
-      created_at: kept,
-      updated_at: kept,
-    },
-  };
-}
-
-/** Query of GET /api/tasks (interface 4.2, task list). */
 export const taskListQuery = {
   ref: refFilter.optional(),
   session_key: sessionKeysFilter.optional(),
@@ -151,10 +135,8 @@ export const taskListQuery = {
   type: listOf(z.enum(TASK_TYPES)).optional(),
   ...pageQuery(),
 };
-
 export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
 
-/** Query of GET /api/queue: the active tasks of all (contract 17). */
 export const queueQuery = {
   session_key: sessionKeysFilter.optional(),
   worker_id: listOf(z.string().min(1)).optional(),
@@ -162,15 +144,16 @@ export const queueQuery = {
   type: listOf(z.enum(TASK_TYPES)).optional(),
   ...pageQuery(),
 };
-
 export type QueueFilter = z.output<z.ZodObject<typeof queueQuery>>;
 
-/** Most tasks that one request cancels. */
 export const QUEUE_CANCEL_MAX = 1_000;
 
 const CANCELLABLE_STATUSES = ["scheduled", "pending"] as const satisfies TaskStatus[];
 
-/** Body of POST /api/queue/cancel. `expected` is how many tasks the caller saw: another count changes nothing (contract 17). */
+/**
+ * `expected` is the number of tasks that the caller saw. The service refuses the request when the number differs (contract
+ * 17).
+ */
 export const queueCancelSchema = z.strictObject({
   filter: z.strictObject({
     worker_id: id,
@@ -180,32 +163,23 @@ export const queueCancelSchema = z.strictObject({
   }).partial(),
   expected: z.int().min(1).max(QUEUE_CANCEL_MAX),
 }).meta({ id: "QueueCancel", examples: [{ filter: { status: "pending" }, expected: 12 }] });
-
 export type QueueCancel = z.output<typeof queueCancelSchema>;
 
-/** Answer of POST /api/queue/cancel. */
 export const queueCancelledSchema = z.strictObject({ cancelled_tasks: z.int() }).meta({
   id: "QueueCancelled",
 });
-
 export type QueueCancelled = z.output<typeof queueCancelledSchema>;
 
-/** Query of GET /api/tasks/:id/wait; `run_no` waits for that run of a task and no other (contract 8.9). */
 export const taskWaitQuery = {
   run_no: whole(1, 1_000_000_000).optional().meta({
     type: "integer",
     minimum: 1,
-    description: "until this run has ended",
+    description: "wait until this run has ended",
   }),
-  timeout_ms: whole(0, 600_000).default(30_000).meta({
-    type: "integer",
-    minimum: 0,
-    maximum: 600_000,
-    default: 30_000,
-  }),
+  timeout_ms: parseIntegerOr(30_000, [0, 600_000]),
 };
 
-/** The state in which a new task begins. */
+/** The initial state of a task. */
 export interface TaskPlan {
   status: "pending" | "scheduled" | "cancelled";
   reason: string;
@@ -216,7 +190,6 @@ export interface TaskPlan {
   due_at: number | null;
 }
 
-/** What a new task needs beside its plan. */
 interface TaskSeed {
   id: string;
   message_id: string;
@@ -227,13 +200,15 @@ interface TaskSeed {
   created_by: string;
 }
 
-/** A new task, with its fields in the order of the API. */
+/** Builds a new task, with its fields in the order of the API. */
 export function newTask(
   seed: TaskSeed & Partial<{ [K in keyof ScheduleOptions]: ScheduleOptions[K] | undefined }>,
   plan: Omit<TaskPlan, "due_at">,
   now: number,
 ): Task {
-  const options = optionsDefault(seed.type);
+  const options = Object.entries(optionsDefault(seed.type)).map(([name, value]) =>
+    [name, seed[name as keyof ScheduleOptions] ?? value] as const
+  );
   return {
     id: seed.id,
     message_id: seed.message_id,
@@ -244,15 +219,7 @@ export function newTask(
     scheduled_at: plan.scheduled_at,
     cron: plan.cron,
     time_zone: plan.time_zone,
-    name: seed.name ?? options.name,
-    paused: seed.paused ?? options.paused,
-    gate: seed.gate ?? options.gate,
-    verify: seed.verify ?? options.verify,
-    overlap: seed.overlap ?? options.overlap,
-    pause_after_failures: seed.pause_after_failures ?? options.pause_after_failures,
-    deliver_to: seed.deliver_to ?? options.deliver_to,
-    until: seed.until ?? options.until,
-    max_runs: seed.max_runs ?? options.max_runs,
+    ...Object.fromEntries(options) as unknown as ScheduleOptions,
     status: plan.status,
     reason: plan.reason,
     held_by: null,

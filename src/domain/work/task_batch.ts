@@ -2,13 +2,11 @@ import { z } from "zod";
 import { id } from "../call/field.ts";
 import { taskCreateSchema, taskSchema } from "./task.ts";
 
-/** Most tasks of one batch. */
 export const TASK_BATCH_MAX = 500;
 
-/** Largest JSON of a batch: all of it is held in memory, and committed at once. */
+/** Size limit of a batch's JSON. The service holds it in memory and commits it as one batch. */
 export const TASK_BATCH_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Body of POST /api/tasks/batch (contract 3, Task). */
 export const taskBatchCreateSchema = z.strictObject({
   tasks: z.array(taskCreateSchema).min(1, { error: "must not be empty" }).max(TASK_BATCH_MAX),
 }).meta({
@@ -24,10 +22,9 @@ export const taskBatchCreateSchema = z.strictObject({
     },
   ],
 });
-
 export type TaskBatchCreate = z.output<typeof taskBatchCreateSchema>;
 
-/** Answer of POST /api/tasks/batch: what nobody knew before, of each task, in the order of the request. */
+/** The new fields of each task, in the order of the request. */
 export const taskBatchSchema = z.strictObject({
   tasks: z.array(z.strictObject({
     id,
@@ -35,5 +32,4 @@ export const taskBatchSchema = z.strictObject({
     reason: z.string().meta({ description: "why it is cancelled" }),
   })),
 }).meta({ id: "TaskBatch" });
-
 export type TaskBatch = z.output<typeof taskBatchSchema>;

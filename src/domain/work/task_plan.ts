@@ -3,28 +3,28 @@ import { cronFault, nextOccurrence } from "./cron.ts";
 import { conflict, invalid } from "../call/error.ts";
 import { isTimeZone } from "../call/field.ts";
 import type { Task, TaskCreate, TaskPlan } from "./task.ts";
-import { isRecurring, TASK_TYPE_RULES } from "./task_type.ts";
+import { isRecurring } from "./task_type.ts";
+import { TASK_TYPE_RULES } from "../call/vocabulary.ts";
 
-/** How far ahead a countdown has to be (interface 4.2, interface 8). */
 const COUNTDOWN_LEAD_MIN_MS = 5_000;
 
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 16_000, factor: 4 };
 
-/** Ms to wait before a lost run is tried again: 1, 4, 16 s (contract 3, Task). `attempt` counts from 1. */
+/** Returns the delay in ms before a lost run is retried: 1, 4, 16 s (contract 3, Task). `attempt` counts from 1. */
 export function retryDelayMs(attempt: number): number {
   return backoffMs(RETRY, attempt);
 }
 
-// The fields of which one or the other type has none.
+// Fields that only some types have.
 const FIELDS_OF_TYPES = new Set(Object.values(TASK_TYPE_RULES).flatMap(({ fields }) => fields));
 
-/** Throws `invalid_request` for a field that does not go with the type of its task. */
+/** Throws `invalid_request` for a field that the task type does not have. */
 export function checkFieldsOfType(type: Task["type"], input: Partial<Record<string, unknown>>): void {
   const { fields } = TASK_TYPE_RULES[type];
   for (const name of FIELDS_OF_TYPES) {
-    // What is false, 0, null or "" asks for nothing, and "skip" is what happens anyway.
+    // False, 0, null and "" request nothing, and "skip" is the default.
     if (!input[name] || input[name] === "skip" || fields.includes(name)) continue;
-    throw invalid(name, `does not go with type ${type}; leave it out`);
+    throw invalid(name, `does not apply to type ${type}; omit it`);
   }
 }
 
@@ -42,24 +42,24 @@ const UNTIMED = {
 const PLANS: Record<Task["type"], (input: PlanInput, now: number, defaultZone: string) => TaskPlan> = {
   immediate: (_input, now) => ({ ...UNTIMED, status: "pending", due_at: now }),
   countdown({ scheduled_at }, now) {
-    const at = countdownAt(scheduled_at, now);
+    const at = checkCountdown(scheduled_at, now);
     return { ...UNTIMED, status: "scheduled", scheduled_at: at, next_run_at: at };
   },
   scheduled: planSchedule,
 };
 
 /**
- * Decides in which state a new task begins: to run at once, at its time, on its schedule, or cancelled with the
- * reason when its cron cannot fire (contract 3, Task). Throws `invalid_request` for fields that do not go with the
- * type, an unknown time zone, a countdown that is less than COUNTDOWN_LEAD_MIN_MS ahead, and an `until` before the first time.
+ * Plans the initial state of a task: pending, scheduled, or cancelled with the reason when its cron cannot fire (contract 3,
+ * Task). Throws `invalid_request` for fields of other types, an unknown time zone, a countdown less than
+ * COUNTDOWN_LEAD_MIN_MS ahead, and an `until` before the first time.
  */
 export function planTask(input: PlanInput, now: number, defaultZone: string): TaskPlan {
   checkFieldsOfType(input.type, input);
   return PLANS[input.type](input, now, defaultZone);
 }
 
-/** The time of a countdown. Throws `invalid_request` when it is less than COUNTDOWN_LEAD_MIN_MS ahead (interface 8). */
-function countdownAt(at: number | undefined, now: number): number {
+/** Validates the time of a countdown. Throws `invalid_request` when it is less than COUNTDOWN_LEAD_MIN_MS ahead. */
+function checkCountdown(at: number | undefined, now: number): number {
   if (at === undefined) throw invalid("scheduled_at", "is missing; a countdown needs its time in Unix ms");
   if (at >= now + COUNTDOWN_LEAD_MIN_MS) return at;
   throw invalid(
@@ -68,11 +68,7 @@ function countdownAt(at: number | undefined, now: number): number {
   );
 }
 
-function planSchedule(
-  input: PlanInput,
-  now: number,
-  defaultZone: string,
-): TaskPlan {
+function planSchedule(input: PlanInput, now: number, defaultZone: string): TaskPlan {
   const { cron, time_zone = "", until = null } = input;
   if (cron === undefined) {
     throw invalid("cron", "is missing; a scheduled task needs five fields, such as 0 9 * * 1-5");
@@ -81,11 +77,11 @@ function planSchedule(
   const fault = cronFault(cron, zoneOf(time_zone, defaultZone), now);
   if (fault !== null) return { ...base, status: "cancelled", reason: fault };
   const next = nextRunAt({ cron, time_zone, until }, defaultZone, now);
-  if (next === null) throw invalid("until", "no time of this cron falls before it");
+  if (next === null) throw invalid("until", "the cron has no time before it");
   return { ...base, status: "scheduled", next_run_at: next };
 }
 
-/** The zone that a cron is read in. Throws `invalid_request` for one that nobody knows. */
+/** Returns the time zone of a cron. Throws `invalid_request` for an unknown one. */
 export function zoneOf(timeZone: string, defaultZone: string): string {
   const zone = timeZone === "" ? defaultZone : timeZone;
   if (!isTimeZone(zone)) throw invalid("time_zone", "must be a time zone such as Europe/Berlin or UTC");
@@ -93,8 +89,8 @@ export function zoneOf(timeZone: string, defaultZone: string): string {
 }
 
 /**
- * When a schedule fires next, strictly after `after`; null: never again. Nothing else works out `next_run_at`.
- * `defaultZone` is the zone of tasks that name none.
+ * Returns the next time of a schedule strictly after `after`, or null. No other function computes `next_run_at`.
+ * `defaultZone` applies to tasks without a zone.
  */
 export function nextRunAt(
   task: Pick<Task, "cron" | "time_zone" | "until">,
@@ -106,7 +102,7 @@ export function nextRunAt(
 }
 
 /**
- * The next time of a task whose times were changed, or that is resumed; `moved` is the new time of a countdown. Throws
+ * Returns the next time of a resumed task, or of one with changed times. `moved` is the new time of a countdown. Throws
  * `invalid_request`, and `conflict` for a countdown whose time has passed.
  */
 export function nextTimeOf(
@@ -116,16 +112,16 @@ export function nextTimeOf(
   defaultZone: string,
 ): number {
   if (!isRecurring(task.type)) {
-    if (moved !== undefined) return countdownAt(moved ?? undefined, now);
+    if (moved !== undefined) return checkCountdown(moved ?? undefined, now);
     const at = task.scheduled_at ?? 0;
     if (at > now) return at;
     throw conflict(
-      `Cannot resume task ${task.id}: its time is over; give it a new scheduled_at, or run it now`,
+      `Cannot resume task ${task.id}: its time has passed. Set a new scheduled_at or run it now.`,
     );
   }
   const fault = cronFault(task.cron, zoneOf(task.time_zone, defaultZone), now);
   if (fault !== null) throw invalid("cron", fault);
   const next = nextRunAt(task, defaultZone, now);
-  if (next === null) throw invalid("until", "no time of the cron falls before it");
+  if (next === null) throw invalid("until", "the cron has no time before it");
   return next;
 }

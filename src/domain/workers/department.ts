@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { id, line, NAME_MAX_BYTES, nameText, time } from "../call/field.ts";
+import { id, ignoreFields, line, NAME_MAX_BYTES, nameText, time } from "../call/field.ts";
 
-/** Most departments: the list is one answer without pages. */
+/** Limit of departments: the list is one response without pages. */
 export const DEPARTMENTS_MAX = 2_000;
 
 const shown = {
@@ -14,12 +14,10 @@ const shown = {
   updated_at: time,
 };
 
-/** A department as the API shows it (interface 2, Department; contract 3, Department). */
 export const departmentSchema = z.strictObject(shown).meta({ id: "Department" });
-
 export type Department = z.output<typeof departmentSchema>;
 
-/** A department with everything below it, as the list shows it. */
+/** A department with all its descendants. */
 export const departmentTreeSchema: z.ZodType<DepartmentTree> = z.strictObject({
   ...shown,
   get children() {
@@ -42,31 +40,25 @@ const sortOrder = z.int().min(-1_000_000_000).max(1_000_000_000);
 export const departmentKey = line(NAME_MAX_BYTES).meta({ description: "id or name" });
 
 const parent = z.union([departmentKey, z.literal("")]).nullable()
-  .meta({ description: 'id or name of the department above; null or "" for none' });
+  .meta({ description: 'id or name of the parent department; null or "" for none' });
 
-/** Body of POST /api/departments (interface 4.2, department create). */
 export const departmentCreateSchema = z.strictObject({
   name,
   parent_id: parent.default(null),
   sort_order: sortOrder.default(0),
 }).meta({ id: "DepartmentCreate", examples: [{ name: "Research", sort_order: 10 }] });
-
 export type DepartmentCreate = z.output<typeof departmentCreateSchema>;
 
-/** Body of PUT /api/departments/:id_or_name: an absent field stays unchanged, and what PUT cannot change is ignored (contract 1.2). */
+/** Absent fields stay unchanged; PUT ignores the read-only ones (contract 1.2). */
 export const departmentUpdateSchema = z.strictObject({
   name,
   parent_id: parent,
   sort_order: sortOrder,
-  id: z.unknown(),
-  worker_count: z.unknown(),
-  created_at: z.unknown(),
-  updated_at: z.unknown(),
+  ...ignoreFields("id", "worker_count", "created_at", "updated_at"),
 }).partial().meta({ id: "DepartmentUpdate", examples: [{ sort_order: 20 }] });
-
 export type DepartmentUpdate = z.output<typeof departmentUpdateSchema>;
 
-/** The departments as a forest; children keep the order of the list. */
+/** Builds the forest of departments. Children keep the order of the list. */
 export function toForest(departments: readonly Department[]): DepartmentTree[] {
   const trees = new Map(departments.map((one) => [one.id, { ...one, children: [] as DepartmentTree[] }]));
   const roots: DepartmentTree[] = [];

@@ -9,23 +9,21 @@ import { FLEET_ACTIONS, FLEET_KINDS, type FleetKind } from "../call/vocabulary.t
 import { webhookCreateSchema } from "../system/webhook.ts";
 import { workerCreateSchema } from "./worker.ts";
 
-/** The largest fleet, as JSON (contract 16). */
 export const FLEET_MAX_BYTES = 16 * 1024 * 1024;
 
-/** Departments, workers, schedules, budgets and webhooks that a fleet has at most, of each. */
+/** Limit of each kind of object in a fleet. */
 const FLEET_OBJECTS_MAX = 10_000;
 
-/** The name of a fleet whose file names none. */
 const FLEET_DEFAULT = "default";
 
-// Names take the place of ids, and nothing is left to when it was made.
+// Names replace ids.
 const departmentSchema = departmentCreateSchema.omit({ parent_id: true }).extend({
   parent: line(NAME_MAX_BYTES).or(z.literal("")).default("").meta({
-    description: "name of the department above",
+    description: "name of the parent department",
   }),
 });
 
-// Who does it is named, and it belongs to no message.
+// Names its worker and belongs to no message.
 const scheduleSchema = taskCreateSchema.pick({
   instruction: true,
   time_zone: true,
@@ -43,10 +41,10 @@ const scheduleSchema = taskCreateSchema.pick({
   cron: text(1_000),
 });
 
-// Its secret is none of a file that lies beside code: one is made, and can be set afterwards.
+// Without the secret, which does not belong into a file next to code. The service generates one.
 const webhookSchema = webhookCreateSchema.omit({ secret: true });
 
-const named = <S extends z.ZodObject<{ name: z.ZodType<string> }>>(schema: S) =>
+const buildNamedList = <S extends z.ZodObject<{ name: z.ZodType<string> }>>(schema: S) =>
   z.array(schema).max(FLEET_OBJECTS_MAX).default([]).superRefine((all, context) => {
     const seen = new Map<string, number>();
     for (const [index, { name }] of all.entries()) {
@@ -56,28 +54,29 @@ const named = <S extends z.ZodObject<{ name: z.ZodType<string> }>>(schema: S) =>
       else {context.addIssue({
           code: "custom",
           path: [index, "name"],
-          message: `is also that of entry ${first}`,
+          message: `is a duplicate of entry ${first}`,
         });}
     }
   });
 
-/** A fleet as a file holds it: what there is to be, by name; what a field leaves out is its default (contract 16). */
+/** A fleet file. Objects have names instead of ids, and an absent field has its default (contract 16). */
 export const fleetSchema = z.strictObject({
-  fleet: nameText().default(FLEET_DEFAULT).meta({ description: "who manages what stands here" }),
-  departments: named(departmentSchema),
-  workers: named(workerCreateSchema),
-  schedules: named(scheduleSchema),
-  budgets: named(budgetCreateSchema),
-  webhooks: named(webhookSchema),
+  fleet: nameText().default(FLEET_DEFAULT).meta({
+    description: "name of the fleet that manages these objects",
+  }),
+  departments: buildNamedList(departmentSchema),
+  workers: buildNamedList(workerCreateSchema),
+  schedules: buildNamedList(scheduleSchema),
+  budgets: buildNamedList(budgetCreateSchema),
+  webhooks: buildNamedList(webhookSchema),
   memory: z.record(line(KEY_MAX_BYTES), text(CONTENT_MAX_BYTES)).default({}).refine(
     (entries) => Object.keys(entries).length <= MEMORY_ENTRIES_MAX,
     { error: `must be at most ${MEMORY_ENTRIES_MAX} entries` },
-  ).meta({ description: "of every conversation, by key" }),
+  ).meta({ description: "global memory, by key" }),
 }).meta({ id: "Fleet", examples: [{ departments: [{ name: "News" }], workers: [{ name: "Ada" }] }] });
-
 export type Fleet = z.output<typeof fleetSchema>;
 
-/** What GET /api/fleet answers: a fleet without what is its default. */
+/** A fleet without default values. */
 export const exportSchema = z.strictObject({
   departments: z.array(z.record(z.string(), z.unknown())),
   workers: z.array(z.record(z.string(), z.unknown())),
@@ -86,28 +85,27 @@ export const exportSchema = z.strictObject({
   webhooks: z.array(z.record(z.string(), z.unknown())),
   memory: z.record(z.string(), z.string()),
 }).partial().meta({ id: "FleetExport" });
-
 export type FleetExport = z.output<typeof exportSchema>;
 
 const options = {
   fleet: fleetSchema,
   prune: z.boolean().default(false).meta({
-    description: "delete what this fleet manages and the file does not name",
+    description: "delete objects that this fleet manages and the file does not name",
   }),
-  adopt: z.boolean().default(false).meta({ description: "take over what another fleet or nobody manages" }),
+  adopt: z.boolean().default(false).meta({
+    description: "take over objects that this fleet does not manage",
+  }),
 };
 
-/** Body of POST /api/fleet/plan. */
 export const fleetPlanInput = z.strictObject(options).meta({
   id: "FleetPlanInput",
   examples: [{ fleet: {} }],
 });
 
-/** Body of POST /api/fleet/apply. */
 export const fleetApplyInput = z.strictObject({
   ...options,
   plan: z.string().optional().meta({
-    description: "the hash of the plan that was looked at; another one is a conflict",
+    description: "hash of the reviewed plan; a different plan is a conflict",
   }),
 }).meta({ id: "FleetApply", examples: [{ fleet: { workers: [{ name: "Ada" }] } }] });
 
@@ -115,34 +113,30 @@ export type FleetPlanInput = z.output<typeof fleetPlanInput>;
 export type FleetApply = z.output<typeof fleetApplyInput>;
 
 const changeSchema = z.strictObject({
-  action: z.enum(FLEET_ACTIONS).meta({
-    description: "adopt: its contents stay, and it is managed from here on",
-  }),
+  action: z.enum(FLEET_ACTIONS).meta({ description: "adopt: the fleet takes over the unchanged object" }),
   kind: z.enum(FLEET_KINDS),
   name: z.string(),
   fields: z.array(z.strictObject({ name: z.string(), before: z.unknown(), after: z.unknown() })),
 });
 
-/** What an apply changes, and what stands in its way. */
+/** The changes of an apply, and its conflicts. */
 export const fleetPlanSchema = z.strictObject({
   hash: z.string(),
   changes: z.array(changeSchema),
   conflicts: z.array(z.strictObject({ kind: z.enum(FLEET_KINDS), name: z.string(), detail: z.string() })),
 }).meta({ id: "FleetPlan" });
-
 export type FleetPlan = z.output<typeof fleetPlanSchema>;
 export type FleetChange = z.output<typeof changeSchema>;
 
-/** One thing of a fleet in the form in which it is compared. */
+/** An object of a fleet in its form for comparison. */
 export interface FleetObject {
   kind: FleetKind;
   name: string;
   fields: Record<string, unknown>;
 }
 
-/** One that is there. */
 export interface PresentObject extends FleetObject {
   id: string;
-  /** The fleet that manages it; null for none. */
+  /** The fleet that manages the object, or null. */
   managedBy: string | null;
 }

@@ -2,27 +2,27 @@ import type { FleetChange, FleetObject, FleetPlan, PresentObject } from "./fleet
 import { nameKey } from "../call/name.ts";
 import type { FleetKind } from "../call/vocabulary.ts";
 
-/** How a fleet meets what is there. */
 interface PlanOptions {
   fleet: string;
   prune: boolean;
   adopt: boolean;
 }
 
-/** A change with the object that it is about; null where it is made. */
+/** A change with the objects before and after it. `present` is null for a new object, `wanted` for a deleted one. */
 export interface PlannedChange extends FleetChange {
   present: PresentObject | null;
   wanted: FleetObject | null;
 }
 
-/** A plan before it has a hash. */
+/** A plan without its hash. */
 export interface Planned extends Omit<FleetPlan, "hash" | "changes"> {
   changes: PlannedChange[];
 }
 
 /**
- * What has to change so that everything `wanted` is there (contract 16). A name that several have, or one that another fleet or
- * nobody manages, is a conflict; `adopt` takes the latter over. `prune` deletes what this fleet manages and nobody wants.
+ * Compares a fleet with the existing objects and plans the changes (contract 16). An ambiguous name is a conflict, and so is
+ * one that this fleet does not manage, unless `adopt` is set. `prune` deletes objects that this fleet manages but no longer
+ * wants.
  */
 export function planFleet(
   wanted: readonly FleetObject[],
@@ -31,24 +31,24 @@ export function planFleet(
 ): Planned {
   const changes: PlannedChange[] = [];
   const conflicts: Planned["conflicts"] = [];
-  const there = Map.groupBy(present, keyOf);
-  const named = new Set(wanted.map(keyOf));
+  const there = Map.groupBy(present, buildKey);
+  const named = new Set(wanted.map(buildKey));
   for (const one of wanted) {
-    const [found, second] = there.get(keyOf(one)) ?? [];
+    const [found, second] = there.get(buildKey(one)) ?? [];
     const { kind, name } = one;
     if (found === undefined) {
       changes.push({
         action: "create",
         kind,
         name,
-        fields: differences({}, one.fields),
+        fields: findDifferences({}, one.fields),
         present: null,
         wanted: one,
       });
       continue;
     }
     if (second !== undefined) {
-      conflicts.push({ kind, name, detail: "several have this name; rename all but one" });
+      conflicts.push({ kind, name, detail: "several objects have this name; rename all but one" });
       continue;
     }
     if (found.managedBy !== fleet && !adopt) {
@@ -60,7 +60,7 @@ export function planFleet(
     }
     const before = { ...found.fields, ...(found.name === name ? {} : { name: found.name }) };
     const after = { ...one.fields, ...(found.name === name ? {} : { name }) };
-    const fields = differences(before, after);
+    const fields = findDifferences(before, after);
     if (fields.length > 0) {
       changes.push({ action: "update", kind, name, fields, present: found, wanted: one });
     } else if (found.managedBy !== fleet) {
@@ -68,14 +68,14 @@ export function planFleet(
     }
   }
   for (const found of prune ? present : []) {
-    if (found.managedBy !== fleet || named.has(keyOf(found))) continue;
+    if (found.managedBy !== fleet || named.has(buildKey(found))) continue;
     const { kind, name } = found;
     changes.push({ action: "delete", kind, name, fields: [], present: found, wanted: null });
   }
   return { changes, conflicts };
 }
 
-/** The names on a circle of departments, or null (contract 16). `parents` has the key of the department above each. */
+/** Returns the names on a cycle of departments, or null. `parents` maps each key to that of its parent. */
 export function circleOf(parents: ReadonlyMap<string, string>): string[] | null {
   const safe = new Set<string>();
   for (const start of parents.keys()) {
@@ -89,12 +89,15 @@ export function circleOf(parents: ReadonlyMap<string, string>): string[] | null 
   return null;
 }
 
-function keyOf({ kind, name }: { kind: FleetKind; name: string }): string {
-  // Keys of memory differ by case, names do not.
+function buildKey({ kind, name }: { kind: FleetKind; name: string }): string {
+  // Memory keys differ by case, names do not.
   return `${kind} ${kind === "memory" ? name : nameKey(name)}`;
 }
 
-function differences(before: Record<string, unknown>, after: Record<string, unknown>): FleetChange["fields"] {
+function findDifferences(
+  before: Record<string, unknown>,
+  after: Record<string, unknown>,
+): FleetChange["fields"] {
   return Object.keys(after).flatMap((name) =>
     JSON.stringify(before[name]) === JSON.stringify(after[name])
       ? []

@@ -2,7 +2,7 @@ import type { Month } from "./budget.ts";
 
 const LONGEST_MS = 32 * 86_400_000;
 
-/** The calendar months of a time zone. The last answer is kept: most questions are about the same month. */
+/** Computes the calendar months of a time zone. Keeps the last result, because most questions are about the same month. */
 export class Months {
   readonly #timeZone: string;
   #made: Intl.DateTimeFormat | null = null;
@@ -12,7 +12,7 @@ export class Months {
     this.#timeZone = timeZone;
   }
 
-  // Made when it is needed: the first format of a process takes 20 ms.
+  // Lazy: the first format of a process takes 20 ms.
   get #format(): Intl.DateTimeFormat {
     return this.#made ??= new Intl.DateTimeFormat("en-CA", {
       timeZone: this.#timeZone,
@@ -21,18 +21,21 @@ export class Months {
     });
   }
 
-  /** The month of `now`: from its first moment to that of the next, whatever the clocks do in between (contract 14). */
+  /**
+   * Returns the month of `now`, from its first moment to that of the next month, whatever the clock changes in between
+   * (contract 14).
+   */
   of(now: number): Month {
     if (now >= this.#last.start && now < this.#last.end) return this.#last;
     const name = this.#format.format(now);
     const start = this.#firstOf(name, now - LONGEST_MS, now);
-    // A day behind the longest month is always in the next one.
+    // Always in the next month.
     const later = start + LONGEST_MS;
     const end = this.#firstOf(this.#format.format(later), start, later);
     return this.#last = { start, end };
   }
 
-  // The first moment of the month, which begins after `before`, and which `inside` is in.
+  // Finds the first moment of the month, which starts after `before` and contains `inside`.
   #firstOf(name: string, before: number, inside: number): number {
     let [outside, within] = [before, inside];
     while (within - outside > 1) {

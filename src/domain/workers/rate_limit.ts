@@ -1,30 +1,30 @@
 import type { Hold } from "../work/block.ts";
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 
-/** An engine with a limit of its provider: no run of it starts before `until`. */
+/** A rate limit of an engine's provider. No run starts before `until`. */
 export interface RateLimit {
   engine: string;
   /** Unix ms. */
   until: number;
-  /** Runs in a row that met the limit, each after the wait of the one before. */
+  /** Consecutive runs that met the limit, each after the previous wait. */
   strikes: number;
 }
 
-// A provider that names no time is asked again after 1, 4, 16 minutes, and then every hour.
+// Delays for a provider that names no time: 1, 4, 16 minutes, then an hour each.
 const RETRY: Backoff = { firstMs: 60_000, lastMs: 3_600_000, factor: 4 };
 const WAIT_MIN_MS = 1_000;
-// Weekly quotas are the longest known ones; a later time must be an error.
+// Weekly quotas are the longest known ones. A later time must be an error.
 const WAIT_MAX_MS = 8 * 86_400_000;
 
-/** A task fails after so many runs that met a limit: it must not wait for ever. */
+/** A task fails after this many runs that met a limit, so that it does not wait forever. */
 export const LIMITED_RUNS_MAX = 20;
 
-/** A wait of this length or longer is announced to the person who waits for the reply. */
+/** The service announces a wait of at least this length to the person who waits for the reply. */
 export const TOLD_WAIT_MS = 60_000;
 
 /**
- * The limit after a run met one. `resetsAt` is when it is over, null where that is unknown. Runs that meet a limit at the
- * same time are one strike.
+ * Returns the limit after a run met one. `resetsAt` is its end, or null when unknown. Runs that meet a limit together count
+ * as one strike.
  */
 export function nextLimit(
   engine: string,
@@ -36,12 +36,12 @@ export function nextLimit(
   const strikes = waiting ? before.strikes : (before?.strikes ?? 0) + 1;
   const unclamped = resetsAt === null ? backoffMs(RETRY, strikes) : resetsAt - now;
   const wait = Math.min(Math.max(unclamped, WAIT_MIN_MS), WAIT_MAX_MS);
-  // Without a time: tasks that wait already do not start their wait again.
+  // Without a time: tasks that already wait do not restart their wait.
   if (waiting && resetsAt === null) return before;
   return { engine, until: Math.ceil(Math.max(now + wait, waiting ? before.until : 0)), strikes };
 }
 
-/** The limit as what holds the tasks of its engine (contract 14). */
+/** Returns the block of an engine's tasks during a limit (contract 14). */
 export function holdOf(limit: Pick<RateLimit, "engine" | "until">): Hold {
   return {
     held: `engine:${limit.engine}`,
@@ -51,7 +51,7 @@ export function holdOf(limit: Pick<RateLimit, "engine" | "until">): Hold {
   };
 }
 
-/** Why a task waits, for its `reason`. */
+/** Formats why a task waits, for its `reason`. */
 export function waitReason({ engine, until }: Pick<RateLimit, "engine" | "until">): string {
-  return `${engine} is rate limited; goes on at ${new Date(until).toISOString()}`;
+  return `${engine} is rate limited; continues at ${new Date(until).toISOString()}`;
 }

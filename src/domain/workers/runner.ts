@@ -1,110 +1,97 @@
 import { z } from "zod";
 import { verifiedSchema, verifySchema } from "../work/command.ts";
 import { usageSchema } from "../work/execution.ts";
-import { id, NAME_MAX_BYTES, nameText, text, time } from "../call/field.ts";
+import { id, nameText, text, time } from "../call/field.ts";
 import { isInterruption } from "../work/interruption.ts";
 import { pageQuery } from "../call/page.ts";
 import { scope } from "../call/scope.ts";
 import { FAILURES, RUNNER_STATES } from "../call/vocabulary.ts";
 
-/** How many runners there may be. */
 export const RUNNERS_MAX = 1_000;
 const LABELS_MAX = 20;
-/** Runs that one runner may have at a time. */
 export const RUNS_PER_RUNNER_MAX = 1_000;
 const ENGINES_MAX = 100;
-/** Reports in one request, and bytes of a log in one. */
+/** Limits of one request: reports, and bytes of a log. */
 const EVENTS_PER_REQUEST_MAX = 100;
 export const LOG_CHUNK_MAX_BYTES = 512 * 1024;
-/** The outcome of a run, with a result of 256 KiB in the longest form that JSON has. */
+/** Limit of a run's outcome. A result of 256 KiB fits in the longest JSON escape. */
 export const RUN_END_MAX_BYTES = 4 * 1024 * 1024;
 
-/** What runner and service say to each other. A runner that speaks an older form gets nothing (contract 18). */
+/** Version of the protocol between runner and service. A runner with an older one gets no runs (contract 18). */
 export const RUNNER_PROTOCOL = 1;
 
-/** How long a run belongs to its runner without a word of it, and how leases are kept (contract 18). */
+/** Times of leases. A runner that sends nothing for `lease_ms` loses its runs (contract 18). */
 export interface LeaseTimes {
   lease_ms: number;
   beat_ms: number;
-  /** So long before the end of its lease, and its own `stop_grace` more, a runner begins to end a run. */
+  /** A runner ends a run this long, plus its `stop_grace`, before the lease ends. */
   margin_ms: number;
 }
 export const LEASE_TIMES: LeaseTimes = { lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
-/** How long a claim waits for a run. */
+/** Longest wait of a claim. */
 export const CLAIM_WAIT_MAX_MS = 25_000;
-/** A runner that was not heard of for so long is `silent` and gets no run. */
+/** A runner without a request for this long is `silent` and gets no runs. */
 export const RUNNER_SILENT_MS = 35_000;
 
-/** A label of a runner (contract 18). */
 const label = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,49}$/, {
-  error: "must be 1-50 of a-z 0-9 . _ - and begin with a letter or a digit",
+  error: "must be 1-50 of a-z 0-9 . _ - and start with a letter or a digit",
 });
 
-/** Labels, each once. */
+/** Removes duplicates. */
 export const labels = z.array(label).max(LABELS_MAX).transform((all) => [...new Set(all)]);
 
-/** A runner as the API shows it (contract 18). */
 export const runnerSchema = z.strictObject({
   id,
   name: z.string(),
   labels: z.array(z.string()),
   allow_admin: z.boolean().meta({ description: "whether it may run workers that hold *:*" }),
   state: z.enum(RUNNER_STATES),
-  draining: z.boolean().meta({ description: "it gets no runs, whether it is heard of or not" }),
+  draining: z.boolean().meta({ description: "gets no new runs, online or not" }),
   version: z.string(),
   engines: z.array(z.string()),
   max_runs: z.int(),
-  running: z.int().meta({ description: "runs that it has now" }),
+  running: z.int().meta({ description: "current runs" }),
   last_seen_at: time.nullable(),
   created_at: time,
 }).meta({ id: "Runner" });
-
 export type RunnerShown = z.output<typeof runnerSchema>;
 
-/** Body of POST /api/runners. */
 export const runnerCreateSchema = z.strictObject({
-  name: nameText(NAME_MAX_BYTES),
+  name: nameText(),
   labels: labels.default([]),
   allow_admin: z.boolean().default(false),
 }).meta({ id: "RunnerCreate", examples: [{ name: "mac1", labels: ["macos", "gpu"] }] });
-
 export type RunnerCreate = z.output<typeof runnerCreateSchema>;
 
-/** Its answer: the token is shown here only. */
+/** Includes the token, which no other response shows. */
 export const runnerCreatedSchema = runnerSchema.extend({ token: z.string() }).meta({ id: "RunnerCreated" });
-
 export type RunnerCreated = z.output<typeof runnerCreatedSchema>;
 
-/** Body of POST /api/runners/:id_or_name/drain. */
 export const runnerDrainSchema = z.strictObject({
-  draining: z.boolean().default(true).meta({ description: "false: it gets runs again" }),
+  draining: z.boolean().default(true).meta({ description: "false: accept runs again" }),
 }).meta({ id: "RunnerDrain" });
 
-/** Query of GET /api/runners. */
 export const runnerListQuery = pageQuery();
-
 export type RunnerFilter = z.output<z.ZodObject<typeof runnerListQuery>>;
 
-/** Body of POST /api/runners/claim. */
 export const runnerClaimSchema = z.strictObject({
   request_id: id.meta({ description: "repeated, it answers the same run" }),
-  process: id.meta({ description: "of the process that asks" }),
-  place: id.meta({ description: "of its work_root" }),
-  epoch: z.int().min(0).meta({ description: "as the last answer said; 0 after a start" }),
+  process: id.meta({ description: "id of the runner process" }),
+  place: id.meta({ description: "id of its work_root" }),
+  epoch: z.int().min(0).meta({ description: "from the last response; 0 after a start" }),
   protocol: z.int().min(1).max(1_000),
   version: text(100),
   work_root: text(4_000),
   max_runs: z.int().min(1).max(RUNS_PER_RUNNER_MAX),
   engines: z.array(z.strictObject({ name: text(64), agent: z.boolean() })).max(ENGINES_MAX),
-  // A newer runner may be more patient.
+  // No upper limit: a newer runner may wait longer.
   wait_ms: z.int().min(0).default(CLAIM_WAIT_MAX_MS).meta({
-    description: `how long it would wait; it is answered after ${CLAIM_WAIT_MAX_MS} ms at most`,
+    description: `longest wait; the service responds after at most ${CLAIM_WAIT_MAX_MS} ms`,
   }),
 }).meta({ id: "RunnerClaim" });
-
 export type RunnerClaim = z.output<typeof runnerClaimSchema>;
 
-/** Everything that a runner has to know of one run. */
+/** Everything that a runner needs for one run. */
 const wireOrderSchema = z.strictObject({
   execution: z.strictObject({
     execution_id: id,
@@ -122,9 +109,10 @@ const wireOrderSchema = z.strictObject({
   time_zone: z.string(),
   max_log_bytes: z.int(),
   grant: z.strictObject({ subject: z.string(), scopes: z.array(scope) }),
-  token: z.string().meta({ description: "the run's own, which ends with it" }),
+  token: z.string().meta({ description: "token of the run, valid until the run ends" }),
   files: z.array(z.string()).meta({
-    description: "of the message: they belong into <work_root>/files/<execution id>/ before it starts",
+    description:
+      "files of the message; the runner stores them in <work_root>/files/<execution id>/ before it starts the run",
   }),
   briefing: z.strictObject({
     context: z.string(),
@@ -137,42 +125,38 @@ const wireOrderSchema = z.strictObject({
 
 export type WireOrder = z.output<typeof wireOrderSchema>;
 
-/** Answer of POST /api/runners/claim. */
 export const runnerClaimedSchema = z.strictObject({
   epoch: z.int(),
-  version: z.string().meta({ description: "of the service" }),
+  version: z.string().meta({ description: "version of the service" }),
   lease_ms: z.int(),
   beat_ms: z.int(),
   margin_ms: z.int(),
   run: wireOrderSchema.nullable(),
 }).meta({ id: "RunnerClaimed" });
-
 export type RunnerClaimed = z.output<typeof runnerClaimedSchema>;
 
-/** Body of POST /api/runners/beat. */
 export const runnerBeatSchema = z.strictObject({
   process: id,
   epoch: z.int().min(1),
   running: z.array(id).max(RUNS_PER_RUNNER_MAX),
 }).meta({ id: "RunnerBeat" });
-
 export type RunnerBeat = z.output<typeof runnerBeatSchema>;
 
-/** Answer of POST /api/runners/beat: a run that is not in it belongs to the runner no longer. */
+/** A run that is absent no longer belongs to the runner. */
 export const runnerHeardSchema = z.strictObject({
   runs: z.array(z.strictObject({
     id,
-    waited_ms: z.number().meta({ description: "how long it has waited for a person" }),
-    stop: z.string().meta({ description: '"" or why it is to be ended: cancelled, or budget: <words>' }),
+    waited_ms: z.number().meta({ description: "total wait for a person, in ms" }),
+    stop: z.string().meta({
+      description: '"", or why the runner must end it: cancelled, or budget: <words>',
+    }),
   })),
 }).meta({ id: "RunnerHeard" });
-
 export type RunnerHeard = z.output<typeof runnerHeardSchema>;
 
 const WORDS_MAX_BYTES = 2_000;
 const report = { no: z.int().min(1).max(1_000_000_000) };
 
-/** One report of a run that goes on. */
 const runReportSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...report, kind: z.literal("started") }),
   z.strictObject({ ...report, kind: z.literal("session"), id: text(1_000), usage: usageSchema }),
@@ -182,41 +166,36 @@ const runReportSchema = z.discriminatedUnion("kind", [
 
 export type RunReport = z.output<typeof runReportSchema>;
 
-/** Body of POST /api/runs/:id/events: numbers that were there before change nothing. */
+/** Repeated numbers change nothing. */
 export const runEventsSchema = z.strictObject({
   epoch: z.int().min(1),
   events: z.array(runReportSchema).max(EVENTS_PER_REQUEST_MAX),
 }).meta({ id: "RunEvents" });
-
 export type RunEvents = z.output<typeof runEventsSchema>;
 
-/** Query of POST /api/runs/:id/log. */
 export const runLogQuery = {
   epoch: z.string().regex(/^\d{1,9}$/).transform(Number).meta({ type: "integer" }),
   offset: z.string().regex(/^\d{1,15}$/).transform(Number).meta({ type: "integer" }),
   kind: z.enum(["log", "events"]),
 };
-
 export type RunLogPart = z.output<z.ZodObject<typeof runLogQuery>>;
 
-/** Answer of POST /api/runs/:id/log: how much of it is there. */
+/** The stored size. */
 export const runLoggedSchema = z.strictObject({ size: z.int() }).meta({ id: "RunLogged" });
-
 export type RunLogged = z.output<typeof runLoggedSchema>;
 
 const RESULT_TEXT_MAX_BYTES = 512 * 1024;
 
-/** Body of POST /api/runs/:id/end. */
 export const runEndSchema = z.strictObject({
   epoch: z.int().min(1),
-  ran_ms: z.number().min(0).nullable().meta({ description: "since its engine started; null: it did not" }),
+  ran_ms: z.number().min(0).nullable().meta({
+    description: "ms since its engine started; null: never started",
+  }),
   interruption: text(WORDS_MAX_BYTES)
-    .refine(isInterruption, {
-      error: "must be cancelled, shutdown, late, lost or budget: <words>",
-    })
+    .refine(isInterruption, { error: "must be cancelled, shutdown, late, lost or budget: <words>" })
     .nullable().meta({
       description:
-        "why its runner ended it: cancelled, shutdown, late, lost, or budget: <words>; null: it did not",
+        "why its runner ended it: cancelled, shutdown, late, lost, or budget: <words>; null: not interrupted",
     }),
   outcome: z.strictObject({
     status: z.enum(["completed", "failed"]),
@@ -235,10 +214,7 @@ export const runEndSchema = z.strictObject({
     verify: verifiedSchema.optional(),
   }),
 }).meta({ id: "RunEnd" });
-
 export type RunEnd = z.output<typeof runEndSchema>;
 
-/** Answer of the reports of a run. */
 export const runStoredSchema = z.strictObject({ status: z.literal("stored") }).meta({ id: "RunStored" });
-
 export type RunStored = z.output<typeof runStoredSchema>;

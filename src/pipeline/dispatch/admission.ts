@@ -196,7 +196,7 @@ class Round {
     if (first === undefined) return null;
     const ends = above.map(({ resets_at }) => resets_at);
     const until = ends.some((end) => end === null) ? null : Math.max(...ends.map((end) => end ?? 0));
-    const when = until === null ? "" : `; goes on at ${new Date(until).toISOString()}`;
+    const when = until === null ? "" : `; continues at ${new Date(until).toISOString()}`;
     const share = `${Math.round(first.utilization * 100)} %`;
     return {
       held: `reserve:${engine}`,
@@ -227,7 +227,7 @@ class Round {
           `${what} has had ${
             runs + open
           } runs within an hour (limits.max_runs_per_hour is ${maxRunsPerHour})` +
-          (until === null ? "" : `; goes on at ${new Date(until).toISOString()}`),
+          (until === null ? "" : `; continues at ${new Date(until).toISOString()}`),
         whom,
       };
     }

@@ -2,10 +2,16 @@
 import { newId } from "../../base/id.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Config } from "../../config/schema.ts";
-import { findByName, routeData } from "../../domain/chat/data_routing.ts";
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import { joinParts } from "../../domain/chat/message.ts";
-import { type Candidate, type Route, routeByRules, routeWithoutModel } from "../../domain/chat/routing.ts";
+import {
+  type Candidate,
+  findByName,
+  type Route,
+  routeByRules,
+  routeData,
+  routeWithoutModel,
+} from "../../domain/chat/routing.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { attemptMessage } from "../../store/chat/inbound.ts";

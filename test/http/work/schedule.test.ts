@@ -191,7 +191,7 @@ describe("PUT /api/tasks/:id (contract 15)", () => {
     clock.advance(5 * MINUTE_MS);
     await app.until("execution.completed", 2);
     const late = await app.send(`PUT /api/tasks/${once.id}`, { paused: false });
-    expect([late.status, late.body.detail]).toEqual([409, expect.stringContaining("its time is over")]);
+    expect([late.status, late.body.detail]).toEqual([409, expect.stringContaining("its time has passed")]);
     await app.call(`PUT /api/tasks/${once.id}`, { paused: false, scheduled_at: clock.now() + 5_000 });
     clock.advance(5_000);
     await app.until("execution.completed", 3);
@@ -209,24 +209,36 @@ describe("GET /api/schedules/preview (contract 15)", () => {
   it("marks skipped and repeated times, and the change of the clock", async () => {
     expect(await preview("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z")).toEqual([
       ["2026-03-28T02:30+01:00", ""],
-      ["2026-03-29T03:00+02:00", "moved: on this day the clock leaves out the hour in which it would fire"],
+      [
+        "2026-03-29T03:00+02:00",
+        "moved: on this day the clock skips the hour in which the schedule would fire",
+      ],
       ["2026-03-30T02:30+02:00", ""],
     ]);
     expect(await preview("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2)).toEqual([
-      ["2026-10-25T02:30+02:00", "on this day the clock shows this time twice: it fires the first time"],
-      ["2026-10-26T02:30+01:00", "since the time before, the clock went back by 60 minutes"],
+      [
+        "2026-10-25T02:30+02:00",
+        "on this day the clock shows this time twice: the schedule fires the first time",
+      ],
+      ["2026-10-26T02:30+01:00", "since the previous time, the clock went back by 60 minutes"],
     ]);
     expect(await preview("0 * * * *", "America/New_York", "2026-11-01T04:30:00Z")).toEqual([
-      ["2026-11-01T01:00-04:00", "on this day the clock shows this time twice: it fires both times"],
-      ["2026-11-01T01:00-05:00", "since the time before, the clock went back by 60 minutes"],
+      [
+        "2026-11-01T01:00-04:00",
+        "on this day the clock shows this time twice: the schedule fires both times",
+      ],
+      ["2026-11-01T01:00-05:00", "since the previous time, the clock went back by 60 minutes"],
       ["2026-11-01T02:00-05:00", ""],
     ]);
     expect(await preview("0 12 * * *", "America/New_York", "2026-03-07T00:00:00Z", 2)).toEqual([
       ["2026-03-07T12:00-05:00", ""],
-      ["2026-03-08T12:00-04:00", "since the time before, the clock went forward by 60 minutes"],
+      ["2026-03-08T12:00-04:00", "since the previous time, the clock went forward by 60 minutes"],
     ]);
     expect(await preview("45 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00:00Z", 1)).toEqual([
-      ["2026-04-05T01:45+11:00", "on this day the clock shows this time twice: it fires the first time"],
+      [
+        "2026-04-05T01:45+11:00",
+        "on this day the clock shows this time twice: the schedule fires the first time",
+      ],
     ]);
   });
 

@@ -185,7 +185,7 @@ describe("the fleet as a file (contract 16)", () => {
     const twice = await apply(app, { workers: [{ name: "Ada" }] }, { adopt: true });
     expect([twice.status, twice.body.detail]).toEqual([
       409,
-      expect.stringContaining("several have this name"),
+      expect.stringContaining("several objects have this name"),
     ]);
     expect((await app.send("GET /api/fleet")).status).toBe(409);
   });

@@ -44,7 +44,7 @@ describe("rate limits [DSP-13]", () => {
       const [task] = await ada.tasks();
       expect(task).toMatchObject({ status: "pending", attempt: 0, run_count: 1 });
       reason = task.reason;
-      expect(reason).toMatch(/^claude is rate limited; goes on at 20\d\d-\S+Z$/);
+      expect(reason).toMatch(/^claude is rate limited; continues at 20\d\d-\S+Z$/);
       const [execution] = await app.call("GET /api/executions");
       expect(execution).toMatchObject({ status: "failed", failure: "rate_limited", attempt: 1 });
       sessionId = execution.session_id;
@@ -113,7 +113,7 @@ describe("rate limits [DSP-13]", () => {
     expect(waits).toEqual([1, 4]);
     // The prompt says that it was interrupted, and repeats nothing that the session has.
     const prompt = await Deno.readTextFile(join(ada.worker.work_dir, "prompt.txt"));
-    expect(prompt).toMatch(/# Interrupted\n\nYou began this task before/);
+    expect(prompt).toMatch(/# Interrupted\n\nYou started this task before/);
     expect(prompt).not.toMatch(/The conversation so far/);
     expect(await ada.tasks()).toMatchObject([{ status: "completed", run_count: 3 }]);
     expect(await app.db.read("select * from rate_limit")).toEqual([]);

@@ -158,7 +158,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     const message = await it.send("hello");
     await it.app.settle();
     expect(await replies(it.app, it.session.id)).toEqual(["write"]);
-    expect(await it.prompt(2)).toMatch(/could not be used[\s\S]*no worker is called "Eve"/);
+    expect(await it.prompt(2)).toMatch(/could not be used[\s\S]*no worker has the name "Eve"/);
     const { routing } = await it.app.call(`GET /api/messages/${message}/trace`);
     expect(routing).toHaveLength(1);
   });
