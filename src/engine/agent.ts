@@ -18,7 +18,7 @@ import { buildFailure, classifyFailure, formatLastLines } from "./protocol/failu
 import { cutResult } from "./result.ts";
 import type { Failure } from "../domain/call/vocabulary.ts";
 
-/** Builds an engine from an agent CLI. The driver is the same for all agents; the adapter has the differences (facts, engines 12). */
+/** Builds an engine from an agent CLI. All agents share this driver; an adapter has the differences (facts, engines 12). */
 export function buildAgentEngine(
   name: string,
   config: EngineConfig,
@@ -43,7 +43,7 @@ export function buildAgentEngine(
   };
 }
 
-// A lost session is replaced by a new session once, and a session whose id is in use is resumed once.
+// A lost session is replaced once, and a session whose id is in use is resumed once.
 const STARTS_MAX = 3;
 
 async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): Promise<EngineOutcome> {
@@ -68,7 +68,7 @@ function newSessionId(adapter: Adapter): string {
   return adapter.plansSession ? crypto.randomUUID() : "";
 }
 
-/** Returns the next turn after the engine has refused the session; null when there is no reason for another turn. */
+/** Returns the next turn after the engine refused its session, or null when none is needed. */
 function nextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): TurnRequest | null {
   const { request, finished, openedOtherSession } = result;
   if (run.signal.aborted || !finished) return null;
@@ -84,7 +84,7 @@ function nextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): Turn
   return null;
 }
 
-/** Returns the failure of a turn that we did not end, or null. */
+/** Returns the failure of a turn that the service did not end, or null. */
 function findFailure(adapter: Adapter, { request, end, output }: TurnResult): EngineFailure | null {
   const { done, failure, stderr } = output;
   if (done !== null) {
@@ -97,7 +97,10 @@ function findFailure(adapter: Adapter, { request, end, output }: TurnResult): En
   return adapter.classifyEnd({ code: end.code, stderr, resume: request.resume });
 }
 
-/** Builds the outcome: our own cancel or limit decides first, then the engine's final event, then the exit code (facts, engines 2.4). */
+/**
+ * Builds the outcome. The service's cancel or limit decides first, then the engine's final event, then the exit code (facts,
+ * engines 2.4).
+ */
 function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): EngineOutcome {
   const { request, end, output, finished } = result;
   const rest = {

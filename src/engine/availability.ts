@@ -9,7 +9,7 @@ import { findProgram } from "./process/process.ts";
 const log = logger("engine");
 const VERSION_MAX_MS = 20_000;
 
-/** Whether an agent can be started: the program exists, its version is recent enough, and there is a login. */
+/** Checks whether an agent can be started: its program exists, its version is recent enough, and a login exists. */
 export async function probeAgent(
   name: string,
   parts: AgentSetup,
@@ -24,7 +24,7 @@ export async function probeAgent(
     const words = error instanceof Error ? error.message : String(error);
     return { usable: false, version: "", detail: `${words}; ${formatAdvice(name, parts)}` };
   }
-  // The configuration can name any program, so there is no version to compare with.
+  // The configuration may name any program, so no version can be compared.
   if (adapter.measured === null) return { usable: true, version: "", detail: program };
   const { version: measured } = adapter.measured;
   const version = await readVersion(program, machine.inherited);
@@ -52,7 +52,6 @@ function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): s
     : `install npm, which is part of Node.js, and then: ${formatInstall(adapter)}, ${other}`;
 }
 
-/** Formats the command that installs the tested version of an agent. */
 export function formatInstall({ measured, install, needs }: Adapter): string {
   const version = measured?.release ?? measured?.version ?? "";
   const command = (install ?? `npm install -g ${measured?.package}@<version>`).replace("<version>", version);
@@ -67,7 +66,7 @@ function hasProgram(program: string, path: string): boolean {
   }
 }
 
-/** Why there is no login, or null. Whether a login is valid, only the provider knows. */
+/** Returns why no login was found, or null. Only the provider knows whether a login is valid. */
 function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
@@ -78,7 +77,7 @@ function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: st
     ...config.env,
     ...Object.fromEntries(config.pass_env.map((name) => [name, inherited[name]])),
   };
-  // Any other key that the operator configured is taken for the login of a provider.
+  // Any other key in the configuration counts as a provider login.
   if (
     Object.entries(configured).some(([name, value]) => value && (isLogin(login, name) || OWN_KEY.test(name)))
   ) {
@@ -109,11 +108,11 @@ function isFile(path: string): boolean {
   }
 }
 
-// A few programs, each in a few versions.
+// A few programs with a few versions each.
 const VERSIONS_MAX = 100;
 const versions = new LRUCache<string, Promise<string | null>>({ max: VERSIONS_MAX });
 
-/** The output of `<program> --version`, asked once for each version of the file. */
+/** Reads the output of `<program> --version`, once for each version of the file. */
 async function readVersion(
   program: string,
   inherited: Readonly<Record<string, string | undefined>>,
@@ -123,7 +122,7 @@ async function readVersion(
   const known = versions.get(key) ?? askVersion(program, inherited);
   versions.set(key, known);
   const version = await known;
-  // A failure is not kept: it may work the next time.
+  // The next call tries again after a failure.
   if (version === null) versions.delete(key);
   return version;
 }

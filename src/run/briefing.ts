@@ -21,17 +21,16 @@ import type { Claim } from "./claim.ts";
 import type { Briefing } from "./launch_options.ts";
 import type { Grant } from "./environment.ts";
 
-/** The rights of a worker's run: the worker's own scopes, else the default ones (contract 2). */
+/** Returns the rights of a worker's run: the worker's scopes, or the default ones (contract 2). */
 export async function grantOf(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {
   return grantWith(worker_id, (await findWorker(db, worker_id))?.scopes ?? []);
 }
 
-/** The same of a worker whose own scopes are known. */
 export function grantWith(workerId: string, own: readonly string[]): Grant {
   return { subject: `worker:${workerId}`, scopes: own.length === 0 ? WORKER_SCOPES_DEFAULT : own };
 }
 
-/** Gathers what a worker's run has to know: the worker, memory, the conversation, attachments (contract 4.7). */
+/** Gathers the worker, memory, conversation and attachments for the prompt of a run (contract 4.7). */
 export async function brief(
   db: Database,
   claim: Claim,
@@ -39,7 +38,7 @@ export async function brief(
   { ctl, maxPromptBytes: maxBytes, pathOf = (path) => path }: {
     ctl: string;
     maxPromptBytes: number;
-    /** Where a file of the message is for the agent. */
+    /** Maps a file of the message to its path for the agent. */
     pathOf?: (path: string) => string;
   },
 ): Promise<Briefing> {
@@ -79,7 +78,7 @@ export async function brief(
       : { memory_left: { global: global.left, session: memory.left } }),
     conversation: conversation.map(({ role, content, ts }) => ({ role, content, ts })),
   };
-  // Each run of a schedule starts from the beginning, whatever the outcome of the last one was.
+  // Each run of a schedule starts anew, whatever the outcome of the previous one.
   const interrupted = task?.type !== "scheduled" && runs > 1;
   const said = conversation.filter(({ id }) => !answered.has(id));
   const { instruction } = execution;
@@ -98,8 +97,8 @@ export async function brief(
   };
 }
 
-// Only immediate tasks continue a conversation, and only in the directory where it began, because most engines look
-// for a session in their work directory (contract 3, Session context; facts, engines 2.11).
+// Only immediate tasks continue a session, and only in its work directory, because most engines look for sessions there
+// (contract 3, Session context; facts, engines 2.11).
 async function sessionOf(
   db: Database,
   claim: Claim,

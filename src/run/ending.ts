@@ -1,4 +1,4 @@
-// running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every outcome of a run
+// running -> completed, failed, cancelled, scheduled (a cron task) or pending (retry): every outcome of a run
 import { hasConversation, outboundOf, platformOf } from "../domain/chat/message.ts";
 import { RUN_QUESTIONS_MAX } from "../domain/work/question.ts";
 import {
@@ -29,47 +29,44 @@ import {
 } from "../store/work/task_transitions.ts";
 import { type EndedSchedule, endOfSchedule } from "./schedule_end.ts";
 
-/** The run that ended. */
 interface EndedRun extends RunKeys {
   attempt: number;
   worker_name: string;
 }
 
-/** What has to be known about its task. */
+/** The task fields that decide what follows its run. */
 export type EndedTask =
   | { type: "immediate"; deliver_to: string }
   | EndedSchedule & { type: TimedTaskType };
 
-/** The rate limit that a run met. */
+/** A rate limit that stopped a run. */
 export interface MetLimit {
   limit: RateLimit;
-  /** How many runs of the task met one before. */
+  /** Earlier runs of this task that met a rate limit. */
   runsBefore: number;
-  /** What waits until it is over. */
+  /** Whether the whole engine or only the task waits for the end of the limit. */
   parks: "engine" | "task";
 }
 
-/** How a run ended, and which rate limit it met. */
 type RunEnd = ExecutionEnd & { met?: MetLimit | null };
 
-/** What decides about a task after its run. */
 export interface Rules {
   defaultZone: string;
   maxAttempts: number;
 }
 
-/** A run that ended because the service was stopped in order: it uses up no attempt (reliability SHD-2). */
+/** Error of a run that ended in an orderly shutdown. It uses up no attempt (reliability SHD-2). */
 export const STOPPED = "the service was stopped; the task runs again after the next start";
 
-/** The same on a runner: its task goes to it again, or to another one. */
+/** The same for a runner's shutdown. This runner or another one gets the task next. */
 export const RUNNER_STOPPED = "its runner was stopped; the task runs again when a runner can have it";
 
-/** A run that ended because nobody heard of its runner any more, or because the runner heard of nobody (contract 18). */
+/** Error of a run whose runner lost contact with the service (contract 18). */
 export const RUNNER_LOST = "its runner and the service did not hear of each other any more";
 
 /**
- * Everything that is stored when a run ends, for one batch: outcome, next status of the task, reply, journal. The guard of
- * the execution makes the first outcome count: a second one writes nothing.
+ * Builds the batch that ends a run: outcome, next status of the task, reply and journal. The guard of the execution lets only
+ * the first outcome write.
  */
 export function endRun(
   run: EndedRun,
@@ -97,14 +94,14 @@ export function endRun(
   return [...ended, ...limited, ...fate, ...closing(run, end, task, now)];
 }
 
-/** What the conversation of a run that ended hears: its reply, and that nothing goes on any more. The last of its batch. */
+/** Builds the reply to the conversation and its idle event, the last statements of the batch. */
 function closing(run: EndedRun, end: RunEnd, task: EndedTask | null, now: number): Statement[] {
   const session_key = task?.deliver_to || run.session_key;
   const said = reply({ ...run, session_key }, end, task, now);
   return hasConversation(run.session_key) ? [...said, recordIdle(now, run.session_key)] : said;
 }
 
-// An orderly stop lets engines save their sessions; a run that was lost with the service may have lost what it saw, too.
+// An orderly stop lets engines save their sessions. A run lost with the service may have lost what it saw.
 function endedBy(end: ExecutionEnd): "end" | "cancelled" | "lost" {
   if (end.failure === "cancelled") return "cancelled";
   return end.failure === "server_lost" && !wasStopped(end) ? "lost" : "end";
@@ -139,7 +136,7 @@ function tryAgain(
   ];
 }
 
-// The engine waits, and so do all tasks that it would run (contract 3, Task; reliability DSP-13).
+// The engine waits, and with it all tasks that need it (contract 3, Task; reliability DSP-13).
 function parked({ limit }: MetLimit, now: number, keys: RunKeys): Statement[] {
   const { engine, until } = limit;
   return [setLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
@@ -163,7 +160,7 @@ function postpone(
     }),
     endOccurrence(run.execution_id, "pending", now),
   ];
-  // The conversation gets one message about a long wait, not one for every limit.
+  // The conversation gets one message about a long wait, not one for each limit.
   const told = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS && hasConversation(run.session_key);
   if (!told) return waiting;
   const said = { ...toConversation(run), content: `${run.worker_name} has to wait: ${reason}.` };
@@ -190,7 +187,7 @@ function fateOf(
   return [...noted, ...moved(finishTask(run, status, reason, now), now, { kind: `task.${status}`, ...keys })];
 }
 
-// The final text is the worker's reply; a failure is reported by the system (contract 4.6).
+// The worker replies with its final text. The system reports a failure (contract 4.6).
 function reply(run: EndedRun, end: ExecutionEnd, task: EndedTask | null, now: number): Statement[] {
   if (!hasConversation(run.session_key)) return [];
   const base = toConversation(run);

@@ -4,26 +4,24 @@ import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
 import type { EnvironmentOf, Grant } from "./environment.ts";
 
-/** What an agent's prompt has, beside the bare instruction. */
+/** The prompt, session and arguments of a run. */
 export interface Briefing extends Pick<EngineRun, "prompt" | "retelling" | "session" | "extraArgs"> {
-  /** Text of the file SVC_CONTEXT_FILE. */
+  /** Content of the file SVC_CONTEXT_FILE. */
   context: string;
 }
 
-/** What a run has to be equipped for. */
 export interface EquipmentRequest {
   identity: RunIdentity;
   engine: Engine;
-  /** Whose state the engine uses: a worker's id, or `bee`. */
+  /** Owner of the engine state: a worker's id, or `bee`. */
   stateOwner: string;
-  /** Called only for an engine outside this process, as is `brief`. */
+  /** Like `brief`, called only for an engine outside this process. */
   grant: () => Promise<Grant>;
   brief: () => Promise<Briefing>;
-  /** How long the run may last in all, where that is more than its engine's time limit. */
+  /** Total time limit of the run, when it exceeds the engine's limit. */
   lifeMs?: number | undefined;
 }
 
-/** What a run gets beside the question. */
 interface Equipment extends
   Pick<
     EngineRun,
@@ -33,7 +31,7 @@ interface Equipment extends
   secrets: string[];
 }
 
-/** For a run inside this process, which needs nothing. */
+/** An engine inside this process needs no launch options. */
 const BARE: Equipment = {
   runDir: "",
   stateDir: null,
@@ -47,7 +45,7 @@ const BARE: Equipment = {
   secrets: [],
 };
 
-/** Makes what a program gets: its briefing, its environment, and the private directory `runDir`. */
+/** Prepares the launch options of a program: briefing, environment, and the private directory `runDir`. */
 export async function equip(
   { paths, environmentOf }: { paths: DataPaths; environmentOf: EnvironmentOf },
   { engine, identity, grant, brief, stateOwner, lifeMs }: EquipmentRequest,
@@ -68,7 +66,7 @@ export async function equip(
   return { ...briefing, runDir, stateDir, env, secrets, tools: toolsOf(env, engine), rights };
 }
 
-// The service's tools, for an engine that supports MCP; the run's token decides which tools it sees.
+// The service's tools for engines with MCP. The run's token decides which tools it sees.
 function toolsOf(env: Record<string, string>, engine: Engine): EngineRun["tools"] {
   if (!engine.agent) return null;
   return { url: `${env.SVC_URL}/mcp`, tokenVariable: "SVC_TOKEN", token: env.SVC_TOKEN ?? "" };

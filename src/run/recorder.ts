@@ -1,4 +1,4 @@
-// pending -> running when the engine has started; running -> its end: what is stored of a run, wherever it runs
+// pending -> running when the engine has started, running -> its end: what is stored of a run on any machine
 import type { Clock } from "../base/clock.ts";
 import type { Verified } from "../domain/work/command.ts";
 import { nextLimit } from "../domain/workers/rate_limit.ts";
@@ -31,7 +31,6 @@ import {
 import { priced } from "./usage_recorder.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
 
-/** What the recorder works with. */
 interface RecorderOptions {
   db: Database;
   clock: Clock;
@@ -39,19 +38,19 @@ interface RecorderOptions {
   rules: Rules;
 }
 
-/** An outcome, and what checks of the work came to, where there were any. */
+/** An outcome with the result of its check, if any. */
 export type RunOutcome = EngineOutcome & { verify?: Verified };
 
-/** When a run started, and whether that is in the database already. */
+/** When a run started, and whether that is stored. */
 export interface Start {
   at: number | null;
   stored: boolean;
 }
 
-// So often a runner may give one task back in a row.
+// A runner may return one task this many times in a row.
 const GIVEN_BACK_MAX = 20;
 
-/** Makes the statements of what becomes of a run; whoever runs it, and wherever, writes them. */
+/** Builds the statements for the start, session and end of a run. The caller writes them. */
 export class Recorder {
   readonly #options: RecorderOptions;
 
@@ -64,13 +63,13 @@ export class Recorder {
     return [...startExecution(execution.execution_id, at), started(execution, at)];
   }
 
-  /** Stored at once: if whoever runs it dies, the next attempt resumes this session. */
+  /** Stored during the run, so that the next attempt can resume the session after a crash. */
   session(claim: Claim, session: EngineSession): Statement[] {
     const { execution_id: id } = claim.execution;
     return [setSession(id, session.id), ...contextOf(claim, session, this.#options.clock.now())];
   }
 
-  /** Everything that is stored when a run ends: outcome, task, reply, journal. Guarded: the first outcome counts. */
+  /** Builds the batch that ends a run: outcome, task, reply and journal. Guarded: the first outcome wins. */
   async end(
     claim: Claim,
     outcome: RunOutcome,
@@ -96,7 +95,7 @@ export class Recorder {
     return statements;
   }
 
-  // A stop uses up no attempt. A runner that gives the same task back again and again has lost it.
+  // A stop uses up no attempt. A runner that keeps returning the same task has lost it.
   async #givenBack(taskId: string): Promise<string> {
     const often = await hasEndedWith(this.#options.db, taskId, RUNNER_STOPPED, GIVEN_BACK_MAX);
     return often ? RUNNER_LOST : RUNNER_STOPPED;
@@ -107,7 +106,7 @@ export class Recorder {
     const { engine, task_id } = claim.execution;
     const resetsAt = outcome.reset === null ? null : resolveReset(outcome.reset, now, rules.defaultZone);
     const runsBefore = await countLimitedRuns(db, task_id);
-    // A runner has a login of its own: its limit parks this task, and no engine (contract 18).
+    // A runner has its own provider login, so its limit delays this task only (contract 18).
     if (claim.remote === true) {
       const before = { engine, until: now, strikes: runsBefore };
       return { limit: nextLimit(engine, before, resetsAt, now), runsBefore, parks: "task" };
@@ -119,7 +118,7 @@ export class Recorder {
     };
   }
 
-  // A schedule may have been changed while it ran; of an immediate task nothing but its type counts.
+  // A schedule may have been changed during its run. Of an immediate task only the type matters.
   async #taskOf({ execution, task }: Claim): Promise<EndedTask | null> {
     return task.type === "immediate"
       ? { type: "immediate", deliver_to: task.deliver_to }
@@ -133,7 +132,7 @@ function contextOf(claim: Claim, { id, usage }: EngineSession, now: number): Sta
   return [keepContext(claim.execution.execution_id, context, now)];
 }
 
-// A limit that was met, and is over: the engine works again.
+// The limit has ended, and the engine works again.
 function engineBack(run: RunIdentity & { engine: string }, now: number): Statement[] {
   const { engine } = run;
   return moved(forgetLimit(engine, now), now, { kind: "engine.back", ...keysOf(run), data: { engine } });
@@ -143,7 +142,10 @@ function started(run: RunIdentity, at: number): Statement {
   return record(at, { kind: "execution.started", ...keysOf(run) });
 }
 
-/** How an execution ended. When we ended the run, our failure counts, whatever the engine reports (facts, engines 2.4). */
+/**
+ * Builds the end of an execution. When the service ended the run, its reason wins over the engine's report (facts, engines
+ * 2.4).
+ */
 function endOf(
   sessionKey: string,
   outcome: RunOutcome,

@@ -7,19 +7,18 @@ import type { OutcomeWriter } from "./outcome_writer.ts";
 
 const log = logger("run");
 
-/** One claimed run: what to do, and where its outcome goes. */
+/** One claimed run: its work, and where its outcome goes. */
 export interface Run<Outcome> {
-  /** From the claim. */
   identity: RunIdentity;
-  /** After this time it is interrupted as "late"; without it only the engine's own limits hold. */
+  /** Interrupts the run as "late" after this time. Without it only the engine's limits apply. */
   timeoutMs?: number;
-  /** Does the work. The signal aborts when the run has to end, with an Interruption as its reason. */
+  /** Does the work. The signal aborts with an Interruption when the run has to end. */
   work: (signal: AbortSignal) => Promise<Outcome>;
-  /** The outcome when `work` throws: the service itself could not do its part. */
+  /** The outcome when `work` throws, because the service could not do its part. */
   broken: Outcome;
-  /** The same when it threw because the database was out of reach: the run is lost with it, and tried again. Without it that is `broken`, too. */
+  /** The outcome when the database was unreachable: the run is lost and retried. Default: `broken`. */
   lost?: Outcome;
-  /** Stores the outcome. It is called again after an error, as OutcomeWriter promises. */
+  /** Stores the outcome. OutcomeWriter calls it again after an error. */
   store: (outcome: Outcome, interruption: Interruption | null) => Promise<void>;
 }
 
@@ -29,10 +28,7 @@ interface Active {
   ended: Promise<void>;
 }
 
-/**
- * Runs claimed work, whoever claimed it and wherever the outcome goes: it keeps the list of runs in progress, ends them
- * after their time-out or on request, and has each outcome stored.
- */
+/** Lists the runs in progress, ends them after their time limit or on request, and has each outcome stored. */
 export class RunRegistry {
   readonly #clock: Clock;
   readonly #writer: OutcomeWriter;
@@ -43,7 +39,6 @@ export class RunRegistry {
     this.#writer = writer;
   }
 
-  /** The runs in progress. */
   get running(): RunIdentity[] {
     return [...this.#active.values()].map(({ identity }) => identity);
   }
@@ -53,18 +48,18 @@ export class RunRegistry {
     return this.#matching(keys).length > 0;
   }
 
-  /** Ends the runs with these keys; resolves when their processes are gone and their outcomes are stored. */
+  /** Ends the runs with these keys. Resolves when their processes are gone and their outcomes are stored. */
   interrupt(keys: Partial<RunKeys>, reason: Interruption): Promise<void> {
     return end(this.#matching(keys), reason);
   }
 
-  /** Ends every run; those that were interrupted are claimed again after the next start (reliability SHD-2). */
+  /** Ends every run. Interrupted runs are claimed again after the next start (reliability SHD-2). */
   stopAll(): Promise<void> {
     this.#writer.hurry();
     return end([...this.#active.values()], "shutdown");
   }
 
-  /** Runs it to its end. Resolves when its outcome is stored; never throws. */
+  /** Runs the work to its end. Resolves when the outcome is stored. Never throws. */
   start<Outcome>(run: Run<Outcome>): Promise<void> {
     const { identity } = run;
     const abort = new AbortController();

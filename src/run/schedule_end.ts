@@ -1,4 +1,4 @@
-// running or pending -> scheduled, completed (its last run), or paused (too many failures): a schedule after a run or its gate
+// running or pending -> scheduled, completed (its last run), or paused (too many failures): a schedule after its run or gate
 import type { RunKeys } from "../domain/call/run_identity.ts";
 import type { Task } from "../domain/work/task.ts";
 import { nextRunAt } from "../domain/work/task_plan.ts";
@@ -14,7 +14,7 @@ import {
   type Turn,
 } from "../store/work/schedule_transitions.ts";
 
-/** What has to be known about a schedule after its run. */
+/** The fields that decide what follows a schedule's run. */
 export type EndedSchedule = Pick<
   Task,
   | "name"
@@ -28,19 +28,18 @@ export type EndedSchedule = Pick<
   | "deliver_to"
 >;
 
-/** How its run, or the gate before it, ended. `gated`: there was no run. */
+/** The end of a run or its gate. `gated` means that the gate skipped the run. */
 interface ScheduleEnd {
   status: "completed" | "failed" | "cancelled" | "gated";
   failure: Failure | "gate_failed" | "";
   error: string;
 }
 
-// A run that was cancelled, lost or limited says nothing about the schedule (contract 15).
+// Cancelled, lost and limited runs say nothing about the schedule (contract 15).
 const NOT_COUNTED: readonly string[] = ["cancelled", "server_lost", "rate_limited", "budget"];
 
 const LOOK_AGAIN_MS = 60_000;
 
-/** What a schedule's end of a turn needs beside the turn. */
 interface Around {
   keys: RunKeys;
   of: Turn["of"];
@@ -49,8 +48,8 @@ interface Around {
 }
 
 /**
- * The statements that put a schedule back to wait for its next time, whatever the outcome was; that complete it when there is none
- * any more; and that pause it, told to its conversation, after too many failures in a row (contract 3, Task; contract 15).
+ * Builds the statements after a turn of a schedule. It waits for its next time whatever the outcome, completes when no time
+ * is left, and pauses with a notice after too many failures in a row (contract 3, Task; contract 15).
  */
 export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Around): Statement[] {
   const { keys, of, now } = around;
@@ -73,7 +72,7 @@ export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Aro
   return [...again, ...over, ...paused];
 }
 
-// A zone that the system does not know any more must not keep the outcome from being stored: the scheduler says so then.
+// A time zone that the system no longer knows must not prevent the outcome. The scheduler reports it later.
 function nextOf(task: EndedSchedule, { defaultZone, now }: Around): number | null {
   try {
     return nextRunAt(task, defaultZone, now);
@@ -101,7 +100,7 @@ function pause(task: EndedSchedule, error: string, { keys, now }: Around): State
 
 const TITLE_MAX_CHARACTERS = 80;
 
-/** What people know a schedule by: its name, or how its instruction begins; in quotation marks. */
+/** Returns the quoted name of a schedule, or the start of its instruction. */
 export function titleOf({ name, instruction }: Pick<Task, "name" | "instruction">): string {
   const [line = ""] = (name || instruction).trim().split("\n");
   return JSON.stringify(
@@ -109,7 +108,6 @@ export function titleOf({ name, instruction }: Pick<Task, "name" | "instruction"
   );
 }
 
-/** What people are told when a gate failed. */
 export function gateFailedWords(title: string, error: string): string {
   return `The gate of ${title} failed, so nothing ran: ${error}`;
 }

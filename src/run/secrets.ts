@@ -7,7 +7,7 @@ const SECRET_MIN_CHARACTERS = 12;
 // Far deeper than any configuration.
 const KEY_MAX_DEPTH = 50;
 
-/** The values whose names say that they are keys, also inside of a variable that is a JSON object (reliability SEC-2). */
+/** Finds the values of variables that are keys by name, also inside of JSON objects (reliability SEC-2). */
 export function secretsOf(env: Record<string, string>): string[] {
   const keys = Object.entries(env).flatMap(([name, value]) => keysOf(name, value));
   return [...new Set(keys)].filter((key) => key.length >= SECRET_MIN_CHARACTERS);
@@ -18,7 +18,7 @@ export function holdsKey(name: string, value: string): boolean {
   return keysOf(name, value).length > 0;
 }
 
-/** The outcome with secrets masked, because an answer is stored and shown as a log is (reliability SEC-3). */
+/** Masks secrets in an outcome, which is stored and shown like a log (reliability SEC-3). */
 export function withoutSecrets<O extends EngineOutcome>(secrets: readonly string[], outcome: O): O {
   return { ...outcome, text: maskText(secrets, outcome.text), error: maskText(secrets, outcome.error) };
 }
@@ -37,7 +37,7 @@ function objectOf(value: string): unknown {
 }
 
 function keysBelow(value: unknown, isKey: boolean, depth: number): string[] {
-  // Who prints the variable prints the text as it is written in JSON.
+  // A program may print the variable as JSON text.
   if (typeof value === "string") return isKey ? [value, JSON.stringify(value).slice(1, -1)] : [];
   if (typeof value !== "object" || value === null || depth === KEY_MAX_DEPTH) return [];
   return Object.entries(value).flatMap(([name, below]) =>

@@ -1,4 +1,4 @@
-// What a run uses, and what its engine says of its provider, while it runs
+// Stores the usage and provider windows that a run reports
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import { sane, type Usage } from "../domain/work/execution.ts";
@@ -12,10 +12,10 @@ import { countUse } from "../store/workers/budget_ledger.ts";
 const log = logger("executor");
 
 const MILLION = 1_000_000;
-// Of one engine; a provider has two or three.
+// Windows of one engine. A provider has two or three.
 const WINDOWS_MAX = 20;
 
-/** The use with its cost by the prices of the engine; without prices what the engine says counts. It is an estimate (contract 14). */
+/** Adds the estimated cost by the engine's prices. Without prices the engine's figure stays (contract 14). */
 export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
   if (prices === undefined || usage.input_tokens === null && usage.output_tokens === null) return usage;
   const cost = (usage.input_tokens ?? 0) * prices.input + (usage.output_tokens ?? 0) * prices.output;
@@ -23,8 +23,8 @@ export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
 }
 
 /**
- * Takes the reports of a run and stores them: its use beside its reservation, the provider's windows beside the engine. Of what
- * comes while one report is being stored, the latest use and the latest of each window are kept: it has everything that was used before.
+ * Creates the listeners that store the usage of a run and the provider's windows. While a write is in progress only the
+ * latest usage and the latest state of each window are kept, because usage is cumulative.
  */
 export function meter(
   { db, clock }: { db: Database; clock: Clock },

@@ -16,7 +16,6 @@ const log = logger("runner");
 export const CLAIM_PATH = "/api/runners/claim";
 const LAST_CLAIM_MAX_MS = 2_000;
 
-/** What a runner says of itself with a claim. */
 interface Claiming {
   engines: Catalog;
   paths: DataPaths;
@@ -24,7 +23,7 @@ interface Claiming {
   place: string;
 }
 
-/** A new claim request of the process that runs as this runner, with the epoch that the service answered last, 0 after a start. */
+/** Builds a claim request of this process. `epoch` is the last one from the service, or 0 after a start. */
 export function claimOf(
   { engines, paths, maxRuns, place }: Claiming,
   process: string,
@@ -47,7 +46,10 @@ export function claimOf(
   };
 }
 
-/** Asks once more for what the service may have given to a claim whose answer was cut off by a stop. Null when it does not say. */
+/**
+ * Repeats the claim that a stop interrupted, in case the service gave it a run. Returns null when the service does not
+ * answer.
+ */
 export async function claimedMeanwhile(
   link: Link,
   request: RunnerClaim,

@@ -1,4 +1,4 @@
-// Claims runs, keeps their leases, and ends what belongs here no longer
+// Claims runs, keeps their leases, and ends runs that this runner has lost.
 import { sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import { realPath } from "../base/paths.ts";
@@ -22,16 +22,15 @@ import { waitForRoom } from "./disk_space.ts";
 
 const log = logger("runner");
 
-/** What the loop works with. */
 interface LoopOptions extends RemoteRunOptions {
   maxRuns: number;
-  /** Of its work_root; the same after a restart. */
+  /** Identifies its work_root; the same after a restart. */
   place: string;
 }
 
-// An engine is asked to end, and then told to, before it is ended by force.
+// Time for an engine to end after SIGTERM before it is killed.
 const ENDING_MS = 2_000;
-// So long a stop tries to tell how runs have ended.
+// How long a stop tries to report the ends of runs.
 const TELLING_MS = 10_000;
 const LOOK_EVERY_MS = 250;
 const CLAIM_TIMEOUT_MS = CLAIM_WAIT_MAX_MS + 10_000;
@@ -39,7 +38,7 @@ const REFUSED_PAUSE_MS = 5_000;
 
 const NOT_BEGUN = failedOutcome("spawn_failed", "Cannot begin: the runner cannot write into its directory");
 
-/** The work of a runner from its start to its stop. */
+/** The main loop of a runner from its start to its stop. */
 export class RunnerLoop {
   readonly #options: LoopOptions;
   readonly #process = crypto.randomUUID();
@@ -49,9 +48,9 @@ export class RunnerLoop {
   readonly #lanes = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
   readonly #ended = new AbortController();
-  /** Resolves when the service has said how often it wants to hear of runs. */
+  /** Resolves when the service has sent the beat interval. */
   readonly #entered = Promise.withResolvers<void>();
-  /** 0: the next claim is that of a process that has just started. */
+  /** 0 for the first claim of a process. */
   #epoch = 0;
   #hasComeBack = false;
   #times: LeaseTimes = LEASE_TIMES;
@@ -66,12 +65,14 @@ export class RunnerLoop {
     this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => false));
   }
 
-  /** How many runs are in progress. */
   get running(): number {
     return this.#runs.size;
   }
 
-  /** Ends what a runner before this one has left, and claims runs until stop(). Throws Refused when the service wants none of it. */
+  /**
+   * Ends the leftovers of an earlier runner, and claims runs until stop(). Throws Refused when the service rejects this
+   * runner.
+   */
   async run(): Promise<void> {
     await this.#options.leftovers.sweep();
     const beats = this.#beats();
@@ -88,11 +89,11 @@ export class RunnerLoop {
     }
   }
 
-  /** Claims nothing more. Runs may end within `graceMs`; the rest is ended and goes back to the queue. */
+  /** Stops claiming. Runs may end within `graceMs`. The others are ended and return to the queue. */
   async stop(graceMs: number, hurried: AbortSignal): Promise<void> {
     this.#stopping.abort();
     this.#freed();
-    // What it was given goes back to the queue, too.
+    // A run from the last claim returns to the queue, too.
     await this.#claiming.catch(() => {});
     const { clock, config } = this.#options;
     const all = Promise.all([...this.#lanes.values()]);
@@ -100,7 +101,8 @@ export class RunnerLoop {
     const told = new AbortController();
     const rest = Promise.all([...this.#lanes.values()]).then(() => told.abort());
     void this.#runner.stopAll();
-    // A service that cannot be reached would be told for ever: that they are lost it learns from the next process here, or from their leases.
+    // An unreachable service must not block the stop. It learns of lost runs from the next process here, or from their
+    // leases.
     await sleep(clock, config.limits.stop_grace + ENDING_MS + TELLING_MS, told.signal);
     for (const run of this.#runs.values()) run.disown();
     await rest;
@@ -137,7 +139,7 @@ export class RunnerLoop {
       if (!(error instanceof Refused) || error.status !== 409 || this.#hasComeBack) throw error;
       const { message } = error;
       if (this.#epoch !== 0) return await this.#comeBack(message);
-      // Another process may run under this name, and end soon.
+      // Another process may use this name, and end soon.
       log.warning("The service refuses this runner, and is asked again: {error}", { error: message });
       await sleep(clock, REFUSED_PAUSE_MS, this.#stopping.signal);
     }
@@ -148,8 +150,8 @@ export class RunnerLoop {
     if (value.run !== null) this.#start(value.run, new Lease(this.#options.clock, value.lease_ms, sentAt));
   }
 
-  // Nobody else works in this directory, which this process has locked: the claim of one that has ended may have come late, and then
-  // this one may take over from it. Once: elsewhere there may be a copy of the directory.
+  // This process has locked its directory. A late claim of an ended process may have replaced it, so it may take over once. A
+  // second refusal means that a copy of the directory exists elsewhere.
   async #comeBack(error: string): Promise<void> {
     log.warning("The service takes this runner for replaced, and is asked once more: {error}", { error });
     this.#hasComeBack = true;
@@ -170,11 +172,12 @@ export class RunnerLoop {
     const { leftovers } = this.#options;
     const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease });
     this.#runs.set(run.id, run);
-    // The service gives a directory one run at a time; after a lease that was lost it may not know what is still going on here.
+    // The service gives a directory one run at a time, but after a lost lease it may not know the run that still is in
+    // progress here.
     const lane = realPath(order.work_dir);
     const before = this.#lanes.get(lane) ?? Promise.resolve();
     const ended = before.then(() => {
-      // While it waited it may have become another one's.
+      // The runner may have lost this run while it waited.
       if (run.disowned) return;
       const noted = this.#note(run);
       const done = this.#runner.start({
@@ -186,8 +189,8 @@ export class RunnerLoop {
         ),
         store: (outcome, interruption) => run.tell(outcome, interruption),
       });
-      // Those that had begun may end; this one had not, and goes back to the queue. Nor does one begin whose order came late, or
-      // whose turn, so that its lease is about to be over: somebody else may begin it then (contract 18.7).
+      // Started runs may end during a stop. This one has not started, so it returns to the queue. A run whose lease is about
+      // to expire does not start either, because another runner may start it then (contract 18.7).
       if (this.#stopping.signal.aborted || !noted) this.#interrupt(run.id, "shutdown");
       else if (this.#isEnding(run)) this.#interrupt(run.id, "lost");
       return done;
@@ -200,7 +203,7 @@ export class RunnerLoop {
     this.#lanes.set(lane, ended);
   }
 
-  // What is noted nowhere would not be ended by the next process here, and so does not begin.
+  // The next process here could not end a run without a note, so such a run does not start.
   #note({ id, order: { execution } }: RemoteRun): boolean {
     try {
       this.#options.leftovers.begin(id, execution.run_id);
@@ -229,7 +232,7 @@ export class RunnerLoop {
       });
       this.#hear(beat.running, value, sentAt);
     } catch (error) {
-      // Without an answer the leases go on to their end; refused, nothing here is ours any more.
+      // Without an answer the leases run out. After a refusal this runner has no runs.
       if (error instanceof Refused && beat.epoch === this.#epoch) await this.#abandon();
     }
   }
@@ -251,7 +254,7 @@ export class RunnerLoop {
     }
   }
 
-  // Ends runs whose leases are about to be over: when they are, somebody else may begin.
+  // Ends runs before their leases expire, because another runner may start them then.
   async #watch(): Promise<void> {
     while (!this.#ended.signal.aborted) {
       await sleep(this.#options.clock, LOOK_EVERY_MS, this.#ended.signal);

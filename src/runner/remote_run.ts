@@ -1,4 +1,4 @@
-// One run of this runner: it is run as in the service, and everything about it is told to the service
+// Runs one order on this runner and reports it to the service.
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
@@ -27,7 +27,6 @@ const REFUSED = failedOutcome(
   "The service refused the outcome that the runner sent; the runner's log tells why",
 );
 
-/** What every run of a runner needs. */
 export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"> {
   link: Link;
   clock: Clock;
@@ -36,11 +35,10 @@ export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"
   leftovers: Leftovers;
 }
 
-/** A run, and what is known of it beside its order. */
 export class RemoteRun {
   readonly order: WireOrder;
   readonly lease: Lease;
-  /** How long it has waited for a person, as the service said last. */
+  /** How long the run has waited for a person, as last reported by the service. */
   waitedMs = 0;
   readonly #options: RemoteRunOptions;
   readonly #epoch: number;
@@ -74,17 +72,17 @@ export class RemoteRun {
     return this.order.execution.execution_id;
   }
 
-  /** Whether it belongs to this runner no longer. */
+  /** Whether the runner has lost this run. */
   get disowned(): boolean {
     return this.#gone.signal.aborted;
   }
 
-  /** It belongs to this runner no longer: nothing more is told. */
+  /** Stops all reports, because the runner has lost this run. */
   disown(): void {
     this.#gone.abort();
   }
 
-  /** Runs it to its outcome. Throws when its files do not come. */
+  /** Runs the order to its outcome. Throws when its files cannot be downloaded. */
   async run(signal: AbortSignal): Promise<RunOutcome> {
     if (this.order.files.length === 0) return await this.#run(signal);
     const folder = filesOf(this.#options.paths, this.id);
@@ -128,7 +126,7 @@ export class RemoteRun {
         onSession: ({ id, usage }) => this.#reports.add({ kind: "session", id, usage }),
         onUsage: (usage, engine) =>
           this.#reports.add({ kind: "usage", usage: priced(usage, engine.config.prices) }),
-        // They are those of the runner's own login, and hold nothing at the service.
+        // The windows of the runner's own login limit nothing at the service.
         onWindows: () => {},
       },
     });
@@ -159,7 +157,10 @@ export class RemoteRun {
     this.#reports.add({ kind: "started" });
   }
 
-  /** Tells how it ended, once its log and its reports are there. Returns when that is stored, or when nobody wants to know. Throws when it has to be tried again. */
+  /**
+   * Reports the end after the log and all reports. Resolves when the end is stored, or the service does not want it. Throws
+   * when it must be retried.
+   */
   async tell(outcome: RunOutcome, interruption: Interruption | null): Promise<void> {
     const { link, clock, engines } = this.#options;
     const { signal } = this.#gone;
@@ -172,12 +173,12 @@ export class RemoteRun {
       interruption,
       outcome: { ...outcome, usage: priced(outcome.usage, engines.find(engine)?.config.prices) },
     };
-    // An outcome that the service cannot take is a failure with its own words: without any end the run would seem to go on (contract 18.6).
+    // An outcome that the service rejects is reported as a failure. Without any end the run would stay open (contract 18.6).
     if (await this.#accepted(link, end) || signal.aborted) return;
     await this.#accepted(link, { ...end, outcome: REFUSED });
   }
 
-  /** Whether this end is the last word: it is stored, or nobody wants to know. Throws when it has to be sent again. */
+  /** Returns whether this end is final: stored, or no longer wanted. Throws when it must be retried. */
   async #accepted(link: Link, end: RunEnd): Promise<boolean> {
     const { signal } = this.#gone;
     try {

@@ -11,26 +11,25 @@ const PER_REQUEST_MAX = 50;
 /** A report without its number. */
 type Unnumbered<R> = R extends RunReport ? Omit<R, "no"> : never;
 
-// What comes so soon after the first goes with it.
+// Gathers reports into one request.
 const GATHER_MS = 50;
 
 type Kind = RunReport["kind"];
 
-// Of these only the latest word counts.
+// Only the latest report of these kinds is kept.
 const LATEST: readonly Kind[] = ["usage", "step"];
-// What the end of a run says, too, or what nobody asks for any more after it.
+// Reports that the end of a run contains or makes obsolete.
 const OVER_WITH_THE_END: readonly Kind[] = ["started", "step"];
 
-/** Of which run reports are sent. */
 interface ReportOptions {
   link: Link;
   executionId: string;
   epoch: number;
-  /** Aborts when the run belongs to the runner no longer. */
+  /** Aborts when the runner loses the run. */
   signal: AbortSignal;
 }
 
-/** Sends what a run says while it goes on, numbered and in order; what was sent twice counts once. */
+/** Sends the reports of a run numbered and in order. The service ignores repeated ones. */
 export class ReportSender {
   readonly #options: ReportOptions;
   #waiting: Unnumbered<RunReport>[] = [];
@@ -53,12 +52,12 @@ export class ReportSender {
   #begin(): void {
     this.#sending ??= this.#send().finally(() => {
       this.#sending = null;
-      // One may have come after the last look.
+      // A report may have come after the last check.
       if (this.#waiting.length > 0) this.#begin();
     });
   }
 
-  /** The run has ended. Resolves when all was sent that its end does not say, or cannot be. Never throws. */
+  /** Drops reports that the end of the run replaces. Resolves when the others were sent, or cannot be. Never throws. */
   async settled(): Promise<void> {
     this.#waiting = this.#waiting.filter(({ kind }) => !OVER_WITH_THE_END.includes(kind));
     this.#hurried.abort();

@@ -1,4 +1,4 @@
-// The way from a runner to its service: requests over HTTPS, all of them outward
+// Sends requests from a runner to its service over HTTPS. The service never connects to a runner.
 import { type Clock, sleep } from "../base/clock.ts";
 import { type Backoff, backoffMs } from "../base/backoff.ts";
 import { logger } from "../base/log.ts";
@@ -10,25 +10,23 @@ const DOWNLOAD_MAX_MS = 600_000;
 const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** A point in time on both clocks: a machine that slept has lost time on one, a clock that was set on the other. */
+/** A point in time on both clocks: sleep stops one clock, and setting the time moves the other. */
 export interface Moment {
   wall: number;
   monotonic: number;
 }
 
-/** The present. */
 function momentOf(clock: Clock): Moment {
   return { wall: clock.now(), monotonic: clock.monotonic() };
 }
 
-// What the service says to whoever asks: its token, its process or its run does not count any more.
-// After so many tries the log says that there is no answer.
+// After this many attempts the log reports that the service is silent.
 const SILENT_ATTEMPTS = 4;
 const FINAL = [401, 403, 409];
-// What it says to one report or file, which is wrong by itself.
+// Statuses that reject a single report or file.
 const WRONG = [400, 404, 413];
 
-/** The service itself answered, and said no: asking again does not help. Something on the way that says no is not asked in vain (contract 18.6). */
+/** The service itself rejected the request, so a retry does not help. A rejection by a proxy is retried (contract 18.6). */
 export class Refused extends Error {
   readonly status: number;
 
@@ -38,13 +36,13 @@ export class Refused extends Error {
     this.status = status;
   }
 
-  /** Nothing of what this was about is ours any more. Otherwise only what was sent is wrong. */
+  /** Whether the token, process or run is no longer valid. Otherwise only this request was wrong. */
   get final(): boolean {
     return FINAL.includes(this.status);
   }
 }
 
-/** The service did not answer, or could not do its part: asking again may help. */
+/** The service did not answer, or failed. A retry may help. */
 class Unanswered extends Error {
   constructor(message: string) {
     super(message);
@@ -52,21 +50,19 @@ class Unanswered extends Error {
   }
 }
 
-/** How a request is sent. */
 interface Sending {
   timeoutMs: number;
   signal?: AbortSignal | undefined;
-  /** It is about one run, so that it may be refused for what is in it. */
+  /** The request concerns one run, so its content may be rejected. */
   ofRun?: boolean;
 }
 
-/** An answer, and when its request was sent: leases count from there. */
+/** An answer, and when its request was sent: leases count from then. */
 export interface Answered<T> {
   value: T;
   sentAt: Moment;
 }
 
-/** What a download is written to. */
 interface Target {
   path: string;
   signal: AbortSignal;
@@ -84,7 +80,7 @@ export class Link {
     this.#token = token;
   }
 
-  /** What says who asks. */
+  /** The headers that authenticate the runner. */
   get headers(): { authorization: string } {
     return { authorization: `Bearer ${this.#token}` };
   }
@@ -113,21 +109,21 @@ export class Link {
     }
     if (!response.ok) throw refusalOf(response.status, text, sending.ofRun);
     try {
-      // What comes from the service that the token belongs to is believed.
+      // The runner trusts the service that its token belongs to.
       return { value: JSON.parse(text) as T, sentAt };
     } catch {
       throw new Unanswered("the answer was cut off");
     }
   }
 
-  /** Sends until it is answered. Throws Refused; and Unanswered once `signal` has aborted. */
+  /** Sends until the service answers. Throws Refused, and Unanswered once `signal` has aborted. */
   insist<T>(path: string, body: object | Uint8Array, sending: Sending): Promise<Answered<T>> {
     return this.#until(() => this.post<T>(path, body, sending), sending.signal);
   }
 
   /**
-   * Downloads a file, again and again until it is there as a whole. Throws Refused, and what the disk says; and Unanswered once
-   * `signal` has aborted.
+   * Downloads a file with retries until it is complete. Throws Refused, disk errors, and Unanswered once `signal` has
+   * aborted.
    */
   download(from: string, target: Target): Promise<void> {
     return this.#until(() => this.#download(from, target), target.signal);
@@ -158,7 +154,7 @@ export class Link {
     if (!response.ok || response.body === null) {
       throw refusalOf(response.status, await boundedText(response).catch(unanswered), true);
     }
-    // Of a try that was cut off a part is there.
+    // An interrupted try leaves a part of the file.
     using file = await Deno.open(path, { write: true, create: true, truncate: true, mode: 0o600 });
     const reader = response.body.getReader();
     try {
@@ -185,12 +181,15 @@ async function boundedText(response: Response): Promise<string> {
   return text + decoder.decode();
 }
 
-/** What an answer that is no success means. Only the service writes problem documents with a code; anything on the way may answer 403, too. */
+/**
+ * Turns an unsuccessful answer into an error. Only the service sends problem documents with a code, but any proxy may answer
+ * 403.
+ */
 function refusalOf(status: number, text: string, ofRun = false): Refused | Unanswered {
   const { code, detail } = problemOf(text);
   const words = (detail ?? text).slice(0, DETAIL_MAX_CHARACTERS);
   const counts = FINAL.includes(status) || ofRun && WRONG.includes(status);
-  // What is too large for something on the way is so the next time, too.
+  // A proxy that finds the body too large will do so again.
   const tooLarge = ofRun && status === 413;
   if (tooLarge || counts && code !== undefined) return new Refused(status, words);
   return new Unanswered(`the service, or something on the way to it, answered ${status}: ${words}`);
@@ -201,7 +200,7 @@ function problemOf(text: string): { code?: string; detail?: string } {
     const { code, detail } = JSON.parse(text) as { code?: unknown; detail?: unknown };
     if (typeof code === "string" && typeof detail === "string") return { code, detail };
   } catch {
-    // Not a problem document: something between us and the service answered.
+    // Not a problem document: something between the runner and the service answered.
   }
   return {};
 }
@@ -210,7 +209,7 @@ function unanswered(error: unknown): never {
   throw new Unanswered(error instanceof Error ? error.message : String(error));
 }
 
-// A service takes whole characters and no NUL; what an agent wrote may have others.
+// The service accepts well-formed text without NUL only, but agents may write anything.
 function clean(_key: string, value: unknown): unknown {
   return typeof value === "string" ? value.toWellFormed().replaceAll("\0", "\ufffd") : value;
 }

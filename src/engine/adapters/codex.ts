@@ -218,7 +218,6 @@ function parseTool(item: Line): { name: string; input: string } | null {
   return null;
 }
 
-// The command without the shell around it.
 function stripShell(command: string): string {
   return /^\S*\b(?:ba|z)?sh -l?c '([\s\S]*)'$/.exec(command)?.[1]?.replaceAll(`'"'"'`, "'").replaceAll(
     `'\\''`,

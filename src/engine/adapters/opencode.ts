@@ -52,7 +52,7 @@ export const opencode: Adapter = {
         "--print-logs",
         "--log-level",
         "ERROR",
-        // Without this, a permission "ask" means no, and the run succeeds without an answer.
+        // Without this, a permission "ask" is refused, and the run succeeds without an answer.
         ...(order.permissions === "full" ? ["--auto"] : []),
         ...(model === "" ? [] : ["--model", model]),
         // Without a title opencode asks a model for one.

@@ -5,13 +5,13 @@ const log = logger("engine");
 const PIDS_PER_TURN = 200;
 
 /**
- * How the processes of a run are kept together. `namespace`: a pid namespace. The kernel kills all its processes when the
- * first one ends, even when the server is killed. `group`: a process group, and a search for the run's marker in the
- * environment; a process that clears its environment is not found.
+ * How the processes of a run are kept together. `namespace`: a pid namespace, whose processes the kernel kills when the first
+ * one ends, even after a kill of the server. `group`: a process group, and a search for the run's marker in the environment,
+ * which misses processes that clear it.
  */
 export type Isolation = "namespace" | "group";
 
-// When memory runs out, the kernel kills agents before the service (reliability CHD-13). When the processor is busy, agents wait for
+// When memory runs out, the kernel kills agents before the service (reliability CHD-13). On a busy processor agents yield to
 // the service: the kernel weighs a session as a whole, or its processes (decision 0029).
 const NICE = 10;
 const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
@@ -44,11 +44,10 @@ trap end USR1
 sleep 2147483647 &
 wait`;
 
-/** How to start a program in an isolation. */
 interface Launch {
   command: string;
   args: string[];
-  /** Whether Deno has to make the new session; false where `setsid` does it. */
+  /** Whether Deno has to create the session, because `setsid` is missing. */
   detached: boolean;
 }
 
@@ -59,8 +58,8 @@ export function buildLaunch(isolation: Isolation, umask: number, command: string
     ? [...buildNiceArgs(), ...buildGroupArgs(mask, command, args)]
     : [...buildNiceArgs(), ...buildNamespaceArgs(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
   const [first = "", ...rest] = leader;
-  // To make a new session, Deno forks this whole process, which blocks everything for ten milliseconds. `setsid` takes a
-  // third of a millisecond.
+  // To create a session, Deno forks this whole process, which blocks everything for ten milliseconds. `setsid` takes a third
+  // of a millisecond.
   const setsid = findTool("setsid");
   return setsid === null
     ? { command: first, args: rest, detached: true }
@@ -101,7 +100,7 @@ function buildNamespaceArgs(): string[] {
 
 const tools = new Map<string, string | null>();
 
-/** The path of a small system program, or null. Searched once, on our own PATH and never on an agent's. */
+/** Finds a small system program, or null. Searched once, on the service's PATH and never on an agent's. */
 function findTool(name: string): string | null {
   const known = tools.get(name);
   if (known !== undefined) return known;

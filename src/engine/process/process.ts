@@ -17,7 +17,7 @@ export interface ProcessSpec {
   args: string[];
   cwd: string;
   env: Record<string, string>;
-  /** The text for stdin, or a function that gets stdin and writes to it during the run. */
+  /** Text for stdin, or a function that writes to stdin during the run. */
   stdin: string | ((input: ProcessInput) => void);
   isolation: Isolation;
   umask: number;
@@ -27,21 +27,19 @@ export interface ProcessSpec {
   signal: AbortSignal;
   /** How long the run has waited for a person so far, in ms. This time does not count for idleTimeoutMs. */
   waitedMs: () => number;
-  /** Called when the program has exited. Its children and its output can last longer. */
+  /** Called when the program has exited. Its children and output may last longer. */
   onExit?: () => void;
   /** Called for each piece of output. The piece is valid until the function returns. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
-  /** Called when the process has started. */
   onStart: (pid: number) => void;
 }
 
-/** Why a process ended, and its exit code. */
 export interface ProcessEnd {
   reason: "exited" | "timeout" | "idle_timeout" | "aborted";
   code: number;
 }
 
-/** The program could not be started at all. */
+/** The program could not be started. */
 export class SpawnError extends Error {
   constructor(message: string) {
     super(message);
@@ -51,13 +49,10 @@ export class SpawnError extends Error {
 
 // First INT, on which agents save their session, then TERM, then KILL (contract 3, Execution).
 const INTERRUPT_GRACE_MS = 2_000;
-// A process that escaped can keep the pipes open.
+// An escaped process can keep the pipes open.
 const PIPES_MAX_MS = 2_000;
 
-/**
- * Runs a program until it and all its children have ended, and passes on its output. Throws SpawnError when the program cannot
- * be started, and nothing else.
- */
+/** Runs a program until it and all its children have ended, and passes on its output. Throws only SpawnError. */
 export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   faultPoint("spawn.pre");
   const child = spawn(spec);
@@ -145,8 +140,8 @@ class Ending {
     send(this.#pid, "SIGKILL");
   }
 
-  // An agent's tools run in sessions of their own, which a signal to the group does not reach (facts, engines 2.6). The
-  // outermost process holds the namespace and must not end first.
+  // An agent's tools run in separate sessions, which a signal to the group does not reach (facts, engines 2.6). The outermost
+  // process holds the namespace and must end last.
   async #signalTree(name: Deno.Signal): Promise<void> {
     const pids = await findMarked(new Set([this.#spec.runId]));
     const inner = this.#spec.isolation === "namespace" ? pids.filter((pid) => pid !== this.#pid) : pids;
@@ -162,7 +157,7 @@ class Ending {
   }
 }
 
-// Ends the processes that the first process has left in its group or elsewhere.
+// Ends the processes that the first process left in its group or elsewhere.
 async function endLeftovers(runId: string, pid: number): Promise<void> {
   send(-pid, "SIGKILL");
   await sweep(new Set([runId]));

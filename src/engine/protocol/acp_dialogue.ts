@@ -17,7 +17,7 @@ import { JsonRpcClient } from "./json_rpc.ts";
 const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
-/** Some agents repeat the past of a session for a moment after it was loaded (decision 0011). */
+/** Some agents replay the history of a session for a moment after loading it (decision 0011). */
 const REPLAY_QUIET_MS = 500;
 const TOOLS_KNOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
@@ -25,7 +25,7 @@ const METHOD_NOT_FOUND = -32_601;
 const INTERNAL_ERROR = -32_603;
 
 /**
- * An agent that speaks the Agent Client Protocol, version 1, on stdin and stdout: one turn, or with `stays` one after the other
+ * Speaks version 1 of the Agent Client Protocol with an agent on stdin and stdout: one turn, or several with `stays`
  * (decision 0011).
  */
 export class AcpDialogue implements Dialogue {
@@ -155,7 +155,7 @@ export class AcpDialogue implements Dialogue {
   }
 
   #prompt(): void {
-    // The turn was cancelled before it started: the model gets no request.
+    // The turn was cancelled before it started, so the model gets no request.
     if (this.#stopped.signal.aborted) {
       return this.#take(this.#done({ stopReason: "cancelled" }));
     }

@@ -24,7 +24,7 @@ const SANDBOX: Record<Order["permissions"], string> = {
   full: "danger-full-access",
 };
 
-/** Refusals of the requests that need a person: a call beyond the permissions is never approved. */
+/** Refusals of requests that need a person: a call beyond the permissions is never approved. */
 const REFUSALS: Record<string, Line> = {
   "item/commandExecution/requestApproval": { decision: "decline" },
   "item/fileChange/requestApproval": { decision: "decline" },
@@ -41,7 +41,7 @@ const ITEMS: Record<string, string> = {
   webSearch: "web_search",
 };
 
-/** Codex that stays open: `codex app-server` on stdin and stdout, one thread of it (decision 0011). */
+/** Keeps `codex app-server` open on stdin and stdout with one thread (decision 0011). */
 export class CodexDialogue implements Dialogue {
   #order: Order;
   readonly #say: (message: Line) => void;
@@ -118,7 +118,7 @@ export class CodexDialogue implements Dialogue {
       if (this.#threadId === "") {
         return buildFailedTurn(buildFailure("setup", "it began a thread without an id"));
       }
-      // The turn was cancelled before it started: the model gets no request.
+      // The turn was cancelled before it started, so the model gets no request.
       if (this.#interrupted) return buildFailedTurn(buildFailure("model", "it was cancelled"));
       this.#begin();
       return [{ kind: "session", id: this.#threadId }];
@@ -207,7 +207,7 @@ function buildFailedTurn(failure: EngineFailure): AgentEvent[] {
   return [{ kind: "done", ok: false, text: "", failure }];
 }
 
-/** Converts the item of a notification to that of `codex exec`. */
+/** Converts a notification's item to that of `codex exec`. */
 function convertItem(params: Line): Line {
   const item = getObject(params, "item");
   const changes = getList(item, "changes").map((change) => ({
@@ -244,7 +244,7 @@ function parseWindows(limits: Line): AgentEvent[] {
   return windows.length === 0 ? [] : [{ kind: "windows", windows }];
 }
 
-/** Formats the name of a window of this many minutes; "" for 0. */
+/** Formats the length of a window as its name; "" for 0 minutes. */
 export function formatWindowName(minutes: number): string {
   if (minutes === 0) return "";
   return minutes % 1_440 === 0

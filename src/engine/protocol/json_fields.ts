@@ -1,35 +1,34 @@
 import type { Line } from "./adapter.ts";
 
-/** Returns the object under a key, {} when there is none. */
+/** Returns the object under a key, or {}. */
 export function getObject(line: Line, key: string): Line {
   const value = line[key];
   return isObject(value) ? value : {};
 }
 
-/** Returns the text under a key, "" when there is none. */
+/** Returns the text under a key, or "". */
 export function getText(line: Line, key: string): string {
   const value = line[key];
   return typeof value === "string" ? value : "";
 }
 
-/** Returns the number under a key, 0 when there is none. */
+/** Returns the number under a key, or 0. */
 export function getNumber(line: Line, key: string): number {
   const value = line[key];
   return typeof value === "number" && Number.isFinite(value) ? value : 0;
 }
 
-/** Returns the objects of the list under a key. */
+/** Returns the objects of the list under a key, or []. */
 export function getList(line: Line, key: string): Line[] {
   const value = line[key];
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** Whether the value is a JSON object. */
 export function isObject(value: unknown): value is Line {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Formats a content as text: a string, a part with text, or a list of both. */
+/** Formats content as text: a string, a part with text, or a list of both. */
 export function formatContent(value: unknown): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map(formatContent).filter((text) => text !== "").join("\n");

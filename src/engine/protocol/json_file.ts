@@ -1,8 +1,8 @@
 import { isObject } from "./json_fields.ts";
 
 /**
- * Builds the new text of a settings file: `defaults`, overridden by the present text, overridden by `ours`. A text that is not a
- * JSON object stays as it is, so that its engine reports the problem.
+ * Builds a settings file: `defaults`, overridden by the present text, overridden by `ours`. Text that is not a JSON object
+ * stays unchanged, so that its engine reports the problem.
  */
 export function mergeJson(defaults: object, present: string | null, ours: object): string {
   const text = present?.trim() ? present : "{}";
@@ -15,7 +15,7 @@ export function mergeJson(defaults: object, present: string | null, ours: object
   }
 }
 
-/** Merges two objects, also the objects inside them. The second wins. */
+/** Merges two objects recursively. The second wins. */
 function mergeObjects(
   first: Record<string, unknown>,
   second: Record<string, unknown>,

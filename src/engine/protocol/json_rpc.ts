@@ -1,7 +1,6 @@
 import type { AgentEvent, Line } from "./adapter.ts";
 import { getObject, isObject } from "./json_fields.ts";
 
-/** The handlers of the answer to a request. */
 interface AnswerHandlers {
   answered: (result: Line) => AgentEvent[];
   refused: (error: Line) => AgentEvent[];

@@ -1,4 +1,4 @@
-// An event of the journal as a notice: what it is about, and what people are told
+// Turns journal events into the notices that people receive.
 import { platformOf } from "../../domain/chat/message.ts";
 import { type Notice, TO_WEBHOOK } from "../../domain/system/notice.ts";
 import { amountText, countedLimit } from "../../domain/workers/budget.ts";
@@ -11,7 +11,7 @@ import { findFailedRun, findSpeaker } from "../../store/chat/notice.ts";
 import { findQuestionJson } from "../../store/work/question.ts";
 import { findTask } from "../../store/work/task.ts";
 
-/** The notice that an event is worth, or null (contract 11). */
+/** Builds the notice for an event. Returns null when the event deserves none (contract 11). */
 export async function noticeOf(db: Database, event: JournalRow): Promise<Notice | null> {
   const data = JSON.parse(event.data) as Record<string, unknown>;
   const text = (key: string) => typeof data[key] === "string" ? data[key] : "";
@@ -64,7 +64,7 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
   }
 }
 
-// A run that is tried again has not failed yet, and one that somebody ended has not failed at all.
+// A run that is retried has not failed yet, and a cancelled run has not failed at all.
 async function failedRun(db: Database, event: JournalRow): Promise<Notice | null> {
   const { session_key, message_id, execution_id, task_id } = event;
   const run = await findFailedRun(db, execution_id);
@@ -100,14 +100,14 @@ async function openedQuestion(db: Database, event: JournalRow, id: string): Prom
   const json = await findQuestionJson(db, id);
   if (json === null) return null;
   const { status, text } = valueOf(json);
-  // Somebody was faster.
+  // Another answer came first.
   if (status !== "open") return null;
   const content =
     `A question waits: ${text}\nAnswer it there, or with: svc ctl question answer ${id} <answer>`;
   return { kind: "question.opened", about: id, content, session_key, message_id, execution_id };
 }
 
-// What the service itself says there may be a notice, and a notice causes none.
+// An undelivered system message causes no notice: it may be a notice itself, and notices must not cause notices.
 async function undelivered(
   db: Database,
   { session_key, message_id }: JournalRow,

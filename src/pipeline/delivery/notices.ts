@@ -1,4 +1,4 @@
-// what the journal says -> told once at each place that the configuration names
+// Sends each journal event that deserves a notice once to each configured target.
 import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
 import {
@@ -18,10 +18,9 @@ import { ASIDE_MS, Stage } from "../stage/stage.ts";
 import { noticeOf } from "./notice_text.ts";
 
 const EVENTS_PER_ROUND = 20;
-// What happened longer ago is no news: the service was down, or the rules are new.
+// Older events cause no notice: the service was down, or the rules are new.
 const OLD_MS = 24 * 60 * 60_000;
 
-/** What notices need. */
 interface NoticesOptions {
   db: Database;
   clock: Clock;
@@ -31,8 +30,9 @@ interface NoticesOptions {
 }
 
 /**
- * Tells what happened to the places of `notices:`, each once: a conversation gets a message, a webhook the event `notice.raised`,
- * a program the same on its standard input. Its place in the journal survives restarts (contract 11).
+ * Creates the stage that sends notices to the targets of `notices:`, each once. A conversation gets a message, a webhook the
+ * event `notice.raised`, and a program the event on its standard input. The cursor in the journal survives restarts (contract
+ * 11).
  */
 export function createNotices(options: NoticesOptions): Stage {
   const { db, clock, wakeups, rules } = options;
@@ -51,7 +51,7 @@ export function createNotices(options: NoticesOptions): Stage {
     return events.length === EVENTS_PER_ROUND ? 0 : Infinity;
   }
 
-  // The first rules get what happens from now on.
+  // The first start with rules skips all earlier events.
   async function begin(): Promise<number> {
     const known = await findSetting(db, "notices_cursor");
     if (known !== null) return Number(known);

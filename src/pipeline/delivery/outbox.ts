@@ -1,4 +1,4 @@
-// failed (waiting) -> sent, or failed for good; of each part: sending -> sent, or waiting again
+// Message: failed (waiting) -> sent, or failed permanently. Part: sending -> sent, or waiting again.
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import { faultPoint } from "../../base/fault_point.ts";
@@ -30,16 +30,15 @@ import { settledSoon } from "../stage/drain.ts";
 
 const log = logger("outbox");
 const HOMELESS_PER_ROUND = 50;
-// Conversations of one platform that are served at once.
+// Conversations of one platform that are served concurrently.
 const SENDING_MAX = 16;
-// How long a reply waits for its platform before it is given up (contract 10).
+// A reply waits this long for its platform before the outbox gives up (contract 10).
 const HELD_MAX_MS = 7 * 24 * 60 * 60 * 1000;
-/** One send and one more (contract 10, reliability PLT-2). */
+/** The first send and one retry (contract 10, reliability PLT-2). */
 const SENDS_MAX = 2;
-// A write of our own that failed is tried again.
+// Delay after a failed database write.
 const AGAIN: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 
-/** What the outbox works with. */
 interface OutboxOptions {
   db: Database;
   clock: Clock;
@@ -48,8 +47,8 @@ interface OutboxOptions {
 }
 
 /**
- * Delivers messages to platforms: in order in each conversation, and each platform by itself, so that none waits for another
- * (contract 10.3). On the local platform a stored message is delivered already.
+ * Delivers messages to platforms: in order within a conversation, and independently per platform (contract 10.3). A stored
+ * message on the local platform is delivered already.
  */
 export class Outbox {
   readonly stage: Stage;
@@ -76,12 +75,11 @@ export class Outbox {
     });
   }
 
-  /** What is left alone at the moment. */
   get holds(): Holds {
     return this.#holds;
   }
 
-  /** Resolves when no answer is awaited any more, or after some seconds: what is left is looked at after the next start. */
+  /** Resolves when no delivery is in flight, or after two seconds. The next start handles deliveries that are still open. */
   settled(): Promise<void> {
     return settledSoon(this.#sending);
   }
@@ -121,7 +119,7 @@ export class Outbox {
     }
   }
 
-  // Our own write failed; the next try begins where this one was.
+  // The database write failed. The next try resumes here.
   async #failed({ id }: WaitingOutbound, error: unknown): Promise<void> {
     log.error("Cannot deliver message {id} now: {error}", { id, error });
     await new Promise((resolve) => setTimeout(resolve, backoffMs(AGAIN, ++this.#failures)));
@@ -151,20 +149,24 @@ export class Outbox {
     this.#failures = 0;
   }
 
-  // Its second send is its last: a platform that is silent must not take that from every reply that waits.
+  // The second send is the last one. A silent platform must not use it up for every waiting reply, so the outbox tests the
+  // connection first.
   async #isThere(platform: Platform, message: WaitingOutbound): Promise<boolean> {
     try {
       await platform.test();
       return true;
     } catch (error) {
-      // Whoever answers, with whatever, is there.
+      // Any other error still is an answer: the platform is reachable.
       if (!(error instanceof DeliveryError)) return true;
       await this.#hold(message, error.message, this.#holds.hold(platform.name, undefined, null));
       return false;
     }
   }
 
-  /** The parts of a reply, and what stores them when they are new: in the commit before the first of them is sent. */
+  /**
+   * Returns the parts of a reply. A new reply also returns the statements that store its parts in the commit before the first
+   * send.
+   */
   async #partsOf(
     platform: Platform,
     { id, content, media, is_cut }: WaitingOutbound,
@@ -175,14 +177,15 @@ export class Outbox {
       return { parts: bodies.map(newPart), statements: insertParts(id, bodies) };
     }
     const stored = await listParts(db, id);
-    // Nobody else sends it, so its outcome could not be stored: nobody knows whether it arrived (reliability PLT-2).
+    // Only this outbox sends the part. An open `sending_at` therefore means that its outcome was not stored, and the part may
+    // have arrived (reliability PLT-2).
     const unknown = stored.find((part) => part.sending_at !== null);
     if (unknown === undefined) return { parts: stored, statements: [] };
     await db.write(releasePart(id, unknown.number, true));
     return { parts: await listParts(db, id), statements: [] };
   }
 
-  /** Sends one part; whether the next one may follow. */
+  /** Sends one part. Returns whether the next part may follow. */
   async #send(
     platform: Platform,
     message: WaitingOutbound,
@@ -190,7 +193,7 @@ export class Outbox {
   ): Promise<boolean> {
     const { db, clock } = this.#options;
     const { id } = message;
-    // From this commit on the part counts as one that may have arrived.
+    // After this commit the part counts as possibly delivered.
     if (!(await db.write([...before, ...sendPart(id, part.number, clock.now())])).won) return false;
     const place = placeOf(message.session_key);
     let sentAs: string;
@@ -252,7 +255,7 @@ export class Outbox {
       return;
     }
     const held = holdOutbound(message.id, reason, until);
-    // One event for each reason, and not one for each try of a night.
+    // One event for each reason, not one for each retry of a long outage.
     await db.write(message.error === reason ? held : moved(held, now, undelivered(message, reason)));
   }
 }

@@ -5,12 +5,12 @@ import { LONGEST_PAUSE_MS } from "../../platform/retry_after.ts";
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 300_000 };
 
 interface Hold {
-  /** Monotonic ms: a clock that is set back must not hold a platform for longer. */
+  /** Monotonic ms: setting the clock back must not extend a cooldown. */
   endsAt: number;
   strikes: number;
 }
 
-/** Platforms and chats that are left alone for a while, because they are away or said that it was too much (contract 10.3). */
+/** Tracks the cooldowns of platforms and chats that are unreachable or rate-limited (contract 10.3). */
 export class Holds {
   readonly #clock: Clock;
   readonly #held = new Map<string, Hold>();
@@ -20,14 +20,14 @@ export class Holds {
   }
 
   /**
-   * Leaves a platform alone, or one chat of it, for a day at most; answers until when, Unix ms. What the platform said counts before our
-   * own pause.
+   * Starts a cooldown for a platform, or one of its chats, of at most a day. A delay that the platform requested replaces the
+   * back-off. Returns the end in Unix ms.
    */
   hold(platform: string, chat: string | undefined, retryAfterMs: number | null): number {
     const key = keyOf(platform, chat);
     const now = this.#clock.monotonic();
     const { endsAt: before, strikes: earlier } = this.#held.get(key) ?? { endsAt: now, strikes: 0 };
-    // What fails while a hold is on was sent before it: the same trouble, and not one more.
+    // A delivery that fails during a cooldown was sent before it started, so it adds no strike.
     const strikes = before > now ? earlier : earlier + 1;
     const asked = Math.ceil(retryAfterMs ?? backoffMs(RETRY, strikes));
     const ms = Math.min(Math.max(asked, RETRY.firstMs), LONGEST_PAUSE_MS);
@@ -36,16 +36,16 @@ export class Holds {
     return this.#clock.now() + Math.ceil(endsAt - now);
   }
 
-  /** Until when, Unix ms, or null when it may be tried. */
+  /** Returns the end of the cooldown in Unix ms, or null when sending is allowed. */
   until(platform: string, chat?: string): number | null {
     const held = [keyOf(platform), ...(chat === undefined ? [] : [keyOf(platform, chat)])]
       .map((key) => this.#held.get(key)?.endsAt ?? 0);
     const left = Math.max(...held) - this.#clock.monotonic();
-    // Whole ms: it is stored.
+    // Whole ms, because the database stores it.
     return left > 0 ? this.#clock.now() + Math.ceil(left) : null;
   }
 
-  /** Something arrived there: a hold that is over counts no more. One that goes on stays, as what arrived was sent before it. */
+  /** Clears an expired cooldown after a delivery. An active cooldown stays: the message was sent before it started. */
   clear(platform: string, chat: string): void {
     const now = this.#clock.monotonic();
     for (const key of [keyOf(platform), keyOf(platform, chat)]) {

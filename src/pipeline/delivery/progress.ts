@@ -1,4 +1,4 @@
-// Shows people on platforms that somebody works for them: a sign at once, a message that is edited, and taken away in the end.
+// Shows work in progress on platforms: a typing sign first, then a message that is edited and finally deleted.
 import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
@@ -19,7 +19,7 @@ import type { Holds } from "./platform_cooldowns.ts";
 import { Stage } from "../stage/stage.ts";
 
 const log = logger("progress");
-/** A sign is to be there within a second (contract 10.6). */
+/** The sign must appear within a second (contract 10.6). */
 const POLL_MS = 500;
 const CONVERSATIONS_PER_ROUND = 200;
 
@@ -27,14 +27,14 @@ interface ProgressOptions {
   db: Database;
   clock: Clock;
   wakeups: Wakeups;
-  /** Those that can show something. */
+  /** Platforms that can show progress. */
   platforms: readonly Platform[];
   steps: RecentActivity;
-  /** What is left alone by the outbox is left alone here. */
+  /** Cooldowns of the outbox apply here, too. */
   holds: Holds;
 }
 
-/** Everything that is done for one conversation. */
+/** The work in progress for one conversation. */
 interface Doing {
   platform: Platform;
   sessionKey: string;
@@ -42,12 +42,12 @@ interface Doing {
   shown: ShownProgress | null;
 }
 
-/** Shows what is being done on every platform that can show it; nothing that it does is needed for anything (contract 10.6). */
+/** Shows work in progress on every platform that supports it. No other component depends on it (contract 10.6). */
 export class ProgressSigns {
   readonly stage: Stage;
   readonly #options: ProgressOptions;
   readonly #busy = new Set<string>();
-  /** When the sign was given last, by conversation. */
+  /** When the typing sign was sent last, by conversation. */
   readonly #signed = new Map<string, number>();
 
   constructor(options: ProgressOptions) {
@@ -81,7 +81,7 @@ export class ProgressSigns {
     return Infinity;
   }
 
-  // In the background: a platform that is slow delays no other, and each conversation has one request at a time.
+  // Sends in the background, one request per conversation at a time, so that a slow platform delays no other.
   #show(doing: Doing): void {
     const { platform, sessionKey } = doing;
     const { holds } = this.#options;
@@ -102,7 +102,7 @@ export class ProgressSigns {
     const [first] = work;
     const now = this.#options.clock.now();
     if (first === undefined) return shown === null ? null : () => this.#takeAway(doing, shown);
-    // A reply that waits goes first.
+    // A waiting reply goes first.
     if (work.some(({ replying }) => replying === 1)) return null;
     const runs = work.filter(({ execution_id }) => execution_id !== "");
     const text = progressText(
@@ -122,7 +122,7 @@ export class ProgressSigns {
     const { sessionKey, platform, shown } = doing;
     const row = { session_key: sessionKey, platform: platform.name, text, edited_at: clock.now() };
     const before = { sent_as: shown?.sent_as ?? "", edits: (shown?.edits ?? -1) + 1 };
-    // Noted before it is sent: whatever becomes of it, it is not made twice.
+    // The row is stored before the message is sent, so that a crash never causes a second message.
     await db.write([keepProgress({ ...row, ...before })]);
     if (shown !== null && before.sent_as === "") return;
     const sentAs = await this.#send(doing, { sentAs: before.sent_as, text });
@@ -133,7 +133,7 @@ export class ProgressSigns {
     try {
       if (sent_as !== "") await this.#send(doing, { sentAs: sent_as, text: "" });
     } catch (error) {
-      // Whatever else it is, it will not be better the next time.
+      // Any other error would repeat.
       if (error instanceof DeliveryError && ["limited", "unreachable"].includes(error.why)) throw error;
     }
     await this.#options.db.write([deleteProgress(session_key)]);

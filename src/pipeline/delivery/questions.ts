@@ -1,4 +1,4 @@
-// open -> answered by its default, or expired, when the time of a question is over
+// open -> answered by its default, or expired
 import { newId } from "../../base/id.ts";
 import type { Clock } from "../../base/clock.ts";
 import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
@@ -10,7 +10,7 @@ import { Stage } from "../stage/stage.ts";
 
 const QUESTIONS_PER_ROUND = 200;
 
-/** Ends questions whose time is over: the default counts, or nobody has answered (contract 12). */
+/** Creates the stage that ends overdue questions: with their default answer, or as expired (contract 12). */
 export function createQuestionStage(
   { db, clock, wakeups }: { db: Database; clock: Clock; wakeups: Wakeups },
 ): Stage {
@@ -19,7 +19,7 @@ export function createQuestionStage(
   async function step(): Promise<number> {
     const now = clock.now();
     const due = await listDueQuestions(db, now, QUESTIONS_PER_ROUND);
-    // A lost guard means that somebody was faster.
+    // A lost guard means that an answer came first.
     for (const question of due) await db.write(endOf(question, now));
     if (due.length === QUESTIONS_PER_ROUND) return 0;
     const next = await nextExpiry(db);

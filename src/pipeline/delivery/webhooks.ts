@@ -1,4 +1,4 @@
-// owed -> delivered (the cursor goes on), or owed again later, or the webhook is switched off
+// Owed -> delivered (the cursor advances), owed again later, or the webhook is disabled.
 import { newId } from "../../base/id.ts";
 import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -22,13 +22,13 @@ import { settledSoon } from "../stage/drain.ts";
 
 const log = logger("webhooks");
 const EVENTS_PER_READ = 20;
-// So far behind the journal the cursor of one that nothing concerns is stored.
+// A webhook without matching events stores its cursor only after it lags this many events behind.
 const CURSOR_STEP = 1_000;
 const JITTER = 0.1;
 
 /**
- * Sends the events of the journal to the webhooks that want them: in order, at least once, from a cursor that survives restarts;
- * each webhook by itself (contract 11).
+ * Creates the stage that sends journal events to webhooks: in order and at least once, from a cursor that survives restarts.
+ * Webhooks do not wait for each other (contract 11).
  */
 export function createWebhookStage(
   { db, clock, wakeups }: { db: Database; clock: Clock; wakeups: Wakeups },
@@ -47,7 +47,7 @@ export function createWebhookStage(
   async function step(signal: AbortSignal): Promise<number> {
     for (const webhook of await listDueWebhooks(db, clock.now())) {
       if (busy.has(webhook.id)) continue;
-      // A receiver that is slow holds up nobody else.
+      // A slow receiver delays no other webhook.
       const serving = serve(webhook, signal)
         .catch((error) => {
           log.error("Cannot serve webhook {name}: {error}", { name: webhook.name, error });
@@ -62,10 +62,10 @@ export function createWebhookStage(
     return Infinity;
   }
 
-  /** Whether it has to be looked at again at once. */
+  /** Sends the due events of a webhook. Returns whether to run another round immediately. */
   async function serve(webhook: DueWebhook, signal: AbortSignal): Promise<boolean> {
     const wanted = kindsOf(JSON.parse(webhook.events));
-    // Notices for it come whatever events it wants.
+    // A webhook receives its notices whatever events it selects.
     const kinds = [...new Set([...wanted, "notice.raised" as const])];
     const { last } = await journalRange(db);
     const events = await listEvents(db, webhook.cursor, EVENTS_PER_READ, { kinds });
@@ -86,7 +86,7 @@ export function createWebhookStage(
     return false;
   }
 
-  /** `changed`: somebody has changed the webhook while it was tried, and that counts. */
+  /** Sends one event. `changed` means that a user changed the webhook meanwhile, and the change wins. */
   async function deliver(webhook: DueWebhook, event: JournalRow): Promise<"taken" | "later" | "changed"> {
     const target = { url: webhook.url, secret: webhook.secret, allow_private: webhook.allow_private === 1 };
     const tried = await sendEvent(target, eventOf(webhook.id, event), clock.now());
@@ -105,7 +105,7 @@ export function createWebhookStage(
     });
     const store = async (statements: Statement[]) => {
       const { won } = await db.write([...statements, ...noted]);
-      // It was tried all the same.
+      // The delivery attempt is recorded even when the webhook was changed.
       if (!won) await db.write(noted);
       return won;
     };

@@ -1,4 +1,4 @@
-// May this task start now? Rows in, an answer out: nothing is written here.
+// Decides whether a run may start. Admission reads rows and writes nothing.
 import {
   amountOf,
   type Amounts,
@@ -32,31 +32,29 @@ import { listLimits } from "../../store/workers/rate_limit.ts";
 import { type CountedTarget, listTargets } from "../../store/workers/budget_targets.ts";
 import type { WaitingTask } from "../../store/work/task_queue.ts";
 
-/** What admission works with. */
 interface AdmissionOptions {
   db: Database;
   engines: Catalog;
   timeZone: string;
-  /** Runs of one worker, and of one conversation, in an hour. */
+  /** Runs of one worker, and of one conversation, per hour. */
   maxRunsPerHour: number;
 }
 
-/** What a run that may start reserves, for the batch of its claim. */
+/** The amounts that a run reserves in the batch of its claim. */
 export interface Reservation {
   targets: string[];
   expected: Amounts;
 }
 
-/** Whether a run may start. */
 export type Verdict = { hold: Hold } | { hold: null; reservation: Reservation };
 
-/** Whose run it is, as budgets see it. */
+/** The budget subjects of a run. */
 type CountedRun = Pick<WaitingTask, "worker_id" | "session_key">;
 
 const HOUR_MS = 3_600_000;
 const RUNS_OF_MEDIAN = 20;
 
-/** Answers whether tasks may start. One round is one look at what is used: each answer of it counts for the next. */
+/** Decides whether tasks may start. A round reads the current usage once, and counts each task that it admits. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #months: Months;
@@ -67,14 +65,14 @@ export class Admission {
     this.#months = new Months(options.timeZone);
   }
 
-  /** Lets `work` judge and store what starts before anybody else does: two that start at once would both see the same room. */
+  /** Runs `work` exclusively: two concurrent starts would both count the same free budget. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work);
     this.#last = done.catch(() => {});
     return done;
   }
 
-  /** Looks at what is used now; it can judge tasks, and the coordinator. */
+  /** Reads the current usage for a round of decisions. */
   async round(now: number): Promise<Round> {
     const { db } = this.#options;
     const [limits, windows, budgets] = await Promise.all([
@@ -91,7 +89,6 @@ export class Admission {
   }
 }
 
-/** What a round has seen. */
 interface Seen {
   limits: ReadonlyMap<string, number>;
   windows: readonly EngineWindow[];
@@ -99,14 +96,13 @@ interface Seen {
   month: { start: number; end: number };
 }
 
-/** One look at what is used. */
 class Round {
   readonly #options: AdmissionOptions;
   readonly #now: number;
   readonly #seen: Seen;
-  /** Budgets that nothing more may start under, whatever it is expected to use, with what they count. */
+  /** Budgets that are used up, with their targets. */
   readonly #full = new Map<string, { hold: Hold; target: string }>();
-  /** What has started since the look at the open runs. */
+  /** Runs that this round has admitted since it read the open runs. */
   readonly #started: OpenUse[] = [];
   #open: OpenUse[] | null = null;
 
@@ -116,8 +112,8 @@ class Round {
     this.#seen = seen;
   }
 
-  // There may be thousands, and most looks start nothing that they matter for. Read before what has ended: a run that ends between both
-  // is counted twice, and not left out.
+  // Open runs may be thousands, and most rounds do not need them. They are read before the ended runs: a run that ends in
+  // between counts twice rather than not at all.
   async #readOpen(): Promise<void> {
     this.#open ??= await listOpenRuns(this.#options.db, this.#now);
   }
@@ -126,14 +122,14 @@ class Round {
     return [...this.#open ?? [], ...this.#started];
   }
 
-  /** Whether this task may start. When it may, it counts as started for the rest of the round. */
+  /** Decides whether this task may start. An admitted task counts as started for the rest of the round. */
   async judge(task: WaitingTask): Promise<Verdict> {
     const { db, engines } = this.#options;
     const engine = engines.find(task.engine);
     const name = engine?.name ?? task.engine;
     const known = this.#full.get(task.held);
     if (known !== undefined && await this.#isUnder(known.target, task, name)) return { hold: known.hold };
-    // A runner has a login of its own: what the provider says of ours holds nothing there (contract 18).
+    // A runner has its own provider login, so the limits of this machine's login do not apply there (contract 18).
     const parked = task.runs_on !== "[]" ? null : this.#parked(name) ??
       (task.patient === 1 ? this.#reserved(name, engine?.config.reserve ?? 0) : null);
     if (parked !== null) return { hold: parked };
@@ -149,14 +145,14 @@ class Round {
     return { hold: null, reservation };
   }
 
-  // Its worker may have left the department since, and the budget may have another target.
+  // The worker may have left the department since, and the budget may have a new target.
   async #isUnder(target: string, task: WaitingTask, engine: string): Promise<boolean> {
     if (target === "global") return true;
     const counted = await listTargets(this.#options.db, { ...task, engine }, this.#now);
     return counted.some((one) => one.target === target);
   }
 
-  /** Whether the coordinator may run: budgets count its runs, too, and nothing else holds them. */
+  /** Decides whether the coordinator may run. Only budgets apply. */
   async judgeCoordinator(run: { session_key: string; engine: string }): Promise<Verdict> {
     await this.#readOpen();
     const counted = { ...run, worker_id: BEE_SUBJECT };
@@ -184,7 +180,7 @@ class Round {
     return holdOf({ engine, until });
   }
 
-  // A window that is over says nothing about the next one.
+  // An expired window says nothing about the next one.
   #reserved(engine: string, reserve: number): Hold | null {
     if (reserve === 0) return null;
     const above = this.#seen.windows.filter((window) =>
@@ -259,11 +255,11 @@ class Round {
     return hold;
   }
 
-  // When so much has stopped counting that the run may start; open runs may have made room before.
+  // Returns when the budget has room for the run again. Open runs may end earlier.
   async #roomAt(budget: MeasuredBudget, { used, reserved }: Standing, more: number): Promise<number | null> {
     const limit = countedLimit(budget);
     const open = used + reserved - budget.settled;
-    // More than the limit starts only where nothing else is used.
+    // A run that needs more than the whole limit starts only when nothing else is used.
     const most = more > limit ? -open : Math.min(limit - 1, limit - more) - open;
     if (limit === 0 || most < 0) return null;
     return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#seen.month });

@@ -1,4 +1,4 @@
-// ok -> soft -> hard, said once in a period; an open run of a budget with `stop` that is used up -> ended
+// Budget: ok -> soft -> hard, reported once per period. Open runs of a used-up budget with action `stop` end.
 import {
   amountText,
   budgetReason,
@@ -32,24 +32,26 @@ import { ASIDE_MS, Stage } from "../stage/stage.ts";
 
 const log = logger("budgets");
 
-/** What the watch over budgets works with. */
 interface BudgetsOptions {
   db: Database;
   clock: Clock;
   wakeups: Wakeups;
   engines: Catalog;
   timeZone: string;
-  /** Ends a run and says why; resolves when its outcome is stored. */
+  /** Ends a run with a reason. Resolves when its outcome is stored. */
   stopRun: (executionId: string, words: string) => Promise<void>;
 }
 
-/** Watches budgets: says when they are nearly or fully used, and ends the runs of those that say so (contract 14). */
+/**
+ * Creates the stage that reports nearly and fully used budgets, and ends the runs of budgets with action `stop` (contract
+ * 14).
+ */
 export function createBudgets(options: BudgetsOptions): Stage {
   const { db, clock, wakeups, engines, timeZone } = options;
   const months = new Months(timeZone);
-  // Of the rounds after the first only what changed since the one before is looked at.
+  // After the first round only budgets with changes since the previous round are measured.
   let since = -1;
-  /** Runs that are being ended: a round that comes meanwhile does not ask for it again. */
+  /** Runs that are being ended. Later rounds do not request it again. */
   const ending = new Set<string>();
   return new Stage({ name: "budgets", wakeup: WAKEUP.budget, clock, wakeups, pauseMs: ASIDE_MS, step });
 
@@ -58,7 +60,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
     const now = clock.now();
     const month = months.of(now);
     const open = await listOpenRuns(db, now);
-    // After the clock was set back, what changed since is before it.
+    // After the clock was set back, recent changes have timestamps after `now`.
     const targets = since === -1 || now < since
       ? null
       : [...new Set([...await listChangedTargets(db, since), ...open.flatMap((run) => run.targets)])];
@@ -69,7 +71,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
       await tell(budget, standing, countsAfter(budget.period, now, month), now);
       if (budget.action === "stop") nextAt = Math.min(nextAt, stopOrWait(budget, standing, open, now));
     }
-    // Only now: a round that fails is made once more from where it began.
+    // Set last, so that a failed round repeats from the same point.
     since = now;
     return Math.max(0, nextAt - now);
   }
@@ -106,7 +108,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
     ]);
   }
 
-  // Answers when to look again: minutes go on without anybody saying so.
+  // Returns when to measure again: used minutes grow without an event.
   function stopOrWait(
     budget: MeasuredBudget,
     standing: Standing,
@@ -124,7 +126,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
     return Infinity;
   }
 
-  // A run that could not be ended is still open in the next round, which tries again.
+  // A run that could not be ended stays open, and the next round tries again.
   function end(id: string, words: string): void {
     if (ending.has(id)) return;
     ending.add(id);

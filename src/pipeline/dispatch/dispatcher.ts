@@ -1,4 +1,4 @@
-// pending -> running, and a new execution in the same batch; with a gate, its occurrence -> gating
+// Task: pending -> running with a new execution in the same batch. With a gate: occurrence -> gating.
 import { allEnded } from "../../base/settle_all.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -20,13 +20,12 @@ import type { Placement, PlacementRound, Spot } from "./placement.ts";
 import { type Chosen, Heads, noteOf } from "./next_tasks.ts";
 import { Stage } from "../stage/stage.ts";
 
-/** What the dispatcher works with. */
 interface DispatcherOptions {
   db: Database;
   clock: Clock;
   wakeups: Wakeups;
   engines: Catalog;
-  /** The runs that wait for a person: they hold their lane, and no slot. */
+  /** Runs that wait for a person. They keep their work directory, but use no slot. */
   waits: HumanWaits;
   admission: Admission;
   placement: Placement;
@@ -34,34 +33,37 @@ interface DispatcherOptions {
   maxAttempts: number;
   executor: {
     readonly running: readonly { execution_id: string }[];
-    /** Runs an execution to its end; never throws. */
+    /** Runs an execution to its end. Never throws. */
     execute: (claim: Claim) => Promise<void>;
-    /** The same behind its gate, which decides whether there is one (contract 15). */
+    /** Asks the gate first, which decides whether the execution runs (contract 15). */
     executeGated: (claim: Claim, gate: Gate) => Promise<void>;
   };
 }
 
-/** A claim that is stored; with a gate, that is asked first. */
+/** A stored claim, and the gate that decides whether it runs. */
 interface Claimed {
   execution: NewExecution;
   gate: Gate | null;
 }
 
-/** What a round has found out so far. */
+/** The decisions of a round. */
 interface Looked {
   chosen: Chosen[];
   notes: Statement[];
-  /** When something that holds a task ends. */
+  /** When the first block of a task ends. */
   nextAt: number;
-  /** Whether there are lanes that this round has not looked at. */
+  /** Whether this round left work directories unread. */
   more: boolean;
 }
 
-/** Claims due tasks for free lanes, oldest first: one run per work directory, and at most `maxConcurrentRuns` (contract 4.5). */
+/**
+ * Claims due tasks for free work directories, oldest first: one run per directory, and at most `maxConcurrentRuns` (contract
+ * 4.5).
+ */
 export class Dispatcher {
   readonly stage: Stage;
   readonly #options: DispatcherOptions;
-  /** Work directories, as real paths, with a run in progress. */
+  /** Real paths of the work directories with a run in progress. */
   readonly #lanes = new Set<string>();
   readonly #runs = new Set<Promise<void>>();
   readonly #heads: Heads;
@@ -81,12 +83,11 @@ export class Dispatcher {
     });
   }
 
-  /** Starts no more runs; those in progress may finish. */
+  /** Starts no more runs. Runs in progress may finish. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** How many runs are in progress. */
   get running(): number {
     return this.#runs.size;
   }
@@ -98,23 +99,23 @@ export class Dispatcher {
 
   async #step(): Promise<number> {
     const { db, clock, placement } = this.#options;
-    // The end of a run rings the bell, so this round can be skipped.
+    // The end of a run wakes this stage, so this round can be skipped.
     if (this.#draining || this.#free() <= 0 && !placement.hasClaims) return Infinity;
     const now = clock.now();
     const { chosen, notes, nextAt, more } = await this.#look(now);
-    // A claim request may have gone while the others were looked at, and another one may take its task.
+    // A claim request may have ended meanwhile. Another one may take its task.
     const open = chosen.filter(({ spot }) => spot === null || placement.isOpen(spot));
     await allEnded(open.map((one) => this.#claim(one, now)));
-    // Behind what is held now there may be a task that nothing holds.
+    // The new blocks may have hidden tasks that could start.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
-    // Those that come next are looked at after others had their turn.
+    // Other work of the event loop goes first.
     if (more || open.length < chosen.length) return await turn().then(() => 0);
     return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
   }
 
   async #look(now: number): Promise<Looked> {
     const { admission, placement } = this.#options;
-    // Of a lane whose run ends while we look at others, we have seen what was before.
+    // A run that ends during this round may have changed the next tasks of its directory, so the directory stays busy.
     const busy = new Set(this.#lanes);
     const { tasks: heads, more } = await this.#heads.look(now);
     const looked: Looked = { chosen: [], notes: [], nextAt: Infinity, more };
@@ -148,14 +149,14 @@ export class Dispatcher {
     return looked;
   }
 
-  // Whether it could start now, here or on a runner; null: its turn comes.
+  // Finds where a task could start now. Returns null when the task has to wait for its turn.
   #placeOf(
     task: WaitingTask,
     places: PlacementRound,
     { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
   ): { kind: "start"; lane: string; spot: Spot | null } | { kind: "note"; notes: Statement[] } | null {
     if (task.runs_on === "[]") {
-      // Two names of one directory are one lane.
+      // Two paths to one directory share one lock.
       const lane = realPath(task.work_dir);
       return free <= 0 || busy.has(lane) || this.#lanes.has(lane)
         ? null
@@ -168,22 +169,23 @@ export class Dispatcher {
       case "hold":
         return { kind: "note", notes: noteOf(task, place.hold, now) };
       case "later": {
-        // What was missing is there now; it waits for its turn like others.
+        // The missing runner is available again, so the task only waits for its turn.
         const isOver = task.held.startsWith("runner:");
         return isOver ? { kind: "note", notes: [releaseTasks(task.worker_id, task.held, now)] } : null;
       }
     }
   }
 
-  // As many runs as there are slots may wait beside those that work: more would be processes without a bound.
+  // Waiting runs release their slots, but at most as many as there are slots. Otherwise the number of processes would be
+  // unbounded.
   #free(): number {
     const { waits, executor, maxConcurrentRuns } = this.#options;
     const waiting = waits.countOf(executor.running.map(({ execution_id }) => execution_id));
     return maxConcurrentRuns - this.running + Math.min(waiting, maxConcurrentRuns);
   }
 
-  // Tasks on their last attempt run one at a time: if one of them crashes the service, it does not use up the last attempt
-  // of the others (reliability DSP-4).
+  // Tasks on their last attempt run one at a time: a task that crashes the service must not use up the last attempt of others
+  // (reliability DSP-4).
   #isLastChance(task: { attempt: number }): boolean {
     return task.attempt > 0 && task.attempt + 1 >= this.#options.maxAttempts;
   }
@@ -214,7 +216,7 @@ export class Dispatcher {
     try {
       await this.#options.placement.give(spot, this.#store(chosen, now));
     } catch (error) {
-      // The request of the runner has a run already.
+      // The claim request received a run already.
       if (!isDuplicate(error)) throw error;
     }
   }
@@ -222,9 +224,9 @@ export class Dispatcher {
   async #store({ task, reservation, spot }: Chosen, now: number): Promise<Claimed | null> {
     const { db, engines, placement } = this.#options;
     const work = await findWork(db, task.id);
-    // What its gate has let through is not asked again (contract 15).
+    // A gate that has passed is not asked again (contract 15).
     const gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
-    // Its schedule got a gate after we looked: it runs on this machine only.
+    // The schedule received a gate meanwhile, and gates run on this machine only.
     if (gate !== null && spot !== null) return null;
     const engine = engines.find(task.engine)?.name ?? task.engine;
     const instruction = work?.passed ?? work?.instruction ?? "";

@@ -1,4 +1,4 @@
-// What the dispatcher looks at: the first task of each lane, and what holds it
+// Reads the next task of each work directory for the dispatcher.
 import type { Hold } from "../../domain/work/block.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { tellRunLimit } from "../../store/chat/run_limit.ts";
@@ -15,30 +15,29 @@ import {
 import type { Reservation } from "./admission.ts";
 import type { Spot } from "./placement.ts";
 
-/** A task that may start, in its lane. */
+/** A task that the dispatcher starts. */
 export interface Chosen {
   task: WaitingTask;
   lane: string;
   reservation: Reservation;
-  /** Where on a runner; null: here. */
+  /** The slot on a runner, or null for this machine. */
   spot: Spot | null;
 }
 
-/** What one look has found. */
 interface Looked {
   tasks: WaitingTask[];
-  /** Whether there are lanes behind these: the next look goes on there. */
+  /** Whether more work directories follow. The next read continues there. */
   more: boolean;
 }
 
 /**
- * Looks at the first tasks of lanes, the oldest first, whether something held them or not: what is over lets the oldest through. One look
- * has so many lanes, and those of the oldest tasks: however many lanes have tasks, it is short.
+ * Reads the next tasks of work directories in pages of limited size, blocked tasks included. Each page also has the oldest
+ * tasks of all directories, so that none starves however many directories have tasks.
  */
 export class Heads {
   readonly #db: Database;
   readonly #limit: number;
-  /** Where the next look begins; null: nothing of these is left until all were looked at. */
+  /** Where the next page starts, or null when these directories are done until all have been read. */
   #lanes: string | null = "";
   #held: HeldPlace | null = FIRST_HELD;
 
@@ -69,9 +68,11 @@ export class Heads {
 
 const NONE = { heads: [], next: null };
 
-/** What has to be written so that the tasks of this lane say what holds them; nothing when they do. */
+/**
+ * Builds the statements that store why the tasks of this worker are blocked. Returns none when the reason is stored already.
+ */
 export function noteOf(task: WaitingTask, hold: Hold, now: number): Statement[] {
-  // What is missing of a runner changes while it is the same runner; other reasons have figures that always change.
+  // The reason of a runner block may change while the key stays. Other reasons contain figures that change all the time.
   const isNewReason = hold.held.startsWith("runner:") && task.reason !== hold.reason;
   if (task.held === hold.held && task.held_until === hold.until && !isNewReason) return [];
   const { worker_id, session_key, message_id, id: task_id } = task;

@@ -1,4 +1,4 @@
-// Which runner gets a task whose worker runs on another machine (contract 18)
+// Assigns tasks of workers on other machines to runners (contract 18).
 import type { Clock } from "../../base/clock.ts";
 import { join } from "node:path";
 import type { DataPaths } from "../../base/paths.ts";
@@ -12,7 +12,6 @@ import { type BusyPlace, insertLease, listBusyPlaces, setHome } from "../../stor
 import { listRunnerRows, type RunnerRow } from "../../store/workers/runner.ts";
 import type { WaitingTask } from "../../store/work/task_queue.ts";
 
-/** What placement works with. */
 interface PlacementOptions {
   db: Database;
   clock: Clock;
@@ -22,16 +21,16 @@ interface PlacementOptions {
   times: LeaseTimes;
 }
 
-/** A claim request that waits, and the directory on its runner in which the task runs. */
+/** A waiting claim request, and the work directory of the task on its runner. */
 export interface Spot {
   poll: Poll;
   workDir: string;
 }
 
-/** Where a task could start: on a runner, not yet, or nowhere at the moment. */
+/** A slot on a runner, no slot yet, or a block. */
 export type Place = { kind: "spot"; spot: Spot } | { kind: "later" } | { kind: "hold"; hold: Hold };
 
-/** Gives tasks to the claims of runners that wait. */
+/** Assigns tasks to the waiting claim requests of runners. */
 export class Placement {
   readonly #options: PlacementOptions;
 
@@ -44,19 +43,19 @@ export class Placement {
     return this.#options.polls.free.length > 0;
   }
 
-  /** Looks at who is there, if one of these tasks needs a runner. */
+  /** Reads the runners when one of these tasks needs a runner. */
   async round(tasks: readonly WaitingTask[], now: number): Promise<PlacementRound> {
     const { db } = this.#options;
     const away = tasks.filter(({ runs_on }) => runs_on !== "[]");
     if (away.length === 0) return new PlacementRound(this.#options, [], [], now);
-    // Most workers have a home, and their tasks may go nowhere else: the others of a thousand runners are not read for them.
+    // Most workers have a home runner and run nowhere else, so the other runners are not read.
     const homes = away.every(({ home }) => home !== "") ? [...new Set(away.map(({ home }) => home))] : null;
     const runners = await listRunnerRows(db, homes);
     const busy = await listBusyPlaces(db, runners.map(({ id }) => id));
     return new PlacementRound(this.#options, runners, busy, now);
   }
 
-  /** The statements that make a run that of a runner, and the runner the home of its worker. Guarded by both still being possible. */
+  /** Builds the statements that lease a run to a runner, and make the runner the home of the worker. Both are guarded. */
   leaseOf(
     { poll: { runner, requestId }, workDir }: Spot,
     { execution_id, worker_id }: NewExecution,
@@ -73,18 +72,18 @@ export class Placement {
     return [...insertLease(lease), ...setHome(worker_id, runner.name)];
   }
 
-  /** Whether the claim request still waits: a run that is given to one that does not is lost. */
+  /** Whether the claim request still waits. A run given to an ended request would be lost. */
   isOpen({ poll }: Spot): boolean {
     return this.#options.polls.isOpen(poll);
   }
 
-  /** Keeps the claim request waiting until `giving` has written its run. */
+  /** Keeps the claim request open until `giving` has stored its run. */
   give<T>({ poll }: Spot, giving: Promise<T>): Promise<T> {
     return this.#options.polls.give(poll, giving);
   }
 }
 
-/** Who could run a task, in the order in which somebody would look for what is missing. */
+/** The runners that remain after each requirement, in the order in which a person would check. */
 interface Candidates {
   wanted: readonly string[];
   engine: string;
@@ -94,17 +93,17 @@ interface Candidates {
   online: ReadonlyMap<string, RunnerRow>;
 }
 
-/** One look at the runners. */
+/** Assigns the tasks of one dispatcher round. */
 export class PlacementRound {
   readonly #options: PlacementOptions;
   readonly #runners: readonly RunnerRow[];
   readonly #busy: ReadonlySet<string>;
-  /** How many runs each runner has. */
+  /** Number of runs by runner. */
   readonly #runs = new Map<string, number>();
   readonly #heardAfter: number;
-  /** Claim requests that no task of this round has taken, the longest waiting first. */
+  /** Claim requests without a task in this round, the longest waiting first. */
   readonly #free: Set<Poll>;
-  /** Most workers ask for the same as others. */
+  /** Cached, because most workers have the same requirements. */
   readonly #candidates = new Map<string, Candidates>();
 
   constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyPlace[], now: number) {
@@ -116,7 +115,7 @@ export class PlacementRound {
     this.#free = new Set(options.polls.free);
   }
 
-  /** Where this task could start. */
+  /** Finds a slot for this task. */
   placeOf(task: WaitingTask): Place {
     if (task.gated === 1) return { kind: "hold", hold: GATED };
     const candidates = this.#candidatesFor(task);
@@ -131,10 +130,10 @@ export class PlacementRound {
     return { kind: "later" };
   }
 
-  // The directory there in which it runs; null while the runner has no slot, or the directory has a run.
+  // Returns the work directory on the runner. Returns null while the runner has no slot, or the directory has a run.
   #roomOn(runner: RunnerRow, task: WaitingTask): string | null {
     if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) return null;
-    // A directory that the service chose is below the runner's own.
+    // A directory that the service chose lives below the work root of the runner.
     const own = task.work_dir === join(this.#options.paths.workers, task.worker_id);
     const workDir = own ? join(runner.work_root, "workers", task.worker_id) : task.work_dir;
     return this.#busy.has(laneOn(runner.id, workDir)) ? null : workDir;
@@ -160,7 +159,7 @@ export class PlacementRound {
     return found;
   }
 
-  /** The claim request gets a task. In this round it gets no other. */
+  /** Assigns the claim request. It gets no other task in this round. */
   take({ poll }: Spot): void {
     this.#free.delete(poll);
   }
@@ -186,7 +185,7 @@ function laneOn(runnerId: string, workDir: string): string {
   return `${runnerId}\0${workDir}`;
 }
 
-/** What is missing, in the order in which somebody would look for it. */
+/** Builds the block that names the first requirement without a runner. */
 function holdOf(
   { home, runs_on }: WaitingTask,
   { wanted, engine, labelled, allowed, able }: Candidates,

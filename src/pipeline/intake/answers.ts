@@ -1,4 +1,4 @@
-// received -> bee_processed: a message that answers a question goes no further
+// received -> bee_processed, for messages that answer a question
 import { newId } from "../../base/id.ts";
 import { outboundOf } from "../../domain/chat/message.ts";
 import { answererOf, readAnswer, type Reading } from "../../domain/work/question.ts";
@@ -11,8 +11,8 @@ import { sendMessage } from "../../store/chat/outbound.ts";
 import { type AskedHere, findQuestionOfMessage, listOpenQuestions } from "../../store/work/question.ts";
 
 /**
- * Takes out of the received messages those that answer an open question, each with its answer in one batch, and returns the
- * others (contract 12). They do not wait for the quiet window: an answer is not a part of a longer message.
+ * Takes the messages that answer an open question, each with its answer in one batch, and returns the others (contract 12).
+ * Answers skip the debounce window, because an answer is never a part of a longer message.
  */
 export async function takeAnswers(
   db: Database,
@@ -36,7 +36,7 @@ export async function takeAnswers(
     const statements = reading.is === "answer"
       ? answering(message, reading, here, now)
       : replying(message, reading.words, now);
-    // A lost guard means that it was answered elsewhere, or cleared; the next round reads the message again.
+    // A lost guard means that another answer came first, or the message was cleared. The next round reads the message again.
     const { won } = await db.write(statements);
     if (won && reading.is === "answer") open.splice(open.indexOf(reading.question as AskedHere), 1);
   }

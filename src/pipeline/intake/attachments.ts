@@ -1,4 +1,4 @@
-// received stays received: its file comes from the platform, or its text says why it did not
+// received stays received: its file is fetched, or its text says why the fetch failed
 import { join } from "node:path";
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
@@ -22,12 +22,12 @@ import { record } from "../../store/events/journal.ts";
 import { Stage } from "../stage/stage.ts";
 
 const log = logger("attachments");
-/** How long the quiet window waits for a file (contract 10.1). */
+/** The debounce window waits this long for a file (contract 10.1). */
 const FETCH_MAX_MS = 60_000;
 const FETCHES_MAX = 8;
-// So that a platform whose files hang leaves room for the others.
+// A platform whose files hang must leave capacity for the others.
 const PLATFORM_FETCHES_MAX = 4;
-// What could not be stored is tried again after so long.
+// Delay after a failed database write.
 const AGAIN_MS = 1_000;
 const RETRY: Backoff = { firstMs: 500, lastMs: 8_000 };
 
@@ -40,10 +40,13 @@ interface AttachmentOptions {
   maxUploadBytes: number;
 }
 
-/** Fetches the files of messages. While it does, the quiet window of their conversation stays open (contract 10.1). */
+/**
+ * Creates the stage that fetches the files of messages. The debounce window of the conversation stays open meanwhile
+ * (contract 10.1).
+ */
 export function createAttachments(options: AttachmentOptions): Stage {
   const { db, clock, wakeups } = options;
-  /** The platforms of the messages whose files are being fetched, by message. */
+  /** Platforms of the messages whose files are being fetched, by message id. */
   const busy = new Map<string, string>();
   const stage = new Stage({ name: "attachments", wakeup: WAKEUP.attachments, clock, wakeups, step });
   return stage;
@@ -53,7 +56,7 @@ export function createAttachments(options: AttachmentOptions): Stage {
       const full = [...new Set(busy.values())].filter(isFull);
       const limit = FETCHES_MAX - busy.size;
       const waiting = await listAttachments(db, { busy: [...busy.keys()], full, limit });
-      // One platform after the other becomes full, so this ends.
+      // Each pass fills a platform, so this loop ends.
       for (const message of waiting) if (!isFull(message.platform)) begin(message, signal);
       if (waiting.every(({ id }) => busy.has(id))) return Infinity;
     }
@@ -86,12 +89,12 @@ async function settle(
   const { db } = options;
   const file = JSON.parse(message.attachment) as RemoteFile;
   const words = await fetched(options, message, file, signal);
-  // After the next start it is fetched from the beginning.
+  // The next start fetches the file again from its start.
   if (words === null || signal.aborted) return;
   await db.write(giveUpFile(message.id, `[the file ${file.name} is not here: ${words}]`));
 }
 
-/** Fetches until the time is over; null when it is here, else why it is not. */
+/** Fetches a file until its time limit. Returns null on success, or why it failed. */
 async function fetched(
   options: AttachmentOptions,
   message: WaitingAttachment,
@@ -107,7 +110,7 @@ async function fetched(
     const late = new AbortController();
     const end = () => late.abort();
     const cancel = clock.after(left, end);
-    // Not AbortSignal.any(): what it makes can be collected while a body is read, and then nothing ends it.
+    // Not AbortSignal.any(): its signal can be garbage-collected while a body is read, and then nothing ends the read.
     signal.addEventListener("abort", end, { once: true });
     try {
       await fetchOnce(options, message, file, late.signal);

@@ -1,4 +1,4 @@
-// feeding -> bee_processed, by rules at once or by a run of the coordinator's engine; routing.ts has the moves
+// feeding -> bee_processed, by rules or by a run of the coordinator's engine; routed_message.ts has the transitions
 import { turn } from "../../base/yield_to_loop.ts";
 import type { Hold } from "../../domain/work/block.ts";
 import { faultPoint } from "../../base/fault_point.ts";
@@ -35,22 +35,21 @@ import type { Interruption } from "../../domain/work/interruption.ts";
 
 const MESSAGES_PER_ROUND = 200;
 const LONG_TEXT_CHARACTERS = 32_000;
-// Each is a process of its own that waits for a model most of the time.
+// Each run is a process that mostly waits for a model.
 const RUNS_MAX = 4;
-// How often a message is looked at that waits for a budget.
+// How often a message that waits for a budget is checked.
 const HELD_LOOK_MS = 10_000;
 
-/** What the coordinator works with. */
 interface BeeOptions extends BeeRunnerOptions {
   db: Database;
   wakeups: Wakeups;
   timeZone: string;
   admission: Admission;
-  /** When this process began: messages that are due since before then are left from another one. */
+  /** When this process started. Messages that are due since before were left by an earlier process. */
   openedAt: number;
 }
 
-/** The coordinator: turns each message into tasks for workers, or answers it (contract 4.3, contract 4.4). */
+/** The coordinator turns each message into tasks for workers, or answers it (contract 4.3, contract 4.4). */
 export class Bee {
   readonly stage: Stage;
   readonly #options: BeeOptions;
@@ -65,27 +64,26 @@ export class Bee {
     this.stage = new Stage({ name: "bee", wakeup: WAKEUP.bee, clock, wakeups, step: () => this.#step() });
   }
 
-  /** Starts no more runs of its engine; those in progress may finish. */
+  /** Starts no more engine runs. Runs in progress may finish. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** The runs in progress. */
   get running(): RunIdentity[] {
     return this.#runner.running;
   }
 
-  /** Ends the runs of a conversation; resolves when their outcomes are stored. */
+  /** Ends the runs of a conversation. Resolves when their outcomes are stored. */
   interrupt(sessionKey: string): Promise<void> {
     return this.#runner.interrupt(sessionKey);
   }
 
-  /** Ends a run because a budget is used up; `words` say which. Unknown ids resolve at once. */
+  /** Ends a run because a budget is used up; `words` name it. Unknown ids resolve immediately. */
   stopFor(executionId: string, words: string): Promise<void> {
     return this.#runner.stopFor(executionId, words);
   }
 
-  /** Ends every run; the messages are routed after the next start. */
+  /** Ends every run. The next start routes their messages. */
   stopAll(): Promise<void> {
     return this.#runner.stopAll();
   }
@@ -97,7 +95,7 @@ export class Bee {
     const candidates = await listCandidates(db);
     const now = clock.now();
     const waits: number[] = [];
-    // One after the other: what ends the process takes no attempt from those beside it.
+    // Leftover messages are routed one at a time: a message that crashes the process must not use up an attempt of others.
     for (const message of messages.filter((one) => this.#isLeft(one))) {
       waits.push(await this.#decide(message, candidates, now));
     }
@@ -106,7 +104,7 @@ export class Bee {
     return Math.min(...waits);
   }
 
-  /** Returns in how many ms there is more to do: 0 when the conversation may have another message. */
+  /** Routes a message. Returns in how many ms there is more to do: 0 when the conversation may have another message. */
   async #decide(message: FeedingMessage, candidates: Candidate[], now: number): Promise<number> {
     const { config, db } = this.#options;
     if (this.#runner.has({ message_id: message.id })) return Infinity;
@@ -119,7 +117,7 @@ export class Bee {
     faultPoint("routing");
     const route = byRules(config, message, text, candidates);
     if (route !== null) {
-      // A lost guard means that the message was cleared or its worker deleted; the next round finds out which.
+      // A lost guard means that the message was cleared or its worker deleted. The next round finds out.
       await db.write(routeBy(route, message, counted, now));
       return 0;
     }
@@ -128,18 +126,18 @@ export class Bee {
     return await this.#ask(message, { text, parts }, candidates, now);
   }
 
-  // It came before this process began, or another one fed it.
+  // Left by an earlier process.
   #isLeft({ due_at }: FeedingMessage): boolean {
     return due_at < this.#options.openedAt;
   }
 
-  // The end of a run rings the bell, so those that wait can be skipped.
+  // The end of a run wakes this stage, so waiting messages can be skipped.
   get #hasRoom(): boolean {
     return !this.#draining && this.running.length < RUNS_MAX;
   }
 
-  // The service ended while this message was unrouted, perhaps because of it. So the attempt is committed before it is
-  // touched again, and after its attempts it is given up.
+  // An earlier process ended before this message was routed, perhaps because of it. The attempt is therefore committed first,
+  // and the coordinator gives up after `max_attempts`.
   async #countFirst(message: FeedingMessage, now: number): Promise<boolean> {
     const { db, config } = this.#options;
     if (message.attempt >= config.bee.max_attempts) {
@@ -150,7 +148,7 @@ export class Bee {
     return (await db.write(attemptMessage(message.id, message.attempt + 1))).won;
   }
 
-  // Routing a long text takes some 20 ms. Two of them never share a turn of the event loop.
+  // Routing a long text takes some 20 ms. Two long texts never share a turn of the event loop.
   #ownTurn(): Promise<void> {
     return this.#lastTurn = this.#lastTurn.then(turn);
   }
@@ -171,11 +169,11 @@ export class Bee {
     return await this.#startRun(message, context, now);
   }
 
-  // What a run may use is reserved in the batch that starts it; under a budget that is used up the message waits (contract 14).
+  // Reserves the budget in the batch that starts the run. While a budget is used up, the message waits (contract 14).
   #startRun(message: FeedingMessage, context: BeeContext, now: number): Promise<number> {
     const { db, config: { bee: { engine } }, admission } = this.#options;
     return admission.inTurn(async () => {
-      // Many messages that came together were looked at before the first of their runs had started.
+      // Concurrent messages were checked before the first of their runs started.
       if (!this.#hasRoom) return Infinity;
       const round = await admission.round(now);
       const verdict = await round.judgeCoordinator({ session_key: message.session_key, engine });
@@ -192,14 +190,14 @@ export class Bee {
         { identity, context },
         (outcome, interruption) => this.#store(message, identity, outcome, interruption),
       );
-      // There is room for another run then.
+      // A slot is free again.
       void ended.then(() => this.stage.wake());
       return Infinity;
     });
   }
 
   async #hold(message: FeedingMessage, { reason, until }: Hold, now: number): Promise<number> {
-    // A budget that is raised or lifted says nothing to a message.
+    // A raised or lifted budget does not wake a message.
     const lookAt = Math.min(until ?? Infinity, now + HELD_LOOK_MS);
     await this.#options.db.write(waitForRoom(message, reason, lookAt, now));
     return Math.max(0, lookAt - now);

@@ -1,5 +1,5 @@
-// received -> feeding (the last part), received -> merged (the parts before it), and on to bee_processed in the same commit where
-// rules.ts decides at once; chat_commands.ts and answers.ts take theirs out before
+// received -> feeding (last part) or merged (earlier parts), and on to bee_processed in the same commit where
+// routing_rules.ts decides; chat_commands.ts and answers.ts take their messages first
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Config } from "../../config/schema.ts";
@@ -17,17 +17,17 @@ import { AT_ONCE_MAX_BYTES, routeAtOnce } from "./routing_rules.ts";
 
 const log = logger("intake");
 const MESSAGES_PER_ROUND = 1_000;
-// Reading and routing them is one turn of the event loop; the others take the long way.
+// All of them are read and routed in one turn of the event loop. Further messages go through the coordinator's stage.
 const AT_ONCE_MAX = 50;
 
-/** Joins messages that are sent one after the other: after a quiet window those of a conversation become one (contract 4.2). */
+/** Creates the stage that joins consecutive messages of a conversation after a debounce window (contract 4.2). */
 export function createIntake(
   options: {
     db: Database;
     clock: Clock;
     wakeups: Wakeups;
     config: Config;
-    /** When this process began. */
+    /** When this process started. */
     openedAt: number;
     carryOut: CarryOut;
   },
@@ -45,15 +45,15 @@ export function createIntake(
       const [first] = parts;
       const last = parts.at(-1);
       if (first === undefined || last === undefined) continue;
-      // The stage of the attachments ends this, one way or the other.
+      // The attachments stage always clears this flag.
       if (parts.some((part) => part.has_file === 1)) continue;
       const windowMs = quietWindowMs(last.platform, config.bee.quiet_window);
       const until = quietUntil(first.received_at, last.received_at, windowMs);
-      // A message from the future means that the clock was set back; it does not wait any longer.
+      // A message from the future means that the clock was set back. It does not wait any longer.
       if (!complete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
       else closed.push(...mergedMessages(parts));
     }
-    // In the order in which they came, also across conversations.
+    // In order of arrival across conversations.
     closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);
     const sessions = countOf(closed.map(([first]) => first?.session_key ?? ""));
     let known: Promise<Candidate[]> | undefined;
@@ -66,11 +66,11 @@ export function createIntake(
         index < AT_ONCE_MAX;
       if (!isSimple || !await routed(first, candidates, now)) await db.write(feeding(parts, now));
     }));
-    // There can be more to read at once only when some of these were fed.
+    // The next page differs only when some messages left this one.
     return listed.length === MESSAGES_PER_ROUND && closed.length > 0 ? 0 : soonest;
   }
 
-  // Whatever goes wrong here, the coordinator sees the message again.
+  // After any failure the coordinator's stage routes the message.
   async function routed(
     message: WaitingMessage,
     candidates: () => Promise<Candidate[]>,
@@ -80,7 +80,7 @@ export function createIntake(
       const statements = await routeAtOnce({ db, config }, message.id, candidates, now);
       if (statements === null) return false;
       const all = [...feeding([message], now), ...statements];
-      // Nothing is left for the coordinator.
+      // The coordinator's stage has nothing to do.
       return (await db.write(
         all.map((one) => one.wakeup === WAKEUP.bee ? { ...one, wakeup: undefined } : one),
       ))
@@ -112,13 +112,13 @@ function countOf(values: readonly string[]): Map<string, number> {
   return counts;
 }
 
-/** Messages that become one. A complete group is not waited for. */
+/** Messages that become one. A complete group does not wait for more. */
 interface Group {
   parts: WaitingMessage[];
   complete: boolean;
 }
 
-/** The messages of each conversation in groups. One that is read alone is a group, and completes the one before it (contract 8.8). */
+/** Groups the messages of each conversation. A message that stands alone completes the group before it (contract 8.8). */
 function groupsOf(messages: WaitingMessage[]): Group[] {
   const groups: Group[] = [];
   for (const message of messages) {

@@ -1,4 +1,4 @@
-// feeding -> bee_processed or failed, or feeding again later: everything that a routing decision stores
+// feeding -> bee_processed, failed, or feeding again later: all writes of routing decisions
 import type { BeePlan, PlannedTask } from "../../domain/chat/bee_plan.ts";
 import { planReason } from "../../domain/chat/bee_plan.ts";
 import { type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
@@ -16,35 +16,33 @@ import { sendMessage } from "../../store/chat/outbound.ts";
 import { insertTask } from "../../store/work/task.ts";
 import type { Failure, RoutedTo } from "../../domain/call/vocabulary.ts";
 
-/** The message to route. */
 export interface RoutedMessage {
   id: string;
   session_key: string;
   platform: string;
-  /** How many tasks of agents led to it. */
+  /** Number of agent tasks in the chain that led to this message. */
   depth: number;
 }
 
-/** A routing decision: the plan and its reason. */
 export interface Routing {
   plan: BeePlan;
   reason: string;
-  /** Who took the message; nobody when the reply only says so. */
+  /** Who took the message; `nobody` when the reply only says so. */
   routed: Exclude<RoutedTo, "">;
 }
 
-/** A plan that gives the message to one worker, for a decision by rules. */
+/** Builds a plan that gives the message to one worker. */
 export function planFor(workerId: string, instruction: string, now: number): BeePlan {
   const plan = planTask({ type: "immediate" }, now, "");
   return { reply: "", tasks: [{ workerId, workerName: "", instruction, type: "immediate", plan }] };
 }
 
-/** A run of the built-in rules. It starts and ends in the same batch. */
+/** Inserts a run of the built-in rules, which ends in the same batch. */
 export function ruledRun(run: RunIdentity, now: number): Statement {
   return insertBeeRun({ ...run, run_id: "", engine: "rules", created_at: now });
 }
 
-/** The message is routed: run, tasks, reply and journal, all or nothing (contract 4.4). */
+/** Builds the batch of a routed message: run, tasks, reply and journal (contract 4.4). */
 export function carryOut(
   message: RoutedMessage,
   beeRunId: string,
@@ -71,7 +69,7 @@ export function carryOut(
   ];
 }
 
-/** The coordinator's plan as a routing decision. */
+/** Turns the coordinator's plan into a routing decision. */
 export function routingOf(plan: BeePlan): Routing {
   return { plan, reason: planReason(plan), routed: plan.tasks.length > 0 ? "task" : "reply" };
 }
@@ -83,7 +81,7 @@ interface Miss {
   usage: Usage;
 }
 
-/** The attempt failed and is repeated, with growing pauses. */
+/** Ends a failed attempt and schedules the next one with a growing delay. */
 export function tryLater(
   message: RoutedMessage,
   beeRunId: string,
@@ -97,7 +95,9 @@ export function tryLater(
   ];
 }
 
-/** A budget is used up: the message waits, no attempt is used up, and the conversation is told once (contract 14). */
+/**
+ * Postpones a message until its budget has room. No attempt is used up, and the conversation is notified once (contract 14).
+ */
 export function waitForRoom(
   message: RoutedMessage & { error: string },
   reason: string,
@@ -112,7 +112,7 @@ export function waitForRoom(
 
 const WAITS = "waits: ";
 
-/** All attempts failed: the message has failed, and the conversation is told (contract 4.4). */
+/** Fails the message after its last attempt and notifies the conversation (contract 4.4). */
 export function giveUp(
   message: RoutedMessage,
   beeRunId: string | null,
@@ -135,12 +135,12 @@ export function giveUp(
   ];
 }
 
-/** The service stops: the message waits for the next start, and no attempt is used up. */
+/** Releases the message at a shutdown without using up an attempt. The next start routes it. */
 export function putBack(message: RoutedMessage, beeRunId: string, now: number): Statement[] {
   return [...releaseMessage(message.id, now), ...finishBeeRun(beeRunId, { ...ENDED, ...STOPPED }, now)];
 }
 
-/** The message was cleared during the run: only the run has to end. */
+/** Ends the run of a message that was cleared meanwhile. */
 export function dropRun(beeRunId: string, usage: Usage, now: number): Statement[] {
   const end = { ...ENDED, failure: "cancelled" as const, error: "the message was cleared meanwhile", usage };
   return finishBeeRun(beeRunId, end, now);

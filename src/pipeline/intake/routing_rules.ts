@@ -1,4 +1,4 @@
-// feeding -> bee_processed, where no model is needed; and received -> bee_processed in the one commit that feeds it
+// feeding -> bee_processed without a model, or received -> bee_processed in the commit that feeds the message
 import { newId } from "../../base/id.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Config } from "../../config/schema.ts";
@@ -13,14 +13,16 @@ import { type FeedingMessage, findToFeed } from "../../store/chat/inbound_feedin
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { carryOut, planFor, type Routing, ruledRun } from "./routed_message.ts";
 
-/** The largest message that is routed in the commit that feeds it: reading a large one has a turn of the event loop for itself. */
+/**
+ * Largest message that is routed in the commit that feeds it. Reading a larger one takes a separate turn of the event loop.
+ */
 export const AT_ONCE_MAX_BYTES = 4_096;
 
 type RulesConfig = Pick<Config, "bee" | "platforms">;
 
 /**
- * Who gets a message by the rules; null where the coordinator's model has to be asked (contract 4.3). What a program sent is data: no
- * mention in it counts, and it goes to the worker of its platform (contract 10).
+ * Finds the recipient of a message by rules. Returns null when the coordinator's model has to decide (contract 4.3). A
+ * message of a program is data: mentions in it do not count, and it goes to the worker of its platform (contract 10).
  */
 export function byRules(
   config: RulesConfig,
@@ -39,7 +41,7 @@ export function byRules(
   }
 }
 
-/** Routes a message as the rules say. `counted`: this attempt is stored already. */
+/** Builds the batch that routes a message. `counted` means that this attempt is stored already. */
 export function routeBy(route: Route, message: FeedingMessage, counted: boolean, now: number): Statement[] {
   const run = attemptOf(message);
   return [
@@ -50,9 +52,9 @@ export function routeBy(route: Route, message: FeedingMessage, counted: boolean,
 }
 
 /**
- * What routes a received message behind the statements that feed it, in one commit with them; null where another one of its
- * conversation comes first, or a model has to be asked. For a small message that came to this process: what ends the process while it
- * is routed has to be counted the next time (reliability BYT-4).
+ * Builds the statements that route a received message in the commit that feeds it. Returns null when an earlier message of
+ * its conversation comes first, or a model has to decide. Only for small messages that arrived at this process: a message
+ * that crashes the process must count as an attempt at the next start (reliability BYT-4).
  */
 export async function routeAtOnce(
   { db, config }: { db: Database; config: RulesConfig },
@@ -68,7 +70,7 @@ export async function routeAtOnce(
   return route === null ? null : routeBy(route, message, false, now);
 }
 
-/** The next attempt to route a message, as a run. */
+/** Creates the run of the next routing attempt. */
 export function attemptOf(message: FeedingMessage): RunIdentity {
   return {
     session_key: message.session_key,

@@ -1,4 +1,4 @@
-// a platform is away, or there again; the disk is nearly full: said once each time
+// Reports once when a platform is down or back, and when the disk is nearly full.
 import { statfs } from "node:fs/promises";
 import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -8,13 +8,12 @@ import { record } from "../../store/events/journal.ts";
 import { Stage } from "../stage/stage.ts";
 
 const POLL_MS = 5_000;
-// A connection that is made again at once is nothing to tell.
+// A connection that recovers sooner is not reported.
 const AWAY_MS = 60_000;
 const MB = 1_000_000;
-/** Less room than this for the data directory is said; twice as much ends it. */
+/** Less free space is reported. Twice as much ends the state. */
 const DISK_LOW_BYTES = 1_000 * MB;
 
-/** What is looked at. */
 interface SurroundingsOptions {
   db: Database;
   clock: Clock;
@@ -22,11 +21,14 @@ interface SurroundingsOptions {
   platforms: readonly Platform[];
   /** The data directory. */
   root: string;
-  /** How much room its disk has, in bytes; tests say it themselves. */
+  /** Measures the free space in bytes. Tests replace it. */
   freeBytes?: (root: string) => Promise<number>;
 }
 
-/** Writes into the journal when a platform is away for a minute, when it is back, and when the disk is nearly full (contract 11). */
+/**
+ * Creates the stage that records in the journal when a platform is down for a minute, when it is back, and when the disk is
+ * nearly full (contract 11).
+ */
 export function createSurroundings(options: SurroundingsOptions): Stage {
   const { db, clock, wakeups, platforms, root, freeBytes = freeOf } = options;
   const away = new Set<string>();

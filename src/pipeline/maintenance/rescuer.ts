@@ -1,4 +1,4 @@
-// Ends runs whose server or runner has died; run/ending.ts decides what happens to the task
+// Ends runs whose server or runner has died. run/ending.ts decides what happens to the task.
 import type { Clock } from "../../base/clock.ts";
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import { sweep } from "../../engine/process/isolation.ts";
@@ -18,16 +18,15 @@ import { Stage } from "../stage/stage.ts";
 
 const log = logger("rescuer");
 
-/** What the rescuer works with. */
 interface RescuerOptions {
   db: Database;
   clock: Clock;
   wakeups: Wakeups;
   rules: Rules;
-  /** What is known in memory of runs of runners is forgotten with them. */
+  /** In-memory state of runs on runners, which is dropped with a lost run. */
   waits: HumanWaits;
   steps: RecentActivity;
-  /** Ids of the runs in progress in this process, of workers and of the coordinator. */
+  /** Ids of all runs in progress in this process, the coordinator's included. */
   running: () => string[];
 }
 
@@ -37,13 +36,13 @@ const POLL_MS = 30_000;
 const CLAIM_GRACE_MS = 10_000;
 
 /**
- * Finds open runs that no server runs: after a start all open ones, later as a safety net. It kills their processes
- * first, so that a task never has two live runs (reliability CHD-3, DSP-1).
+ * Ends open runs that no server runs: all open runs after a start, and as a safety net later. It kills their processes first,
+ * so that a task never has two live runs (reliability CHD-3, DSP-1).
  */
 export class Rescuer {
   readonly stage: Stage;
   readonly #options: RescuerOptions;
-  /** A run could not be ended in this round: the next one is not begun at once. */
+  /** A run could not be ended in this round, so the next round waits for the poll. */
   #stuck = false;
 
   constructor(options: RescuerOptions) {
@@ -66,16 +65,16 @@ export class Rescuer {
     });
   }
 
-  /** Rescues every open run that is older than `graceMs` and not ours. Returns how many. */
+  /** Ends every open run that is older than `graceMs` and not in progress here. Returns their number. */
   async rescue(graceMs = 0): Promise<number> {
     const { db, clock, waits, steps } = this.#options;
     const isLost = this.#isLost(graceMs);
     const open = await listOpenExecutions(db, clock.now());
-    // What a runner had is lost when its lease is over, whenever it was claimed.
+    // A run on a runner is lost when its lease has expired, whatever its age.
     const lost = open.filter((run) => run.remote === 1 || isLost(run));
     await this.#rescueGates(graceMs);
     if (lost.length === 0) return 0;
-    // What a runner left, that runner ends.
+    // A runner ends its own leftover processes.
     const here = lost.filter((run) => run.remote === 0);
     const ended = await sweep(new Set(here.map((run) => run.run_id)));
     log.warning(
@@ -92,7 +91,7 @@ export class Rescuer {
         steps.forget(run.execution_id);
       } catch (error) {
         if (isOutOfReach(error)) throw error;
-        // A row that cannot be ended stops neither those behind it nor the start.
+        // A row that cannot be ended must block neither later rows nor the start.
         this.#stuck = true;
         log.error("Cannot end the run {id}, which was lost: {error}", { id: run.execution_id, error });
       }
@@ -100,7 +99,7 @@ export class Rescuer {
     return lost.length;
   }
 
-  // Asked for before the rows are read: what ends in between is not lost.
+  // Read before the rows, so that a run that ends in between is not lost.
   #isLost(graceMs: number): (run: { execution_id: string; since: number }) => boolean {
     const { clock, running } = this.#options;
     const own = new Set(running());
@@ -108,7 +107,8 @@ export class Rescuer {
     return ({ execution_id, since }) => !own.has(execution_id) && since <= oldest;
   }
 
-  // A gate is asked again; a task whose gate takes the service with it ends after some attempts, as its runs would (reliability CMD-1).
+  // A lost gate is asked again. A task whose gate crashes the service ends after its attempts, as its runs would (reliability
+  // CMD-1).
   async #rescueGates(graceMs: number): Promise<void> {
     const { db, clock, rules } = this.#options;
     const isLost = this.#isLost(graceMs);
@@ -127,7 +127,10 @@ export class Rescuer {
     }
   }
 
-  /** The same for the coordinator's runs, whose messages are routed again: while one is open, budgets count it (contract 14). */
+  /**
+   * Ends lost runs of the coordinator, which budgets count while they are open. Their messages are routed again (contract
+   * 14).
+   */
   async rescueBee(graceMs = 0): Promise<void> {
     const { db, clock } = this.#options;
     const isLost = this.#isLost(graceMs);

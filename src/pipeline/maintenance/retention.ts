@@ -1,4 +1,4 @@
-// Deletes ended things that are older than retention says. Open work is never touched.
+// Deletes ended rows and files that are older than `retention` allows. Open work is never deleted.
 import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import type { Config } from "../../config/schema.ts";
@@ -35,7 +35,6 @@ import { Stage } from "../stage/stage.ts";
 
 const log = logger("retention");
 
-/** What retention works with. */
 interface RetentionOptions {
   db: Database;
   clock: Clock;
@@ -45,25 +44,25 @@ interface RetentionOptions {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-// Events that a webhook is owed are kept so long.
+// Events that a webhook has not received yet are kept this long.
 const OWED_DAYS = 7;
 // The longest period of a budget, and the newest rows before it.
 const LEDGER_MS = 35 * DAY_MS;
-// Longer than most notices wait for the next equal one; after it the next is told as the first.
+// Longer than most notice rules suppress repetitions. After it, the next notice counts as the first.
 const TOLD_MS = 30 * DAY_MS;
 const POLL_MS = 15 * 60_000;
-// A pause between two batches, for the writes of others.
+// Lets other writes through between two batches.
 const PAUSE_MS = 20;
-// Not right after a start, when the other stages are busy.
+// The other stages are busy right after a start.
 const START_DELAY_MS = 10 * 60_000;
-// When the wall clock jumps by more than this, nothing is deleted for an hour: a clock that was set to the wrong year must
-// not delete what is in the database.
+// When the wall clock jumps by more than this, deletion stops for an hour: a clock with the wrong year must not delete the
+// database.
 const LEAP_MS = 60_000;
 const DISBELIEF_MS = 60 * 60_000;
 // The row of a younger file may not be written yet.
 const ORPHAN_AGE_MS = DAY_MS;
 
-/** Deletes what is older than `retention` says, batch by batch, and once a day files that no row refers to (contract 7). */
+/** Creates the stage that deletes expired rows in batches, and once a day files without a row (contract 7). */
 export function createRetention(options: RetentionOptions): Stage {
   const { db, clock, wakeups, paths } = options;
   let quietUntil = clock.monotonic() + START_DELAY_MS;
@@ -90,7 +89,7 @@ export function createRetention(options: RetentionOptions): Stage {
   }
 }
 
-/** One batch of each kind. Returns whether there may be more. */
+/** Deletes one batch of each kind. Returns whether more may remain. */
 async function pruneRound(options: RetentionOptions, now: number): Promise<boolean> {
   const { db, config } = options;
   const kept = {
@@ -123,7 +122,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
   return await pruneUploads(options, kept.messages) || more;
 }
 
-// Files are deleted first: after a kill the row is still there, and the next round goes on.
+// Files are deleted first: after a crash the rows still exist, and the next round continues.
 async function pruneExecutions({ db, paths }: RetentionOptions, before: number): Promise<boolean> {
   const ids = await listOldExecutions(db, before);
   if (ids.length === 0) return false;
@@ -140,7 +139,7 @@ async function pruneUploads({ db }: RetentionOptions, before: number): Promise<b
   return files.length >= BATCH_ROWS;
 }
 
-/** Deletes logs without a run: those of pruned runs of the coordinator, and those that a kill left behind. */
+/** Deletes logs without a run, which pruned coordinator runs and crashes leave. */
 async function removeOrphanLogs(
   db: Database,
   paths: DataPaths,
@@ -172,7 +171,7 @@ async function removeOrphanUploads(
         await removeOld(path, now);
       }
     }
-    // Fails for a folder that is not empty; a young one may be in use.
+    // Removing a folder with files fails. A young folder may be in use.
     await removeOld(join(paths.uploads, folder), now);
   }
 }

@@ -1,7 +1,7 @@
-// How long a stop waits for the answers of others.
+// How long a stop waits for pending answers.
 const STOP_WAIT_MAX_MS = 2_000;
 
-/** Resolves when no answer is awaited any more, or after 2 s: what is left is looked at after the next start. */
+/** Resolves when all promises have, or after 2 s. The next start handles what is still pending. */
 export async function settledSoon(awaited: Iterable<Promise<unknown>>): Promise<void> {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, STOP_WAIT_MAX_MS);

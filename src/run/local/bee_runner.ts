@@ -1,4 +1,4 @@
-// A run of the coordinator on its engine: the question and what the answer means; pipeline/routing.ts stores the outcome
+// Runs the coordinator's engine and reads its plan. pipeline/intake/routed_message.ts stores the outcome.
 import type { Config } from "../../config/schema.ts";
 import { join } from "node:path";
 import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../../domain/chat/bee_plan.ts";
@@ -16,20 +16,18 @@ import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
 
-/** What the runs of the coordinator need. */
 export interface BeeRunnerOptions extends EngineRunOptions {
   config: Config;
   db: Database;
   engines: Catalog;
 }
 
-/** One message to route. */
 interface BeeQuestion {
   identity: RunIdentity;
   context: BeeContext;
 }
 
-/** The outcome of a run: a plan, or why there is none. */
+/** A plan, or why there is none. */
 export type BeeOutcome =
   | { plan: BeePlan; usage: Usage }
   | { failure: Failure; error: string; usage: Usage; /** Whether another try may help. */ again: boolean };
@@ -44,7 +42,6 @@ export class BeeRunner {
     this.#runner = new RunRegistry(options.clock, writer);
   }
 
-  /** The runs in progress. */
   get running(): RunIdentity[] {
     return this.#runner.running;
   }
@@ -54,22 +51,22 @@ export class BeeRunner {
     return this.#runner.has(keys);
   }
 
-  /** Ends the runs of a conversation; resolves when their outcomes are stored. */
+  /** Ends the runs of a conversation. Resolves when their outcomes are stored. */
   interrupt(sessionKey: string): Promise<void> {
     return this.#runner.interrupt({ session_key: sessionKey }, "cancelled");
   }
 
-  /** Ends a run because a budget is used up; `words` say which. */
+  /** Ends a run because a budget is used up; `words` name it. */
   stopFor(executionId: string, words: string): Promise<void> {
     return this.#runner.interrupt({ execution_id: executionId }, `budget: ${words}`);
   }
 
-  /** Ends every run; the messages are routed after the next start. */
+  /** Ends every run. The next start routes their messages. */
   stopAll(): Promise<void> {
     return this.#runner.stopAll();
   }
 
-  /** Runs it to its end and hands its outcome to `store`. Resolves when there is room for another one; never throws. */
+  /** Runs the engine and passes the outcome to `store`. Resolves when another run may start. Never throws. */
   start(
     question: BeeQuestion,
     store: (outcome: BeeOutcome, interruption: Interruption | null) => Promise<void>,
@@ -83,7 +80,7 @@ export class BeeRunner {
     });
   }
 
-  // One answer that cannot be used is sent back once, with what is wrong with it (contract 4.4).
+  // The first unusable answer is sent back once with its problem (contract 4.4).
   async #work(question: BeeQuestion, signal: AbortSignal): Promise<BeeOutcome> {
     const { engines, config } = this.#options;
     const engine = engines.find(config.bee.engine);

@@ -19,7 +19,6 @@ import { equip, type EquipmentRequest } from "../launch_options.ts";
 import { withoutSecrets } from "../secrets.ts";
 import { verified } from "./verify.ts";
 
-/** What every run of an engine needs. */
 export interface EngineRunOptions {
   clock: Clock;
   config: Pick<Config, "limits">;
@@ -29,24 +28,23 @@ export interface EngineRunOptions {
   umask: number;
 }
 
-/** One question to an engine. */
 interface EngineRequest
   extends EquipmentRequest, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
   /** The log's first line. */
   opening: string;
-  /** The log's last line, or null for none. */
+  /** Returns the log's last line, or null for none. */
   closing: (outcome: EngineOutcome) => string | null;
-  /** What checks the work, or null (contract 13). */
+  /** The check of the work, or null (contract 13). */
   verify?: Verify | null;
   /** Called after each write to a log. */
   onWrite?: () => void;
   /** How long the run has waited for a person so far, in ms. */
   waitedMs?: () => number;
-  /** Called when the engine has started, with its process where it has one; again for each further process. */
+  /** Called when the engine has started, with its pid where it has one, and again for each further process. */
   onStart?: (pid?: number) => void;
-  /** Called with what the run has used so far, where the engine tells while it runs. */
+  /** Called with the usage so far by engines that report it during the run. */
   onUsage?: (usage: Usage) => void;
-  /** Called with what the engine says of its provider's windows. */
+  /** Called with the provider's windows that the engine reports. */
   onWindows?: (windows: ProviderWindow[]) => void;
   /** Called with what the agent does, in plain words. */
   onStep?: (words: string) => void;
@@ -55,15 +53,15 @@ interface EngineRequest
 }
 
 /**
- * Asks an engine once: prepares logs, environment and a private directory, and masks secrets in everything that is stored.
- * When this resolves, both logs are on the disk. Throws when the service cannot prepare the run.
+ * Runs an engine once with logs, environment and a private directory, and masks secrets in everything that is stored. When
+ * this resolves, both logs are on disk. Throws when the service cannot prepare the run.
  */
 export async function runEngine(
   options: EngineRunOptions,
   request: EngineRequest,
 ): Promise<EngineOutcome & { verify?: Verified }> {
   const { identity, engine, signal } = request;
-  // One run may ask more than once, so the directory has an id of its own.
+  // A run may start its engine several times, so the directory has a separate id.
   const runDir = runDirOf(options.paths, newId());
   const [opened, equipped] = await Promise.allSettled([
     openLogs(options, request),
@@ -99,7 +97,7 @@ export async function runEngine(
       if (closing !== null) log.line(closing);
       return masked;
     } finally {
-      // The logs are on the disk before the outcome, so a finished run has a complete log (reliability DUR-9).
+      // The logs must be on disk before the outcome, so that a finished run has a complete log (reliability DUR-9).
       await Promise.all([log.close(), events?.close()]);
     }
   } finally {
@@ -107,7 +105,7 @@ export async function runEngine(
   }
 }
 
-// Each check that fails is followed by one more run of the engine, with the same token.
+// After each failed check the engine runs once more with the same token.
 function lifeOf({ engine, verify }: EngineRequest): number | undefined {
   return verify ? (engine.config.timeout + verify.timeout_ms) * (verify.attempts + 1) : undefined;
 }
@@ -130,7 +128,7 @@ async function startChecked(
       ...run,
       ...more,
       onUsage: (now) => run.onUsage(sumOfUsage(before, now)),
-      // Without a session the agent has to be told everything once more.
+      // Without a session the agent needs the whole prompt again.
       ...(id === "" ? { prompt: retelling, session: null } : { prompt: words, session: { id, usage } }),
     });
   };

@@ -1,4 +1,4 @@
-// pending -> running when the engine has started, and to its outcome: the runs of this machine
+// pending -> running when the engine has started, then to its outcome: runs on this machine
 import type { Gate, Verify } from "../../domain/work/command.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -24,7 +24,6 @@ import { runWorker } from "./worker_run.ts";
 
 const log = logger("executor");
 
-/** What the executor works with. */
 interface ExecutorOptions extends EngineRunOptions {
   db: Database;
   wakeups: Wakeups;
@@ -32,17 +31,17 @@ interface ExecutorOptions extends EngineRunOptions {
   rules: Rules;
   waits: HumanWaits;
   steps: RecentActivity;
-  /** Name of the bell that rings when a log grows. */
+  /** Returns the wakeup key of a growing log. */
   logWakeup: (executionId: string) => string;
 }
 
-/** Takes an execution of a worker from its claim to its outcome. */
+/** Takes a worker's execution from its claim to its outcome. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #runner: RunRegistry;
   readonly #gates: Gates;
   readonly #recorder: Recorder;
-  /** How often every run was ended. */
+  /** Number of stopAll() calls. */
   #stops = 0;
 
   constructor(options: ExecutorOptions) {
@@ -58,12 +57,15 @@ export class Executor {
     return [...this.#gates.running, ...this.#runner.running];
   }
 
-  /** Ends a run, or the gate before it; resolves when its processes are gone and its outcome is stored. Unknown ids resolve at once. */
+  /**
+   * Ends a run, or the gate before it. Resolves when its processes are gone and its outcome is stored. Unknown ids resolve
+   * immediately.
+   */
   interrupt(executionId: string): Promise<void> {
     return this.#end(executionId, "cancelled");
   }
 
-  /** Ends a run because a budget is used up; `words` say which. Resolves as interrupt() does. */
+  /** Ends a run because a budget is used up; `words` name it. Resolves as interrupt() does. */
   stopFor(executionId: string, words: string): Promise<void> {
     return this.#end(executionId, `budget: ${words}`);
   }
@@ -73,24 +75,24 @@ export class Executor {
     await this.#runner.interrupt({ execution_id: executionId }, reason);
   }
 
-  /** Ends every run; their tasks go back to where they were, for the next start (reliability SHD-2). */
+  /** Ends every run. Their tasks return to their earlier status for the next start (reliability SHD-2). */
   async stopAll(): Promise<void> {
     this.#stops++;
     await Promise.all([this.#gates.stopAll(), this.#runner.stopAll()]);
   }
 
-  /** Runs a claim behind its gate: its task runs when that lets it (contract 15). Never throws. */
+  /** Runs a claim after its gate has passed (contract 15). Never throws. */
   async executeGated(claim: Claim, gate: Gate): Promise<void> {
     const stops = this.#stops;
     const passed = await this.#gates.pass(claim, gate);
     if (passed === null) return;
     const ended = this.execute(passed);
-    // Whoever ended every run meanwhile did not know of this one.
+    // A stopAll() during the gate did not see this run.
     if (stops !== this.#stops) await this.#end(passed.execution.execution_id, "shutdown");
     await ended;
   }
 
-  /** Runs a claim to its end. Never throws: whatever happens is an outcome. */
+  /** Runs a claim to its end. Never throws: every failure is an outcome. */
   execute(claim: Claim): Promise<void> {
     const start: Start = { at: null, stored: false };
     return this.#runner.start({
@@ -133,14 +135,14 @@ export class Executor {
   }
 
   #onStart(claim: Claim, engine: Engine, start: Start): void {
-    // An engine that has to start again starts more than one process.
+    // An engine that restarts has more than one process.
     if (start.at !== null) return;
     start.at = this.#options.clock.now();
-    // A run inside this process ends immediately: its start is stored with its outcome.
+    // A run inside this process ends immediately, so its start is stored with its outcome.
     if (engine.external) void this.#storeStart(claim, start.at, start);
   }
 
-  // Not waited for: the database keeps the order of writes, so the outcome always comes after the start.
+  // Not awaited: the database keeps the order of writes, so the outcome always follows the start.
   async #storeStart(claim: Claim, at: number, start: Start): Promise<void> {
     start.stored = true;
     try {

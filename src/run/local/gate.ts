@@ -1,4 +1,4 @@
-// The gate of a schedule: a command that decides whether the task runs (contract 15)
+// Runs the gate of a schedule: a command that decides whether the task runs (contract 15).
 import type { Gate } from "../../domain/work/command.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
@@ -27,7 +27,6 @@ import { workDirProblem } from "./work_dir.ts";
 
 const log = logger("gate");
 
-/** What gates work with. */
 interface GateOptions extends EngineRunOptions {
   db: Database;
   wakeups: Wakeups;
@@ -35,24 +34,24 @@ interface GateOptions extends EngineRunOptions {
   rules: Rules;
 }
 
-/** How a gate ended: its exit code, or null with the reason in words. */
+/** The exit code of a gate, or null with the reason in words. */
 interface Answer {
   code: number | null;
   words: string;
-  /** What it printed to stdout, cut. */
+  /** The beginning of its stdout. */
   output: string;
-  /** The last that it printed, for an error. */
+  /** The end of its output, for an error. */
   tail: string;
 }
 
-/** Bytes of a gate's output that go to the agent, and of an error. */
+/** Size limits of the gate output for the agent, and for an error. */
 const GATE_OUTPUT_MAX_BYTES = 64 * 1024;
 const ERROR_TAIL_MAX_CHARACTERS = 500;
 const WANTED_POLL_MS = 1_000;
 const GO = 0;
 const SKIP = 1;
 
-/** Runs the gates of schedules. The ids of a gate are those of the execution that it may become. */
+/** Runs the gates of schedules. The ids of a gate are those of its possible execution. */
 export class Gates {
   readonly #options: GateOptions;
   readonly #runner: RunRegistry;
@@ -63,24 +62,23 @@ export class Gates {
     this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
   }
 
-  /** The gates in progress. */
   get running(): RunIdentity[] {
     return this.#runner.running;
   }
 
-  /** Ends a gate; resolves when its processes are gone. Unknown ids resolve at once. */
+  /** Ends a gate. Resolves when its processes are gone. Unknown ids resolve immediately. */
   interrupt(executionId: string, reason: Interruption): Promise<void> {
     return this.#runner.interrupt({ execution_id: executionId }, reason);
   }
 
-  /** Ends every gate; each is asked again after the next start. */
+  /** Ends every gate. The next start asks them again. */
   stopAll(): Promise<void> {
     return this.#runner.stopAll();
   }
 
   /**
-   * Runs the gate of a claim and stores what it came to. Answers the claim when its task runs now, with the gate's output behind
-   * its instruction; else null. Never throws.
+   * Runs the gate of a claim and stores its answer. Returns the claim with the gate's output appended to the instruction when
+   * its task runs now, else null. Never throws.
    */
   async pass(claim: Claim, gate: Gate): Promise<Claim | null> {
     let passed: Claim | null = null;
@@ -143,7 +141,8 @@ export class Gates {
     };
   }
 
-  // As a check's: the run's environment less its token and keys (contract 13). An engine inside this process has none.
+  // Like a check, a gate gets the run's environment without token and keys (contract 13). An engine inside this process has
+  // none.
   async #environment(claim: Claim, engine: Engine, runDir: string) {
     const { db, environmentOf } = this.#options;
     const { execution: identity, workDir } = claim;
@@ -155,7 +154,7 @@ export class Gates {
     return { env: withoutKeys(env, secrets, place), secrets };
   }
 
-  // Whoever cancels the task, by whatever way, ends its gate: the rows say so within a second, the bell at once.
+  // Ends the gate of a cancelled task. A wakeup reports the change immediately, and the poll within a second.
   async #watch({ execution: { task_id, execution_id } }: Claim, ended: AbortSignal): Promise<void> {
     const { db, wakeups, clock } = this.#options;
     const wakeup = wakeups.listen(WAKEUP.gate);

@@ -1,4 +1,4 @@
-// What the end of a gate does to its task: it runs, is left out, has failed, or its gate is asked once more (contract 15)
+// Builds the writes at the end of a gate: its task is skipped, fails, or asks its gate again (contract 15).
 import { hasConversation } from "../../domain/chat/message.ts";
 import { keysOf, type RunKeys } from "../../domain/call/run_identity.ts";
 import { retryDelayMs } from "../../domain/work/task_plan.ts";
@@ -12,21 +12,20 @@ import { askGateAgain } from "../../store/work/task_transitions.ts";
 import type { EndedTask, Rules } from "../ending.ts";
 import { endOfSchedule, gateFailedWords, titleOf } from "../schedule_end.ts";
 
-/** What a gate came to, where its task does not run now. */
+/** Why the task of a gate does not run now. */
 export type GateVerdict =
   | { kind: "skip"; exit: number }
   | { kind: "fail"; exit: number | null; error: string }
-  /** Another time takes its place. */
+  /** The next time replaces this one. */
   | { kind: "replaced" }
-  /** We ended it; it says nothing about the schedule. */
+  /** The service ended the gate, which says nothing about the schedule. */
   | { kind: "again" }
-  /** The service died while it ran. `attempt`: how many runs and gates were lost before. */
+  /** The service died during the gate. `attempt` counts earlier lost runs and gates. */
   | { kind: "lost"; attempt: number };
 
-/** Why a task waits that its gate skipped. */
 const SKIPPED = "its gate skipped the last time";
 
-/** Everything that is stored when a gate ends and its task does not run, for one batch; guarded as endGate() is. */
+/** Builds the batch that ends a gate whose task does not run, guarded as endGate() is. */
 export function endOfGate(
   run: RunKeys,
   verdict: GateVerdict,
@@ -62,7 +61,7 @@ function fateOf(
   { defaultZone }: Rules,
   now: number,
 ): Statement[] {
-  // There is no execution of this id.
+  // The execution does not exist.
   const keys = { ...keysOf(run), execution_id: "" };
   const { status, failure, error, exit } = endOf(verdict);
   const to = status === "completed" ? "gated" as const : status;
@@ -130,8 +129,8 @@ function failed(
 }
 
 /**
- * Stores the end of a gate. When its task was cancelled meanwhile, or has another worker now, the gate ends with nothing said.
- * Answers whether `statements` were stored.
+ * Stores the end of a gate. When its task was cancelled or got another worker meanwhile, only the gate ends. Returns whether
+ * `statements` were stored.
  */
 export async function storeGateEnd(
   db: Database,

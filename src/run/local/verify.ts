@@ -1,23 +1,21 @@
-// The check of a run's work: it runs after the agent says that it is done, and what it says goes back to the agent (contract 13)
+// Checks the work of a run after the agent has finished, and sends failures back to the agent (contract 13).
 import type { Verified, Verify } from "../../domain/work/command.ts";
 import { sumOfUsage } from "../../domain/work/execution.ts";
 import type { EngineOutcome } from "../../engine/engine.ts";
 import type { RunLog } from "../../engine/process/run_log.ts";
 import { type CommandPlace, runCommand, withShell } from "./command.ts";
 
-/** What a check needs of the run that it belongs to. */
 interface CheckedRun extends CommandPlace {
   log: RunLog;
-  /** Goes on in the engine's session of `before` with these words. */
+  /** Continues the engine session of `before` with these words. */
   again: (words: string, before: EngineOutcome) => Promise<EngineOutcome>;
 }
 
-/** The outcome of a run whose work was checked. */
 type VerifiedOutcome = EngineOutcome & { verify: Verified };
 
 /**
- * Checks the work after the engine succeeded. A failed check goes back to the agent in the same session, `attempts` times; then
- * the run has failed with `verify_failed` (contract 13, reliability CMD-1).
+ * Checks the work after the engine has succeeded. A failed check goes back to the agent in the same session, `attempts`
+ * times. Then the run fails with `verify_failed` (contract 13, reliability CMD-1).
  */
 export async function verified(
   run: CheckedRun,

@@ -1,4 +1,4 @@
-// One run of a worker, in the service or on a runner: who ordered it, and where its reports go, is somebody else's business
+// Runs one order of a worker, in the service or on a runner.
 import type { Verify } from "../../domain/work/command.ts";
 import type { Usage } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
@@ -11,24 +11,23 @@ import type { Briefing } from "../launch_options.ts";
 import type { RunOutcome } from "../recorder.ts";
 import { workDirProblem } from "./work_dir.ts";
 
-/** What is to be run. */
 export interface RunOrder {
   /** With the name of its engine. */
   execution: RunIdentity & { engine: string; instruction: string };
   workDir: string;
-  /** What checks the work, or null. */
+  /** The check of the work, or null. */
   verify: Verify | null;
-  /** Called only for an engine outside this process, as is `brief`. */
+  /** Like `brief`, called only for an engine outside this process. */
   grant: () => Promise<Grant>;
   brief: (engine: Engine) => Promise<Briefing>;
 }
 
-/** Where what a run says while it goes on is told. */
+/** Receives the reports of a run in progress. */
 interface RunReports {
   onWrite: () => void;
   /** How long the run has waited for a person so far, in ms. */
   waitedMs: () => number;
-  /** Called when the engine has started, with its process where it has one; again for each further process. */
+  /** Called when the engine has started, with its pid where it has one, and again for each further process. */
   onStart: (engine: Engine, pid?: number) => void;
   onStep: (words: string) => void;
   onSession: (session: EngineSession) => void;
@@ -36,13 +35,12 @@ interface RunReports {
   onWindows: (windows: ProviderWindow[], engine: Engine) => void;
 }
 
-/** How one order is carried out. */
 interface Carrying {
   signal: AbortSignal;
   reports: RunReports;
 }
 
-/** Carries out an order to its outcome. A run that fails is an outcome; throws when it cannot be prepared. */
+/** Runs an order to its outcome. A failed run is an outcome. Throws when the run cannot be prepared. */
 export async function runWorker(
   options: EngineRunOptions & { engines: Catalog },
   order: RunOrder,

@@ -1,4 +1,4 @@
-// Runners enter, claim a run, and get the same run again when they repeat the claim (contract 18)
+// Connects runners and gives each claim its run. A repeated claim gets the same run (contract 18).
 import { basename, join } from "node:path";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
@@ -25,25 +25,25 @@ import type { Poll, Polls } from "./claim_requests.ts";
 
 const log = logger("runner");
 
-/** What claims of runners are answered with. */
 interface RemoteClaimsOptions {
   db: Database;
   clock: Clock;
   polls: Polls;
   times: LeaseTimes;
-  /** The signing key; another one after it was rotated. */
+  /** Returns the signing key, which changes at a rotation. */
   key: () => Uint8Array;
   timeZone: string;
   limits: { max_prompt_bytes: number; max_log_bytes: number };
-  /** Lets the dispatcher look for a task. */
+  /** Wakes the dispatcher to find a task. */
   wakeDispatcher: () => void;
 }
 
-// A run may take longer than its engine's time limit says, and its token ends with it, whatever stands here.
+// A run may take longer than its engine's time limit. Its token ends with the run in any case.
 const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
-// Leases count from the sending of a claim: of 120 s a claim that waits takes 25, and of shorter ones as much as this.
+// Leases count from the sending of a claim. A waiting claim uses 25 s of the default 120 s, and at most this share of shorter
+// leases.
 const WAIT_SHARE = 1 / 4;
-// Each note is a commit. A runner that was not noted just before its longest wait does not become silent during it.
+// Each note is a commit. A runner noted this recently stays online during its longest wait.
 const SEEN_EVERY_MS = 5_000;
 
 const REPEATED = new ServiceError("unavailable", "Cannot answer this: the same claim has come once more", {
@@ -59,8 +59,9 @@ export class RemoteClaims {
   }
 
   /**
-   * Lets this runner in, and returns the function that waits for its run. The answer has the run with its lease; `run` is null when there was none in time.
-   * Throws `conflict` when another process runs as this runner, or when this one is older than the service.
+   * Connects the runner, and returns the function that waits for its run. The answer has the run with its lease, or `run:
+   * null` when none came in time. Throws `conflict` when another process runs as this runner, or when this one is older than
+   * the service.
    */
   async claim(
     binding: RunnerBinding,
@@ -86,11 +87,11 @@ export class RemoteClaims {
     const wakeup = new AbortController();
     const poll: Poll = {
       ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
-      // With a reason: without one, abort() makes an error with its stack.
+      // With a reason, because abort() without one creates an error with its stack.
       wake: () => wakeup.abort("rung"),
     };
     try {
-      // From here on the same request that arrived before waits no longer, and the run that it was about to get is stored.
+      // From here on an earlier copy of this request no longer waits, and its run is stored.
       await polls.add(poll);
       if (await findClaimedRun(db, runner.id, claim.request_id) === null) {
         wakeDispatcher();
@@ -109,8 +110,9 @@ export class RemoteClaims {
   }
 
   /**
-   * Null when the lease was lost meanwhile. It is renewed when there is an order: a run whose order cannot be made is lost, and tried again. It lasts from when the claim
-   * came, which is after it was sent: one that began later need not be written again.
+   * Builds the order and renews the lease. Returns null when the lease was lost meanwhile. The lease counts from the arrival
+   * of the claim, so a younger one needs no write. A run whose order cannot be built stays unrenewed, is lost, and is
+   * retried.
    */
   async #order(
     row: RemoteRunRow,
@@ -126,7 +128,7 @@ export class RemoteClaims {
     return won ? order : null;
   }
 
-  /** Notes that a process runs as this runner, and answers its row. Throws `conflict` when another one does. */
+  /** Notes the process of this runner and returns the runner's row. Throws `conflict` when another process runs. */
   async #enter(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
     const { db, clock } = this.#options;
     if (claim.protocol !== RUNNER_PROTOCOL) {
@@ -201,7 +203,7 @@ async function listFiles(db: Database, messageId: string): Promise<string[]> {
   return parts.flatMap(({ media }) => media === null ? [] : [basename(media.path)]);
 }
 
-/** The claim of a run that a runner has, as the dispatcher made it. */
+/** Builds the claim of a run on a runner as the dispatcher made it. */
 export function claimOf(row: RemoteRunRow): Claim {
   const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = row;
   const { worker_name, session_id, engine, instruction, created_at } = row;
@@ -217,7 +219,7 @@ export function claimOf(row: RemoteRunRow): Claim {
   };
 }
 
-// What has ended, and what another process had, is not run again.
+// Ended runs, and runs of another process, do not start again.
 function isOver({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boolean {
   return lease_until === null || lease_until === 0 || epoch !== runner.epoch;
 }
@@ -226,7 +228,7 @@ function isChanged(row: RunnerRow, { max_runs, engines, version }: RunnerClaim):
   return row.max_runs !== max_runs || row.version !== version || row.engines !== JSON.stringify(engines);
 }
 
-/** The refusal of a process that another one has replaced. */
+/** Builds the error for a replaced process. */
 export function replaced({ name }: { name: string }): ServiceError {
   return conflict(
     `Cannot go on as ${name}: another process runs as this runner now, and has taken its runs over`,
