@@ -74,11 +74,11 @@ function nextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): Turn
   if (run.signal.aborted || !finished) return null;
   const failure = openedOtherSession ? "unknown_session" : findFailure(adapter, result)?.kind;
   if (failure === "unknown_session" && request.resume) {
-    run.log.line("[the engine has lost the session: a new one begins, told what was said before]");
+    run.log.line("[the engine lost the session; a new one starts with the earlier conversation]");
     return { sessionId: newSessionId(adapter), resume: false, prompt: run.retelling };
   }
   if (failure === "session_exists" && !request.resume) {
-    run.log.line("[the session exists already: it goes on]");
+    run.log.line("[the session exists already, so it is resumed]");
     return { ...request, resume: true };
   }
   return null;
@@ -92,7 +92,7 @@ function findFailure(adapter: Adapter, { request, end, output }: TurnResult): En
   }
   if (failure !== null) return failure;
   if (end.code === 0) {
-    return buildFailure("crashed", `it ended without saying that it is done: ${formatLastLines(stderr)}`);
+    return buildFailure("crashed", `it ended without a final event: ${formatLastLines(stderr)}`);
   }
   return adapter.classifyEnd({ code: end.code, stderr, resume: request.resume });
 }

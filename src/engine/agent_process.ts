@@ -34,7 +34,7 @@ const CLOSED_WITHIN_MS = 3_000;
 const STRAY_AGAIN_MS = 100;
 
 /**
- * One process of an agent with its turns. A process that ends after one turn uses the directory and mark of its run; a
+ * Runs the turns of one agent process. A process that ends after one turn uses the directory and mark of its run; a
  * process that stays open has separate ones (contract 19).
  */
 export class AgentProcess {

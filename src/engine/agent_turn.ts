@@ -29,7 +29,7 @@ export class TurnNotStarted extends Error {}
 const START_MAX_MS = 10_000;
 // How long an agent may take to end an interrupted turn.
 const TURN_END_MAX_MS = 2_000;
-// Some engines wait ten seconds for a network after their final event (facts, engines 2.5).
+// Engines may wait ten seconds for a network after their final event (facts, engines 2.5).
 const LINGER_MAX_MS = 3_000;
 
 /**

@@ -32,7 +32,7 @@ export async function probeAgent(
     return {
       usable: false,
       version: "",
-      detail: `${program} does not tell its version; does it run at all?`,
+      detail: `${program} does not report its version. Check that it runs.`,
     };
   }
   if (isOlder(version, measured)) {
@@ -45,7 +45,7 @@ export async function probeAgent(
 
 // A configured program is not replaced by another one.
 function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): string {
-  if (config.command !== "") return `engines.${name}.command names it: correct that`;
+  if (config.command !== "") return `engines.${name}.command names it. Correct the setting`;
   const other = `or set engines.${name}.command (docs/how-to/set-up-engines.md)`;
   return hasProgram("npm", machine.path)
     ? `install it with: ${formatInstall(adapter)}, ${other}`
@@ -89,7 +89,7 @@ function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: st
     place !== null && login.files.some((file) => isFile(join(place, file)));
   if (holds(apart ? stateDir : home)) return null;
   if (apart && holds(home)) {
-    return `each worker has a login of its own; the one in ${home} would be used with state: shared, else ${login.advice}`;
+    return `each worker has a separate login. To use the one in ${home}, set state: shared; otherwise ${login.advice}`;
   }
   return `no login was found; ${login.advice}`;
 }

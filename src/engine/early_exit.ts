@@ -37,7 +37,7 @@ export class EarlyExit {
     }
   }
 
-  /** The turn is over or ending. Later events do not change its outcome. */
+  /** Fixes the outcome when the turn ends: later events do not change its outcome. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;

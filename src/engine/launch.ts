@@ -54,7 +54,7 @@ export function buildEnvironment(
   };
 }
 
-// Some engines run their tools with $SHELL, and none supports every shell (facts, engines 2.10).
+// Engines may run their tools with $SHELL, and none supports every shell (facts, engines 2.10).
 const bash = ["/bin/bash", "/usr/bin/bash"].find((path) => {
   try {
     return Deno.statSync(path).isFile;

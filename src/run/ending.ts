@@ -59,10 +59,10 @@ export interface Rules {
 export const STOPPED = "the service was stopped; the task runs again after the next start";
 
 /** The same for a runner's shutdown. This runner or another one gets the task next. */
-export const RUNNER_STOPPED = "its runner was stopped; the task runs again when a runner can have it";
+export const RUNNER_STOPPED = "its runner was stopped; the task runs again when a runner is available";
 
 /** Error of a run whose runner lost contact with the service (contract 18). */
-export const RUNNER_LOST = "its runner and the service did not hear of each other any more";
+export const RUNNER_LOST = "its runner lost contact with the service";
 
 /**
  * Builds the batch that ends a run: outcome, next status of the task, reply and journal. The guard of the execution lets only
@@ -215,7 +215,7 @@ function toConversation(run: EndedRun) {
 
 function closingWords(run: EndedRun, end: ExecutionEnd): string {
   const { worker_name: worker, execution_id: id } = run;
-  if (end.status === "completed") return `${worker} is done and left no words (execution ${id}).`;
+  if (end.status === "completed") return `${worker} finished without a text (execution ${id}).`;
   if (end.failure === "cancelled") return `${worker} was stopped (execution ${id}).`;
   return `${worker} failed: ${end.failure}${end.error === "" ? "" : `, ${end.error}`} (execution ${id}).`;
 }

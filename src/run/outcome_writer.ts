@@ -35,7 +35,7 @@ export class OutcomeWriter {
         const late = this.#clock.monotonic() >= this.#until;
         log.error("Cannot store the outcome of the run {id}, {then}: {error}", {
           id,
-          then: late ? "the next start takes it for lost" : "trying again",
+          then: late ? "the next start treats it as lost" : "trying again",
           error,
         });
         if (late) return;

@@ -7,7 +7,7 @@ import type { OutcomeWriter } from "./outcome_writer.ts";
 
 const log = logger("run");
 
-/** One claimed run: its work, and where its outcome goes. */
+/** A claimed run: its work, and where its outcome goes. */
 export interface Run<Outcome> {
   identity: RunIdentity;
   /** Interrupts the run as "late" after this time. Without it only the engine's limits apply. */

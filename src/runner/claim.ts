@@ -57,7 +57,7 @@ export async function claimedMeanwhile(
   try {
     return await link.post(CLAIM_PATH, { ...request, wait_ms: 0 }, { timeoutMs: LAST_CLAIM_MAX_MS });
   } catch (error) {
-    log.debug("The service does not say whether it had a run for this runner: {error}", { error });
+    log.debug("Cannot find out whether the service had a run for this runner: {error}", { error });
     return null;
   }
 }

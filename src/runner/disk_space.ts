@@ -15,7 +15,7 @@ export async function waitForRoom(root: string, clock: Clock, signal: AbortSigna
   for (let told = false; !signal.aborted; told = true) {
     const problem = findProblem(root);
     if (problem === "") return;
-    if (!told) log.error("Cannot write into {root}, so nothing is claimed: {problem}", { root, problem });
+    if (!told) log.error("Cannot write into {root}, so this runner claims nothing: {problem}", { root, problem });
     await sleep(clock, PAUSE_MS, signal);
   }
 }

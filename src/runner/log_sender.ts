@@ -81,7 +81,7 @@ export class LogSender {
     } catch (error) {
       // The run continues. A beat reports when the runner has lost it.
       if (!signal.aborted) {
-        log.warning("The log of run {id} cannot be sent: {error}", { id: executionId, error });
+        log.warning("Cannot send the log of run {id}: {error}", { id: executionId, error });
       }
       this.#grown = false;
     }

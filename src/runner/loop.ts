@@ -36,7 +36,7 @@ const LOOK_EVERY_MS = 250;
 const CLAIM_TIMEOUT_MS = CLAIM_WAIT_MAX_MS + 10_000;
 const REFUSED_PAUSE_MS = 5_000;
 
-const NOT_BEGUN = failedOutcome("spawn_failed", "Cannot begin: the runner cannot write into its directory");
+const NOT_BEGUN = failedOutcome("spawn_failed", "Cannot start: the runner cannot write into its directory");
 
 /** The main loop of a runner from its start to its stop. */
 export class RunnerLoop {
@@ -140,7 +140,7 @@ export class RunnerLoop {
       const { message } = error;
       if (this.#epoch !== 0) return await this.#comeBack(message);
       // Another process may use this name, and end soon.
-      log.warning("The service refuses this runner, and is asked again: {error}", { error: message });
+      log.warning("The service refused this runner, retrying: {error}", { error: message });
       await sleep(clock, REFUSED_PAUSE_MS, this.#stopping.signal);
     }
   }
@@ -150,10 +150,10 @@ export class RunnerLoop {
     if (value.run !== null) this.#start(value.run, new Lease(this.#options.clock, value.lease_ms, sentAt));
   }
 
-  // This process has locked its directory. A late claim of an ended process may have replaced it, so it may take over once. A
+  // The directory is locked by this process. A late claim of an ended process may have replaced it, so it may take over once. A
   // second refusal means that a copy of the directory exists elsewhere.
   async #comeBack(error: string): Promise<void> {
-    log.warning("The service takes this runner for replaced, and is asked once more: {error}", { error });
+    log.warning("The service considers this runner replaced, retrying once: {error}", { error });
     this.#hasComeBack = true;
     this.#epoch = 0;
     await this.#abandon();
@@ -185,7 +185,7 @@ export class RunnerLoop {
         work: (signal) => noted ? run.run(signal) : Promise.resolve(NOT_BEGUN),
         broken: failedOutcome(
           "spawn_failed",
-          "Cannot run this: the runner could not prepare it; its log tells more",
+          "Cannot run this: the runner could not prepare it. See its log",
         ),
         store: (outcome, interruption) => run.tell(outcome, interruption),
       });
@@ -209,7 +209,7 @@ export class RunnerLoop {
       this.#options.leftovers.begin(id, execution.run_id);
       return true;
     } catch (error) {
-      log.error("Cannot begin run {id}, which goes back to the queue: {error}", { id, error });
+      log.error("Cannot start run {id}, which returns to the queue: {error}", { id, error });
       return false;
     }
   }

@@ -63,14 +63,14 @@ export class Leftovers {
     const runs = [...found.values()];
     if (this.#marks) {
       const ended = await sweep(new Set(runs.map(({ runId }) => runId)));
-      log.warning("{runs} runs were left by the runner before; {ended} of their processes were still there", {
+      log.warning("{runs} runs were left by the previous runner; {ended} of their processes were still running", {
         runs: found.size,
         ended,
       });
     } else {
       log.warning(
-        "{runs} runs were left by the runner before; {ended} of their process groups were told to end. What left its group, or " +
-          "began before its group was noted, cannot be found on this system: look for it yourself",
+        "{runs} runs were left by the previous runner; {ended} of their process groups were killed. Processes outside these " +
+          "groups cannot be found on this system: look for them yourself",
         { runs: found.size, ended: runs.flatMap(({ groups }) => groups).filter(endGroup).length },
       );
     }

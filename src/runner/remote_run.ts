@@ -24,7 +24,7 @@ const log = logger("runner");
 const END_TIMEOUT_MS = 30_000;
 const REFUSED = failedOutcome(
   "engine_error",
-  "The service refused the outcome that the runner sent; the runner's log tells why",
+  "The service refused the outcome that the runner sent. See the runner's log",
 );
 
 export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"> {

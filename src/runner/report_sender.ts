@@ -83,7 +83,7 @@ export class ReportSender {
       }
     } catch (error) {
       if (!signal.aborted) {
-        log.warning("Reports of run {id} were refused: {error}", { id: executionId, error });
+        log.warning("Cannot send the reports of run {id}: {error}", { id: executionId, error });
       }
       this.#waiting = [];
     }

@@ -138,7 +138,7 @@ export class Link {
       } catch (error) {
         if (!(error instanceof Unanswered) || signal?.aborted) throw error;
         if (attempt === SILENT_ATTEMPTS) {
-          log.warning("The service does not answer, trying on: {error}", { error: error.message });
+          log.warning("The service does not answer, retrying: {error}", { error: error.message });
         }
         await sleep(this.clock, backoffMs(RETRY, attempt), signal);
       }
@@ -192,7 +192,7 @@ function refusalOf(status: number, text: string, ofRun = false): Refused | Unans
   // A proxy that finds the body too large will do so again.
   const tooLarge = ofRun && status === 413;
   if (tooLarge || counts && code !== undefined) return new Refused(status, words);
-  return new Unanswered(`the service, or something on the way to it, answered ${status}: ${words}`);
+  return new Unanswered(`the service, or a proxy before it, answered ${status}: ${words}`);
 }
 
 function problemOf(text: string): { code?: string; detail?: string } {

@@ -47,8 +47,8 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
   });
 
   it.each([
-    ["silent", "exit_code", /crashed: it ended without saying that it is done/],
-    ["half", "exit_code", /crashed: it ended without saying that it is done/],
+    ["silent", "exit_code", /crashed: it ended without a final event/],
+    ["half", "exit_code", /crashed: it ended without a final event/],
     ["garbage", "exit_code", /crashed: it broke/],
     ["speechless", "engine_error", /crashed: it said and did nothing/],
   ])("%s is a failure with a name, for every exit code", async (mode, failure, words) => {
@@ -102,7 +102,7 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
     const { execution, log } = await say("long-line 20000000");
     clearInterval(watch);
     expect(execution).toMatchObject({ status: "completed", result: "long" });
-    expect(log).toMatch(/\[a line of 20\.0 MB on stdout was not read; it begins \{"type":"user"/);
+    expect(log).toMatch(/\[skipped a line of 20\.0 MB on stdout; it starts with \{"type":"user"/);
     expect(highest - before).toBeLessThan(60e6);
     expect((await Deno.stat(eventsOf(app, execution.id))).size).toBeLessThan(17e6);
   });
@@ -155,7 +155,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
     await say("forget");
     const { execution, log } = await say("prompt");
     expect(execution).toMatchObject({ status: "completed", result: "0" });
-    expect(log).toMatch(/\[the engine has lost the session: a new one begins, told what was said before\]/);
+    expect(log).toMatch(/\[the engine lost the session; a new one starts with the earlier conversation\]/);
     expect(await contexts()).toMatchObject([{ session_id: execution.session_id }]);
     const prompt = await Deno.readTextFile(join(worker.work_dir, "prompt.txt"));
     const told = prompt.slice(prompt.indexOf("# The conversation so far"), prompt.indexOf("# The message"));
@@ -279,7 +279,7 @@ describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
     expect(await status({ command: "no-such-claude" })).toMatchObject({
       usable: false,
       version: "",
-      detail: expect.stringMatching(/not found on PATH; engines\.\w+\.command names it: correct that$/),
+      detail: expect.stringMatching(/not found on PATH; engines\.\w+\.command names it. Correct the setting$/),
     });
     const home = await Deno.makeTempDir({ prefix: "svc-test-home-" });
     await Deno.mkdir(join(home, ".claude"));
@@ -301,7 +301,7 @@ describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
     await Deno.remove(old);
     expect(await status({ command: "/bin/true", env: key })).toMatchObject({
       usable: false,
-      detail: "/bin/true does not tell its version; does it run at all?",
+      detail: "/bin/true does not report its version. Check that it runs.",
     });
   });
 });

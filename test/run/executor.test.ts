@@ -54,7 +54,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { execution, replies } = await chat(app, "silent");
     expect(execution).toMatchObject({ status: "completed", result: "" });
-    expect(replies[0].content).toMatch(/is done and left no words/);
+    expect(replies[0].content).toMatch(/finished without a text/);
   });
 
   it("a program that cannot be started is spawn_failed, with the reason, once [CHD-8]", async () => {

@@ -108,7 +108,7 @@ it("one process at a time is a runner; one that was replaced, and one that is to
   const elsewhere = await new FakeRunner(app, one.token).claim({ wait_ms: 0 });
   expect([elsewhere.status, elsewhere.body.detail]).toEqual([
     409,
-    expect.stringContaining("another process does"),
+    expect.stringContaining("another process uses this name"),
   ]);
   expect((await one.beat([id])).body.runs).toHaveLength(1);
   // The same directory: the process before has ended, and what it had is lost.
@@ -130,7 +130,7 @@ it("a task says what is missing while no runner can have it, and other lanes go 
   const away = await awayWorker(app, "echo");
   const task = await taskFor(app, away, "hello");
   const reason = async () => (await app.call(`GET /api/tasks/${task}`)).reason as string;
-  await eventually("it is held", async () => /no runner with the labels x is known/.test(await reason()));
+  await eventually("it is held", async () => /no runner with the labels x exists/.test(await reason()));
   expect((await app.call(`GET /api/tasks/${task}`)).held_by).toMatchObject({ kind: "runner", id: "x" });
   const here = (await app.call("POST /api/workers", { name: "Here" })).id;
   const other = await taskFor(app, here, "hi");

@@ -32,7 +32,7 @@ describe.skipIf(!MOUNTS)("a runner whose disk is full (contract 18.7)", () => {
 
       await disk.fill();
       const task = await taskFor(app, worker, "say hello");
-      await eventually("it says so", () => runner.stderr.includes("nothing is claimed"), 60_000);
+      await eventually("it says so", () => runner.stderr.includes("claims nothing"), 60_000);
       expect(await app.call(`GET /api/tasks/${task}`)).toMatchObject({ status: "pending" });
       expect((await readLedger(ledger)).filter(({ word }) => word === "start")).toHaveLength(1);
       await disk.free();

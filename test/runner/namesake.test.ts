@@ -18,7 +18,7 @@ it(
     await using first = await start("one");
     await online(app, "r1");
     await using second = await start("two");
-    await eventually("it is told", () => second.stderr.includes("another process does"), 30_000);
+    await eventually("it is told", () => second.stderr.includes("another process uses this name"), 30_000);
     expect(second.stderr).toContain("svc ctl runner add");
     // In the directory of one that works there is no other.
     await using third = await start("one");

@@ -187,7 +187,7 @@ function parseSystem(line: Line): AgentEvent[] {
       text: `the model answered ${error_status ?? error}, try ${attempt} of ${max_retries}`,
     }];
   }
-  if (subtype === "compact_boundary") return [{ kind: "notice", text: "the conversation was summed up" }];
+  if (subtype === "compact_boundary") return [{ kind: "notice", text: "the conversation was summarized" }];
   return [];
 }
 

@@ -24,7 +24,7 @@ const LEADER = GIVES_WAY + 'umask "$0"; exec "$@"';
 // stdin and does not keep its output open.
 const WATCHED_LEADER = GIVES_WAY +
   'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
-// One grep looks at all processes, which is fast even under load. It repeats until two passes find nothing, because a
+// A single grep reads all processes, which is fast even under load. The loop ends when two passes find nothing, because a
 // process can start another one before it is killed.
 const WATCH = `end() {
   clean=0 passes=0

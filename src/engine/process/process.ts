@@ -171,7 +171,7 @@ async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array
         pass(chunk);
       } catch (error) {
         // The program would block on a full pipe if reading stopped.
-        if (!failed) log.error("A piece of a run's output could not be taken in: {error}", { error });
+        if (!failed) log.error("Cannot process a piece of a run's output: {error}", { error });
         failed = true;
       }
     });

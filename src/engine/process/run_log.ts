@@ -112,7 +112,7 @@ export class RunLog {
   // A full disk ends only the log: the run keeps its answer (reliability DBF-2).
   #giveUp(error: unknown): void {
     if (!this.#full) {
-      log.warning("The log {path} could not be written: {error}", { path: this.#options.path, error });
+      log.warning("Cannot write the log {path}: {error}", { path: this.#options.path, error });
     }
     this.#full = true;
   }

@@ -54,7 +54,7 @@ export class TimeLimits {
     else this.#onLimit("timeout");
   }
 
-  // One timer for the whole run instead of one for each piece of output.
+  // A single timer for the whole run instead of one for each piece of output.
   #checkIdle(): void {
     const { idleTimeoutMs, waitedMs } = this.#times;
     const now = performance.now();

@@ -17,7 +17,7 @@ import { JsonRpcClient } from "./json_rpc.ts";
 const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
-/** Some agents replay the history of a session for a moment after loading it (decision 0011). */
+/** Agents may replay the history of a session for a moment after loading it (decision 0011). */
 const REPLAY_QUIET_MS = 500;
 const TOOLS_KNOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
@@ -111,7 +111,7 @@ export class AcpDialogue implements Dialogue {
     this.#request("session/new", this.#place(), {
       answered: (result) => {
         const id = getText(result, "sessionId");
-        if (id === "") return this.#failed(buildFailure("setup", "it began a session without an id"));
+        if (id === "") return this.#failed(buildFailure("setup", "it started a session without an id"));
         this.#sessionId = id;
         this.#prompt();
         return [{ kind: "session", id }];
@@ -125,7 +125,7 @@ export class AcpDialogue implements Dialogue {
     const { sessionId } = this.#order;
     const resumes = isObject(getObject(this.#capabilities, "sessionCapabilities").resume);
     if (!resumes && this.#capabilities.loadSession !== true) {
-      return this.#failed(buildFailure("unknown_session", "it cannot go on with a session"));
+      return this.#failed(buildFailure("unknown_session", "it cannot resume a session"));
     }
     this.#replaying = !resumes;
     this.#request(resumes ? "session/resume" : "session/load", { sessionId, ...this.#place() }, {
@@ -190,7 +190,7 @@ export class AcpDialogue implements Dialogue {
     return [];
   }
 
-  // Some agents show a tool for the first time in their permission request.
+  // Agents may show a tool for the first time in their permission request.
   #updated(update: Line): AgentEvent[] {
     const id = getText(update, "toolCallId");
     if (getText(update, "sessionUpdate") !== "tool_call" || id === "") return parseUpdate(update);

@@ -107,7 +107,7 @@ export interface AgentCommand {
   args: string[];
   /** Variables that the operator may override. */
   env: Record<string, string>;
-  /** Variables that nobody overrides. */
+  /** Variables that stay fixed. */
   fixedEnv: Record<string, string>;
   stdin: string;
   files: EngineFile[];

@@ -116,7 +116,7 @@ export class CodexDialogue implements Dialogue {
     const answered = (result: Line): AgentEvent[] => {
       this.#threadId = getText(getObject(result, "thread"), "id");
       if (this.#threadId === "") {
-        return buildFailedTurn(buildFailure("setup", "it began a thread without an id"));
+        return buildFailedTurn(buildFailure("setup", "it started a thread without an id"));
       }
       // The turn was cancelled before it started, so the model gets no request.
       if (this.#interrupted) return buildFailedTurn(buildFailure("model", "it was cancelled"));

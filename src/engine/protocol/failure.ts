@@ -38,5 +38,5 @@ function shortenWords(words: string): string {
 
 export function formatLastLines(stderr: string): string {
   const lines = stderr.trim().split("\n").filter((line) => line.trim() !== "");
-  return lines.slice(-3).join(" | ") || "it ended without a word";
+  return lines.slice(-3).join(" | ") || "it ended without a message";
 }

@@ -56,7 +56,7 @@ export class OutputParser {
     const tooLong = (stream: string) => (head: string, bytes: number) =>
       this.#transcript.event({
         kind: "notice",
-        text: `a line of ${formatBytes(bytes)} on ${stream} was not read; it begins ${head.slice(0, 100)}`,
+        text: `skipped a line of ${formatBytes(bytes)} on ${stream}; it starts with ${head.slice(0, 100)}`,
       });
     this.#out = new LineSplitter(LINE_MAX_BYTES, (line) => this.#line(line), tooLong("stdout"));
     this.#err = new LineSplitter(STDERR_LINE_MAX_BYTES, (line) => this.#errorLine(line), tooLong("stderr"));
@@ -123,7 +123,7 @@ export class OutputParser {
       if (id === "" || id === this.session || this.#sessions++ >= SESSIONS_MAX) return;
       if (!this.#mayKeep(id)) {
         const shown = this.#options.log.maskText(id).slice(0, 100);
-        const text = `the name of its session cannot be kept: ${JSON.stringify(shown)}`;
+        const text = `its session id cannot be stored: ${JSON.stringify(shown)}`;
         return this.#transcript.event({ kind: "notice", text });
       }
       this.session = id;

@@ -35,16 +35,16 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
       return notice(
         "engine.limited",
         `engine:${text("engine")}`,
-        `${text("engine")} waits for its provider until ${timeOf(data.until)}.`,
+        `${text("engine")} is rate-limited until ${timeOf(data.until)}.`,
       );
     case "engine.back":
     case "engine.lifted":
-      return notice("engine.back", `engine:${text("engine")}`, `${text("engine")} goes on.`);
+      return notice("engine.back", `engine:${text("engine")}`, `${text("engine")} is available again.`);
     case "platform.down":
       return notice(
         "platform.down",
         `platform:${text("platform")}`,
-        `The platform ${text("platform")} is away: ${text("error")}.`,
+        `The platform ${text("platform")} is unreachable: ${text("error")}.`,
       );
     case "message.undelivered":
       return await undelivered(db, event, text("outbound_id"), text("reason"));
@@ -52,7 +52,7 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
       return notice(
         "delivery.failed",
         `${TO_WEBHOOK}${text("name")}`,
-        `The webhook ${text("name")} is switched off: ${text("reason")}. Switch it on again with: ` +
+        `The webhook ${text("name")} was disabled: ${text("reason")}. Enable it with: ` +
           `svc ctl webhook update ${text("name")} --enable`,
       );
     case "system.disk_low":
@@ -103,7 +103,7 @@ async function openedQuestion(db: Database, event: JournalRow, id: string): Prom
   // Another answer came first.
   if (status !== "open") return null;
   const content =
-    `A question waits: ${text}\nAnswer it there, or with: svc ctl question answer ${id} <answer>`;
+    `Open question: ${text}\nAnswer it there, or with: svc ctl question answer ${id} <answer>`;
   return { kind: "question.opened", about: id, content, session_key, message_id, execution_id };
 }
 
@@ -117,7 +117,7 @@ async function undelivered(
   const speaker = await findSpeaker(db, id);
   if (speaker === null || speaker === "system") return null;
   const about = `platform:${platformOf(session_key)}`;
-  const content = `A message to ${session_key} could not be delivered: ${reason}.`;
+  const content = `Cannot deliver a message to ${session_key}: ${reason}.`;
   return { kind: "delivery.failed", about, content, session_key, message_id };
 }
 
@@ -125,9 +125,9 @@ function budgetWords(data: Record<string, unknown>): string {
   const unit = data.unit as BudgetUnit;
   const counted = (value: unknown) => countedLimit({ unit, limit: Number(value) });
   const sum = amountText(counted(data.used) + counted(data.reserved), unit).replace(/ .*/, "");
-  return `Of the budget ${JSON.stringify(data.name)} ${sum} of ${
+  return `The budget ${JSON.stringify(data.name)} has used or reserved ${sum} of ${
     amountText(counted(data.limit), unit)
-  } are used or promised (${data.period}).`;
+  } (${data.period}).`;
 }
 
 function timeOf(value: unknown): string {

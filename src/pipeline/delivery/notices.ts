@@ -88,7 +88,7 @@ export function createNotices(options: NoticesOptions): Stage {
     const since = told === null ? "" : new Date(told.at).toISOString();
     const content = suppressed === 0
       ? notice.content
-      : `${notice.content}\n${suppressed} more like it since ${since}.`;
+      : `${notice.content}\n${suppressed} similar notices since ${since}.`;
     const data = {
       on: notice.kind,
       to: rule.to ?? "",

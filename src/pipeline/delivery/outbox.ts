@@ -133,12 +133,12 @@ export class Outbox {
     const { parts, statements } = await this.#partsOf(platform, message);
     const open = parts.filter((part) => part.sent_at === null);
     if (open.length === 0) {
-      await db.write(givenUp(message, "there is nothing to send", message.attempt + 1, clock.now()));
+      await db.write(givenUp(message, "the message has no content", message.attempt + 1, clock.now()));
       return;
     }
     for (const part of open) {
       if (part.unanswered >= SENDS_MAX) {
-        const reason = `${platform.name} did not answer when it was sent, so it may have arrived`;
+        const reason = `${platform.name} did not respond, so the message may have arrived`;
         await db.write(givenUp(message, reason, message.attempt + 1, clock.now()));
         return;
       }
@@ -250,12 +250,12 @@ export class Outbox {
     const { db, clock } = this.#options;
     const now = clock.now();
     if (now - message.since >= HELD_MAX_MS) {
-      const words = `${reason} (it waited for ${HELD_MAX_MS / 86_400_000} days)`;
+      const words = `${reason} (after ${HELD_MAX_MS / 86_400_000} days)`;
       await db.write(givenUp(message, words, message.attempt, now));
       return;
     }
     const held = holdOutbound(message.id, reason, until);
-    // One event for each reason, not one for each retry of a long outage.
+    // An event for each reason, not for each retry of a long outage.
     await db.write(message.error === reason ? held : moved(held, now, undelivered(message, reason)));
   }
 }

@@ -111,9 +111,9 @@ export function createWebhookStage(
     };
     if (error === "") return await store(advanceWebhook(webhook, event.seq, now)) ? "taken" : "changed";
     const reason = status === 410
-      ? "its receiver answered 410: it is gone"
+      ? "its receiver answered 410 (gone)"
       : attempt > RETRIES_MS.length
-      ? `event ${event.seq} was tried ${attempt} times: ${error}`
+      ? `event ${event.seq} failed ${attempt} times: ${error}`
       : null;
     if (reason === null) {
       const won = await store(postponeWebhook(webhook, attempt, now + waitMs(attempt, tried)));
@@ -124,7 +124,7 @@ export function createWebhookStage(
       data: { webhook_id: webhook.id, name: webhook.name, reason },
     };
     const won = await store(moved(disableWebhook(webhook, reason, now), now, told));
-    if (won) log.warning("Webhook {name} is switched off: {reason}", { name: webhook.name, reason });
+    if (won) log.warning("Webhook {name} was disabled: {reason}", { name: webhook.name, reason });
     return won ? "later" : "changed";
   }
 }

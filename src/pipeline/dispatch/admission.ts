@@ -191,13 +191,13 @@ class Round {
     if (first === undefined) return null;
     const ends = above.map(({ resets_at }) => resets_at);
     const until = ends.some((end) => end === null) ? null : Math.max(...ends.map((end) => end ?? 0));
-    const when = until === null ? "" : `; goes on at ${new Date(until).toISOString()}`;
+    const when = until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
     const share = `${Math.round(first.utilization * 100)} %`;
     return {
       held: `reserve:${engine}`,
       until,
       reason:
-        `${engine} has used ${share} of its window ${first.name}, and the rest is kept for people${when}`,
+        `${engine} has used ${share} of its window ${first.name}, and the rest is reserved for people${when}`,
       whom: { kind: "patient" },
     };
   }
@@ -222,7 +222,7 @@ class Round {
           `${what} has had ${
             runs + open
           } runs within an hour (limits.max_runs_per_hour is ${maxRunsPerHour})` +
-          (until === null ? "" : `; goes on at ${new Date(until).toISOString()}`),
+          (until === null ? "" : `; resumes at ${new Date(until).toISOString()}`),
         whom,
       };
     }
@@ -255,7 +255,7 @@ class Round {
     return hold;
   }
 
-  // Returns when the budget has room for the run again. Open runs may end earlier.
+  // Returns when the budget allows the run again. Open runs may end earlier.
   async #roomAt(budget: MeasuredBudget, { used, reserved }: Standing, more: number): Promise<number | null> {
     const limit = countedLimit(budget);
     const open = used + reserved - budget.settled;

@@ -144,10 +144,10 @@ function running(open: readonly OpenRun[]): number {
 function sentence(budget: MeasuredBudget, standing: Standing, state: "soft" | "hard"): string {
   if (state === "hard") {
     const reason = budgetReason(budget, standing, null);
-    return `${reason[0]?.toUpperCase()}${reason.slice(1)}; what is beyond it waits`;
+    return `${reason[0]?.toUpperCase()}${reason.slice(1)}; further runs wait`;
   }
   const sum = amountText(standing.used + standing.reserved, budget.unit);
-  return `Of the budget ${JSON.stringify(budget.name)} ${sum} of ${
+  return `The budget ${JSON.stringify(budget.name)} has used ${sum} of ${
     amountText(countedLimit(budget), budget.unit)
-  } are used (${budget.period})`;
+  } (${budget.period})`;
 }

@@ -173,7 +173,7 @@ const GATED: Hold = {
   held: "runner:gate",
   until: null,
   reason:
-    "a gate runs on the service's own machine only, and its worker runs on runners; take one of both away",
+    "gates run on the service's machine only, but its worker runs on runners. Remove the gate, or the worker's labels",
   whom: { kind: "all" },
 };
 
@@ -194,10 +194,10 @@ function holdOf(
   const only = labelled.length === 1 || home !== "";
   const reason = labelled.length === 0
     ? home === ""
-      ? `no ${who} is known`
-      : `its home, the ${who}, was removed; svc ctl worker rehome gives it another`
+      ? `no ${who} exists`
+      : `its home, the ${who}, was removed. Give it another with: svc ctl worker rehome`
     : allowed.length === 0
-    ? `no ${who} may run a worker that holds *:*; such a runner is added with --allow-admin`
+    ? `no ${who} may run a worker that holds *:*. Add one with --allow-admin`
     : able.length === 0
     ? `no ${who} has the engine ${engine}`
     : able.some(({ draining }) => draining === 1)

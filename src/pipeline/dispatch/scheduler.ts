@@ -113,7 +113,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       next = nextOf(task, now);
     } catch (error) {
       // For example a time zone that the system no longer knows. `fire` reports it when the task is due.
-      log.error("Cannot work out when task {id} is due: {error}", { id: task.id, error });
+      log.error("Cannot compute the next time of task {id}: {error}", { id: task.id, error });
       return;
     }
     if (next === null || next >= task.next_run_at) return;
@@ -131,7 +131,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       statements = task.type === "countdown" ? countdown(task, now) : occurrence(task, now);
     } catch (error) {
       // For example a time zone that the system no longer knows. The other tasks must not wait for this one.
-      log.error("Cannot work out when task {id} is due, looking again in a minute: {error}", {
+      log.error("Cannot compute the next time of task {id}, retrying in a minute: {error}", {
         id: task.id,
         error,
       });
@@ -144,7 +144,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       // Not awaited: the end of the run wakes the scheduler, and the row marks a replaced run even when it is lost.
       if (won && replaces(task)) end(task.execution_id ?? "");
     } catch (error) {
-      // This minute fired before the clock was set back. Continue with the next one.
+      // The minute fired before the clock was set back. Continue with the next one.
       if (!isDuplicate(error)) throw error;
       await db.write(
         skipOccurrence({
@@ -172,7 +172,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       faultPoint("cron.tick");
       await db.write([...moved(fireQueued(id, at, now), now, due), insertOccurrence(id, at, "time", now)]);
     } catch (error) {
-      // This minute fired before the clock was set back.
+      // The minute fired before the clock was set back.
       if (!isDuplicate(error)) throw error;
       await db.write([dropQueued(id, at)]);
     }

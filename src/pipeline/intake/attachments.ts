@@ -91,7 +91,7 @@ async function settle(
   const words = await fetched(options, message, file, signal);
   // The next start fetches the file again from its start.
   if (words === null || signal.aborted) return;
-  await db.write(giveUpFile(message.id, `[the file ${file.name} is not here: ${words}]`));
+  await db.write(giveUpFile(message.id, `[Cannot fetch the file ${file.name}: ${words}]`));
 }
 
 /** Fetches a file until its time limit. Returns null on success, or why it failed. */
@@ -106,7 +106,7 @@ async function fetched(
   const endsAt = message.received_at + FETCH_MAX_MS;
   for (let attempt = 1;; attempt++) {
     const left = endsAt - clock.now();
-    if (left <= 0) return `it did not come within ${FETCH_MAX_MS / 1000} s`;
+    if (left <= 0) return `it did not arrive within ${FETCH_MAX_MS / 1000} s`;
     const late = new AbortController();
     const end = () => late.abort();
     const cancel = clock.after(left, end);
@@ -175,7 +175,7 @@ async function fetchOnce(
     isKept = (await db.write(statements)).won;
     if (!isKept) {
       await Deno.remove(media.path).catch(() => {});
-      throw new DeliveryError("refused", "this conversation holds as many files as it may");
+      throw new DeliveryError("refused", "the upload quota of this conversation is used up");
     }
   } finally {
     if (!isKept) await file.discard();

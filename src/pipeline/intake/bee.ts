@@ -141,7 +141,7 @@ export class Bee {
   async #countFirst(message: FeedingMessage, now: number): Promise<boolean> {
     const { db, config } = this.#options;
     if (message.attempt >= config.bee.max_attempts) {
-      const error = `the service ended ${message.attempt} times while it was being routed`;
+      const error = `the service ended ${message.attempt} times while routing it`;
       await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
       return false;
     }
@@ -161,7 +161,7 @@ export class Bee {
   ): Promise<number> {
     const { db, config } = this.#options;
     if (message.attempt >= config.bee.max_attempts) {
-      const error = `the coordinator was tried ${message.attempt} times in vain`;
+      const error = `all ${message.attempt} attempts of the coordinator failed`;
       await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
       return 0;
     }

@@ -86,7 +86,7 @@ export function createIntake(
       ))
         .won;
     } catch (error) {
-      log.debug("Cannot route message {id} at once: {error}", { id: message.id, error });
+      log.debug("Cannot route message {id} immediately: {error}", { id: message.id, error });
       return false;
     }
   }
@@ -118,7 +118,7 @@ interface Group {
   complete: boolean;
 }
 
-/** Groups the messages of each conversation. A message that stands alone completes the group before it (contract 8.8). */
+/** Groups the messages of each conversation. A message with `alone` is a separate group, and completes the group before it (contract 8.8). */
 function groupsOf(messages: WaitingMessage[]): Group[] {
   const groups: Group[] = [];
   for (const message of messages) {

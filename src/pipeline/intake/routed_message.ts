@@ -27,7 +27,7 @@ export interface RoutedMessage {
 export interface Routing {
   plan: BeePlan;
   reason: string;
-  /** Who took the message; `nobody` when the reply only says so. */
+  /** The recipient; `nobody` when only a system reply is sent. */
   routed: Exclude<RoutedTo, "">;
 }
 
@@ -96,7 +96,7 @@ export function tryLater(
 }
 
 /**
- * Postpones a message until its budget has room. No attempt is used up, and the conversation is notified once (contract 14).
+ * Postpones a message until its budget allows a run. No attempt is used up, and the conversation is notified once (contract 14).
  */
 export function waitForRoom(
   message: RoutedMessage & { error: string },
@@ -119,8 +119,8 @@ export function giveUp(
   miss: Miss,
   now: number,
 ): Statement[] {
-  const content = `This message could not be given to anybody: ${miss.failure}, ${miss.error}. ` +
-    "Say it again with the name of a worker in front, such as @name.";
+  const content = `Cannot route this message: ${miss.failure}, ${miss.error}. ` +
+    "Send it again with a worker's name in front, such as @name.";
   return [
     ...failMessage(message.id, miss.error, now),
     ...(beeRunId === null ? [] : finishBeeRun(beeRunId, { ...ENDED, ...miss }, now)),

@@ -58,7 +58,7 @@ export function createBackups(options: BackupOptions): Stage {
       if (signal.aborted) return Infinity;
       if (error instanceof ServiceError && error.code === "conflict") return BUSY_MS;
       const fault = error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);
-      log.error("Cannot make the backup of the schedule: {fault}", { fault });
+      log.error("Cannot make the scheduled backup: {fault}", { fault });
       await note(options, now, fault);
     }
     return 0;

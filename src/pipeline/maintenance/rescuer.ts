@@ -107,7 +107,7 @@ export class Rescuer {
     return ({ execution_id, since }) => !own.has(execution_id) && since <= oldest;
   }
 
-  // A lost gate is asked again. A task whose gate crashes the service ends after its attempts, as its runs would (reliability
+  // Asks a lost gate again. A task whose gate crashes the service ends after its attempts, as its runs would (reliability
   // CMD-1).
   async #rescueGates(graceMs: number): Promise<void> {
     const { db, clock, rules } = this.#options;
@@ -142,7 +142,7 @@ export class Rescuer {
       reason: "",
       reply: "",
       task_count: 0,
-      error: "the service was stopped in the middle",
+      error: "the service was stopped during the run",
       failure: "server_lost" as const,
       usage: USAGE_UNKNOWN,
     };

@@ -75,7 +75,7 @@ export class BeeRunner {
       identity: question.identity,
       timeoutMs: this.#options.config.bee.timeout,
       work: (signal) => this.#work(question, signal),
-      broken: failed("spawn_failed", "the service could not prepare the run; its log tells more"),
+      broken: failed("spawn_failed", "the service could not prepare the run. See its log"),
       store,
     });
   }

@@ -28,7 +28,7 @@ interface CommandRequest {
 }
 
 interface CommandEnd {
-  /** null when the command did not exit by itself. */
+  /** null when the command was ended. */
   code: number | null;
   /** The outcome for people. */
   words: string;

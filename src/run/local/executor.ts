@@ -100,9 +100,9 @@ export class Executor {
       work: (signal) => this.#work(claim, signal, start),
       broken: failedOutcome(
         "spawn_failed",
-        "Cannot run this: the service could not prepare it; its log tells more",
+        "Cannot run this: the service could not prepare it. See its log",
       ),
-      lost: failedOutcome("server_lost", "The database could not be reached when this run began"),
+      lost: failedOutcome("server_lost", "The database was unreachable when this run started"),
       store: (outcome, interruption) => this.#store(claim, outcome, start, interruption),
     });
   }

@@ -85,7 +85,7 @@ export class Gates {
     await this.#runner.start<Answer>({
       identity: claim.execution,
       work: (signal) => this.#ask(claim, gate, signal),
-      broken: refused("the service could not prepare it; the service's log tells more"),
+      broken: refused("the service could not prepare it. See the service's log"),
       store: async (answer, interruption) => {
         passed = await this.#store(withOutput(claim, gate, answer), answer, interruption);
       },

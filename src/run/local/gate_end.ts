@@ -97,7 +97,7 @@ function endOf(verdict: Exclude<GateVerdict, { kind: "again" }>) {
       return {
         status: "cancelled",
         failure: "cancelled",
-        error: "its next time took its place",
+        error: "its next run replaced it",
         exit: null,
       } as const;
     case "lost":

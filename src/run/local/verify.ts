@@ -52,7 +52,7 @@ export async function verified(
 
 function wordsFor({ command }: Verify, words: string, tail: string): string {
   return `Your work was checked with ${JSON.stringify(command)}, and the check failed: ${words}.\n` +
-    `The end of its output:\n\n${tail}\n\nMend this. Your work is checked again when you are done.`;
+    `The end of its output:\n\n${tail}\n\nFix this. Your work is checked again when you are done.`;
 }
 
 async function check(run: CheckedRun, { command, timeout_ms }: Verify) {

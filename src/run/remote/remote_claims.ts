@@ -46,7 +46,7 @@ const WAIT_SHARE = 1 / 4;
 // Each note is a commit. A runner noted this recently stays online during its longest wait.
 const SEEN_EVERY_MS = 5_000;
 
-const REPEATED = new ServiceError("unavailable", "Cannot answer this: the same claim has come once more", {
+const REPEATED = new ServiceError("unavailable", "Cannot answer this claim: the same request arrived again", {
   retry_after_s: 1,
 });
 
@@ -133,8 +133,8 @@ export class RemoteClaims {
     const { db, clock } = this.#options;
     if (claim.protocol !== RUNNER_PROTOCOL) {
       throw conflict(
-        `Cannot give runs to svc ${claim.version}: this service is ${VERSION}, and they do not understand each other; ` +
-          `install ${VERSION} on the runner`,
+        `Cannot give runs to svc ${claim.version}: this service is ${VERSION}, and their protocols differ. ` +
+          `Install ${VERSION} on the runner.`,
       );
     }
     const row = await findRunnerRow(db, binding.id);
@@ -151,14 +151,14 @@ export class RemoteClaims {
     if (claim.epoch !== 0) throw replaced(row);
     if (row.place !== "" && row.place !== claim.place && silentMs < this.#options.times.lease_ms) {
       throw conflict(
-        `Cannot run as ${row.name}: another process does, in ${row.work_root}, or did within the last ${
+        `Cannot run as ${row.name}: another process uses this name in ${row.work_root}, or did within the last ${
           this.#options.times.lease_ms / 1_000
-        } s. Start it there, or wait; two machines need a name and a token each: ` +
+        } s. Start the runner there, or wait. Two machines need separate runners: ` +
           "svc ctl runner add <name>",
       );
     }
     await db.writeOr(takeRunner(row, claim, now), () => replaced(row));
-    log.info("Runner {name} has come: svc {version}, {runs} runs at a time", {
+    log.info("Runner {name} connected: svc {version}, {runs} runs at a time", {
       name: row.name,
       version: claim.version,
       runs: claim.max_runs,
@@ -231,7 +231,7 @@ function isChanged(row: RunnerRow, { max_runs, engines, version }: RunnerClaim):
 /** Builds the error for a replaced process. */
 export function replaced({ name }: { name: string }): ServiceError {
   return conflict(
-    `Cannot go on as ${name}: another process runs as this runner now, and has taken its runs over`,
+    `Cannot continue as ${name}: another process runs as this runner now, and has taken over its runs`,
   );
 }
 

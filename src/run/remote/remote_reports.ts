@@ -121,7 +121,7 @@ export class RemoteReports {
     if (!won) {
       // A concurrent copy of the request was faster.
       if ((await this.#held(binding, id, epoch)).events >= last.no) return;
-      throw conflict(`Cannot store reports of run ${id}: others came meanwhile`);
+      throw conflict(`Cannot store reports of run ${id}: other reports arrived first`);
     }
     faultPoint("pid.recorded");
     for (const event of fresh) if (event.kind === "step") this.#options.steps.note(id, event.words);
@@ -189,7 +189,7 @@ export class RemoteReports {
     steps.forget(id);
     // A concurrent copy of the report was faster.
     if (!won && (await this.#find(binding, id, end.epoch)).reported === 0) throw over(id);
-    if (!won) log.info("The end of run {id} was told twice", { id });
+    if (!won) log.info("The end of run {id} was reported twice", { id });
   }
 
   async #held(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
@@ -213,5 +213,5 @@ function sessionOf(id: string): string {
 const ERROR_MAX_BYTES = 4 * 1024;
 
 function over(id: string) {
-  return conflict(`Cannot take this: run ${id} does not belong to this runner, or does so no longer`);
+  return conflict(`Cannot accept this: run ${id} does not belong to this runner, or no longer does`);
 }

@@ -84,7 +84,7 @@ describe("notices (contract 11)", () => {
     clock.advance(HOUR_MS);
     await fail();
     await eventually("it is told again", async () => (await it.said(app)).length === 2);
-    expect((await it.said(app))[1]).toMatch(/\n2 more like it since 20\d\d-.*Z\.$/);
+    expect((await it.said(app))[1]).toMatch(/\n2 similar notices since 20\d\d-.*Z\.$/);
   });
 
   it("are told once, whatever restarts come between, and what is a day old is not news", async () => {
@@ -139,20 +139,20 @@ describe("notices (contract 11)", () => {
     await happen(app, "engine.limited", { engine: "claude", until: Date.UTC(2027, 0, 1) });
     await happen(app, "engine.lifted", { engine: "claude" });
     await happen(app, "platform.down", { platform: "alerts", error: "no route" });
-    await happen(app, "webhook.disabled", { name: "ci", reason: "its receiver answered 410: it is gone" });
+    await happen(app, "webhook.disabled", { name: "ci", reason: "its receiver answered 410 (gone)" });
     await happen(app, "system.disk_low", { detail: "5 MB are free in /data" });
     await eventually("the last is told", async () => (await it.said(app)).at(-1)?.includes("5 MB") === true);
     expect(await it.said(app)).toEqual([
-      `A question waits: Which colour?\nAnswer it there, or with: svc ctl question answer ${question.id} <answer>`,
-      'Of the budget "None" 0 of 0 runs are used or promised (24h).',
+      `Open question: Which colour?\nAnswer it there, or with: svc ctl question answer ${question.id} <answer>`,
+      'The budget "None" has used or reserved 0 of 0 runs (24h).',
       expect.stringMatching(/^Agent failed: exit_code, .*\(execution /s),
       expect.stringMatching(
         /^The schedule "Nightly" is paused: its last 1 runs failed; .* svc ctl schedule resume /s,
       ),
-      "claude waits for its provider until 2027-01-01T00:00:00.000Z.",
-      "claude goes on.",
-      "The platform alerts is away: no route.",
-      "The webhook ci is switched off: its receiver answered 410: it is gone. Switch it on again with: " +
+      "claude is rate-limited until 2027-01-01T00:00:00.000Z.",
+      "claude is available again.",
+      "The platform alerts is unreachable: no route.",
+      "The webhook ci was disabled: its receiver answered 410 (gone). Enable it with: " +
       "svc ctl webhook update ci --enable",
       "The disk is nearly full: 5 MB are free in /data.",
     ]);
@@ -282,8 +282,8 @@ describe("notices (contract 11)", () => {
     clock.advance(limited_until - clock.now());
     await eventually("both are told", async () => (await it.said(app)).length === 2);
     expect(await it.said(app)).toEqual([
-      `claude waits for its provider until ${new Date(limited_until).toISOString()}.`,
-      "claude goes on.",
+      `claude is rate-limited until ${new Date(limited_until).toISOString()}.`,
+      "claude is available again.",
     ]);
   });
 

@@ -45,7 +45,7 @@ describe("a budget of runs (contract 14)", () => {
     expect(task).toMatchObject({
       status: "pending",
       held_by: { kind: "budget", id: budget.id, until },
-      reason: expect.stringMatching(/^the budget "Few" is used up: 2 of 2 runs \(5h\); goes on at 2026-/),
+      reason: expect.stringMatching(/^the budget "Few" is used up: 2 of 2 runs \(5h\); resumes at 2026-/),
     });
     expect(await app.call(`GET /api/budgets/${budget.id}`)).toMatchObject({
       used: 2,

@@ -59,7 +59,7 @@ describe("the windows of a provider (contract 14)", () => {
       status: "pending",
       held_by: { kind: "engine", id: "claude", until: window.resets_at },
       reason: expect.stringMatching(
-        /^claude has used 85 % of its window five_hour, and the rest is kept for people/,
+        /^claude has used 85 % of its window five_hour, and the rest is reserved for people/,
       ),
     });
     // It stands in front of what a person says now, in the same lane.

@@ -169,7 +169,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     await it.app.settle();
     expect(await it.count()).toBe(2);
     expect(await replies(it.app, it.session.id)).toEqual([
-      expect.stringMatching(/could not be given to anybody: engine_error, its plan cannot be used: .*@name/),
+      expect.stringMatching(/Cannot route this message: engine_error, its plan cannot be used: .*@name/),
     ]);
     const trace = await it.app.call(`GET /api/messages/${message}/trace`);
     expect(trace.message).toMatchObject({
