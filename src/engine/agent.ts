@@ -1,11 +1,11 @@
 import { probeAgent } from "./availability.ts";
 import type { EngineConfig } from "./config.ts";
 import {
+  buildFailedOutcome,
   describeStop,
   type Engine,
   type EngineOutcome,
   type EngineRun,
-  failedOutcome,
   type Machine,
 } from "./engine.ts";
 import { resolveKeepAlive } from "./keep_alive.ts";
@@ -49,33 +49,33 @@ const STARTS_MAX = 3;
 async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): Promise<EngineOutcome> {
   const { adapter } = setup;
   let request: TurnRequest = run.session === null
-    ? { sessionId: newSessionId(adapter), resume: false, prompt: run.prompt }
+    ? { sessionId: createSessionId(adapter), resume: false, prompt: run.prompt }
     : { sessionId: run.session.id, resume: true, prompt: run.prompt };
   try {
     for (let turns = 1;; turns++) {
       const result = await pool.run(run, request);
-      const next = turns < STARTS_MAX ? nextRequest(adapter, run, result) : null;
+      const next = turns < STARTS_MAX ? planNextRequest(adapter, run, result) : null;
       if (next === null) return buildOutcome(setup, result);
       request = next;
     }
   } catch (error) {
     if (!(error instanceof SpawnError)) throw error;
-    return failedOutcome("spawn_failed", `Cannot start ${adapter.kind}: ${error.message}`);
+    return buildFailedOutcome("spawn_failed", `Cannot start ${adapter.kind}: ${error.message}`);
   }
 }
 
-function newSessionId(adapter: Adapter): string {
+function createSessionId(adapter: Adapter): string {
   return adapter.plansSession ? crypto.randomUUID() : "";
 }
 
 /** Returns the next turn after the engine refused its session, or null when none is needed. */
-function nextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): TurnRequest | null {
+function planNextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): TurnRequest | null {
   const { request, finished, openedOtherSession } = result;
   if (run.signal.aborted || !finished) return null;
   const failure = openedOtherSession ? "unknown_session" : findFailure(adapter, result)?.kind;
   if (failure === "unknown_session" && request.resume) {
     run.log.line("[the engine lost the session; a new one starts with the earlier conversation]");
-    return { sessionId: newSessionId(adapter), resume: false, prompt: run.retelling };
+    return { sessionId: createSessionId(adapter), resume: false, prompt: run.retelling };
   }
   if (failure === "session_exists" && !request.resume) {
     run.log.line("[the session exists already, so it is resumed]");
@@ -110,18 +110,18 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
     sessionId: output.session || (request.resume ? request.sessionId : ""),
     sessionUsage: output.usage.session,
   };
-  if (!finished) return { ...failedOutcome(...describeStop(end.reason, config), end.code), ...rest };
+  if (!finished) return { ...buildFailedOutcome(...describeStop(end.reason, config), end.code), ...rest };
   const failure = findFailure(adapter, result);
   if (failure !== null) {
     const { kind, reset } = failure;
     const words = kind === "auth" ? `${failure.words} (${adapter.login.advice})` : failure.words;
-    return { ...failedOutcome(FAILURES[kind], `${kind}: ${words}`, end.code), ...rest, reset };
+    return { ...buildFailedOutcome(FAILURES[kind], `${kind}: ${words}`, end.code), ...rest, reset };
   }
   // A run without any text and any action is not a success.
   if (!output.acted) {
-    return { ...failedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
+    return { ...buildFailedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
   }
-  return { ...failedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
+  return { ...buildFailedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
 }
 
 const FAILURES: Record<EngineFailureKind, Failure> = {

@@ -90,7 +90,7 @@ export class AgentProcess {
     const program = findProgram(config.command || adapter.program, machine.path);
     const id = stays ? newId() : run.runId;
     const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays };
-    const { order, command, env } = prepare(setup, run, request, place);
+    const { order, command, env } = prepareProcess(setup, run, request, place);
     const isolation = await detectIsolation();
     const converse = stays ? adapter.open?.converse : adapter.converse;
     const { usageFile } = command;
@@ -234,7 +234,7 @@ export async function endOpenProcesses(runs: string): Promise<void> {
 }
 
 /** Builds the command and environment, and writes the files of the agent. Leaves nothing behind on failure. */
-function prepare(
+function prepareProcess(
   setup: AgentSetup,
   run: EngineRun,
   request: TurnRequest,

@@ -87,7 +87,7 @@ export interface EngineOutcome {
 export const NO_SESSION = { sessionId: "", sessionUsage: USAGE_UNKNOWN, reset: null } as const;
 
 /** Builds a failed outcome without a session, for a program or a run that never started. */
-export function failedOutcome(
+export function buildFailedOutcome(
   failure: Failure,
   error: string,
   exitCode: number | null = null,

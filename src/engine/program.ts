@@ -2,11 +2,11 @@ import { joined } from "../base/bytes.ts";
 import type { EngineConfig } from "./config.ts";
 import { USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import {
+  buildFailedOutcome,
   describeStop,
   type Engine,
   type EngineOutcome,
   type EngineRun,
-  failedOutcome,
   type Machine,
   NO_SESSION,
 } from "./engine.ts";
@@ -84,7 +84,7 @@ async function runProgram(
     return buildOutcome(end, output, config);
   } catch (error) {
     if (error instanceof SpawnError) {
-      return failedOutcome("spawn_failed", `Cannot start the program: ${error.message}`);
+      return buildFailedOutcome("spawn_failed", `Cannot start the program: ${error.message}`);
     }
     throw error;
   }
@@ -93,12 +93,12 @@ async function runProgram(
 function buildOutcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineOutcome {
   const text = output.text();
   if (end.reason !== "exited") {
-    return { ...failedOutcome(...describeStop(end.reason, config), end.code), text };
+    return { ...buildFailedOutcome(...describeStop(end.reason, config), end.code), text };
   }
   if (end.code !== 0) {
     const last = output.formatLastLines();
     return {
-      ...failedOutcome("exit_code", `exit code ${end.code}${last === "" ? "" : `: ${last}`}`, end.code),
+      ...buildFailedOutcome("exit_code", `exit code ${end.code}${last === "" ? "" : `: ${last}`}`, end.code),
       text,
     };
   }

@@ -22,16 +22,16 @@ import type { Briefing } from "./launch_options.ts";
 import type { Grant } from "./environment.ts";
 
 /** Returns the rights of a worker's run: the worker's scopes, or the default ones (contract 2). */
-export async function grantOf(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {
-  return grantWith(worker_id, (await findWorker(db, worker_id))?.scopes ?? []);
+export async function findGrant(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {
+  return buildGrant(worker_id, (await findWorker(db, worker_id))?.scopes ?? []);
 }
 
-export function grantWith(workerId: string, own: readonly string[]): Grant {
+export function buildGrant(workerId: string, own: readonly string[]): Grant {
   return { subject: `worker:${workerId}`, scopes: own.length === 0 ? WORKER_SCOPES_DEFAULT : own };
 }
 
 /** Gathers the worker, memory, conversation and attachments for the prompt of a run (contract 4.7). */
-export async function brief(
+export async function buildBriefing(
   db: Database,
   claim: Claim,
   engine: Pick<Engine, "name" | "agent">,
@@ -51,7 +51,7 @@ export async function brief(
     listParts(db, execution.message_id),
     listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES, maxBytes }),
     countExecutionsOf(db, execution.task_id),
-    sessionOf(db, claim, engine),
+    findSession(db, claim, engine),
     findAskedInstruction(db, execution.task_id),
   ]);
   const answered = new Set(parts.map((part) => part.id));
@@ -80,7 +80,7 @@ export async function brief(
   };
   // Each run of a schedule starts anew, whatever the outcome of the previous one.
   const interrupted = task?.type !== "scheduled" && runs > 1;
-  const said = conversation.filter(({ id }) => !answered.has(id));
+  const earlier = conversation.filter(({ id }) => !answered.has(id));
   const { instruction } = execution;
   return {
     context: contextFile(context, instruction),
@@ -91,7 +91,7 @@ export async function brief(
       ctl,
       maxBytes,
     }),
-    retelling: workerPrompt(context, instruction, { said, asked, interrupted, ctl, maxBytes }),
+    retelling: workerPrompt(context, instruction, { said: earlier, asked, interrupted, ctl, maxBytes }),
     session,
     extraArgs: worker?.engine_args[engine.name] ?? "",
   };
@@ -99,7 +99,7 @@ export async function brief(
 
 // Only immediate tasks continue a session, and only in its work directory, because most engines look for sessions there
 // (contract 3, Session context; facts, engines 2.11).
-async function sessionOf(
+async function findSession(
   db: Database,
   claim: Claim,
   engine: Pick<Engine, "name" | "agent">,

@@ -19,7 +19,7 @@ export interface Claim {
 }
 
 /** Builds the execution of a waiting task, which is not stored yet. */
-export function executionOf(
+export function createExecution(
   task: WaitingTask,
   { engine, instruction }: { engine: string; instruction: string },
   now: number,

@@ -3,7 +3,7 @@ import type { Engine } from "../engine/engine.ts";
 import { ctlPath, type DataPaths } from "../base/paths.ts";
 import { signToken } from "../base/token.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
-import { secretsOf } from "./secrets.ts";
+import { findSecrets } from "./secrets.ts";
 
 /** The identity and scopes of a run when it calls the service. */
 export interface Grant {
@@ -69,19 +69,19 @@ export function signRunToken(
 const TOKEN_MARGIN_S = 600;
 
 /** Builds the environment of a run. */
-export type EnvironmentOf = (request: EnvironmentRequest) => Promise<RunEnvironment>;
+export type EnvironmentBuilder = (request: EnvironmentRequest) => Promise<RunEnvironment>;
 
 /**
  * Creates the function that builds environments from a list, never by inheritance: an agent must not see the signing key, the
  * database token or the operator's password (contract 4.8, reliability CHD-10).
  */
-export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
+export function createEnvironments(options: EnvironmentOptions): EnvironmentBuilder {
   const { paths, tokenOf, timeZone, url, inherited } = options;
   return async ({ identity, grant, engine, runDir, contextPath, lifeMs = engine.config.timeout }) => {
     const { config } = engine;
     const { session_key, worker_id, task_id, execution_id, message_id, run_id } = identity;
     const token = await tokenOf({ identity, grant, lifeS: Math.ceil(lifeMs / 1000) + TOKEN_MARGIN_S });
-    const own = { ...picked(inherited, engine.passes), ...config.env };
+    const extra = { ...pickVariables(inherited, engine.passes), ...config.env };
     const env: Record<string, string> = {
       HOME: inherited.HOME ?? runDir,
       SHELL: inherited.SHELL ?? "/bin/sh",
@@ -90,7 +90,7 @@ export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
       TZ: timeZone,
       TMPDIR: join(runDir, "tmp"),
       NO_COLOR: "1",
-      ...own,
+      ...extra,
       PATH: [paths.bin, config.env.PATH ?? inherited.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
       SVC_URL: url(),
       SVC_TOKEN: token,
@@ -103,11 +103,14 @@ export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
       SVC_MESSAGE_ID: message_id,
       SVC_CONTEXT_FILE: contextPath,
     };
-    return { env, secrets: [token, ...secretsOf(own)] };
+    return { env, secrets: [token, ...findSecrets(extra)] };
   };
 }
 
-function picked(from: Record<string, string | undefined>, names: readonly string[]): Record<string, string> {
+function pickVariables(
+  from: Record<string, string | undefined>,
+  names: readonly string[],
+): Record<string, string> {
   const found: Record<string, string> = {};
   for (const name of names) {
     const value = from[name];

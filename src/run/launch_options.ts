@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type DataPaths, stateDirOf } from "../base/paths.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
-import type { EnvironmentOf, Grant } from "./environment.ts";
+import type { EnvironmentBuilder, Grant } from "./environment.ts";
 
 /** The prompt, session and arguments of a run. */
 export interface Briefing extends Pick<EngineRun, "prompt" | "retelling" | "session" | "extraArgs"> {
@@ -10,7 +10,7 @@ export interface Briefing extends Pick<EngineRun, "prompt" | "retelling" | "sess
   context: string;
 }
 
-export interface EquipmentRequest {
+export interface LaunchRequest {
   identity: RunIdentity;
   engine: Engine;
   /** Owner of the engine state: a worker's id, or `bee`. */
@@ -22,7 +22,7 @@ export interface EquipmentRequest {
   lifeMs?: number | undefined;
 }
 
-interface Equipment extends
+interface LaunchOptions extends
   Pick<
     EngineRun,
     "runDir" | "stateDir" | "env" | "prompt" | "retelling" | "session" | "extraArgs" | "tools" | "rights"
@@ -32,7 +32,7 @@ interface Equipment extends
 }
 
 /** An engine inside this process needs no launch options. */
-const BARE: Equipment = {
+const NO_OPTIONS: LaunchOptions = {
   runDir: "",
   stateDir: null,
   env: {},
@@ -46,12 +46,12 @@ const BARE: Equipment = {
 };
 
 /** Prepares the launch options of a program: briefing, environment, and the private directory `runDir`. */
-export async function equip(
-  { paths, environmentOf }: { paths: DataPaths; environmentOf: EnvironmentOf },
-  { engine, identity, grant, brief, stateOwner, lifeMs }: EquipmentRequest,
+export async function prepareLaunch(
+  { paths, environmentOf }: { paths: DataPaths; environmentOf: EnvironmentBuilder },
+  { engine, identity, grant, brief, stateOwner, lifeMs }: LaunchRequest,
   runDir: string,
-): Promise<Equipment> {
-  if (!engine.external) return BARE;
+): Promise<LaunchOptions> {
+  if (!engine.external) return NO_OPTIONS;
   const contextPath = join(runDir, "context.json");
   const [{ rights, env, secrets }, { context, ...briefing }] = await Promise.all([
     grant().then(async (grant) => ({
@@ -63,11 +63,11 @@ export async function equip(
   Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
   Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
   const stateDir = stateDirOf(paths, stateOwner, engine);
-  return { ...briefing, runDir, stateDir, env, secrets, tools: toolsOf(env, engine), rights };
+  return { ...briefing, runDir, stateDir, env, secrets, tools: buildTools(env, engine), rights };
 }
 
 // The service's tools for engines with MCP. The run's token decides which tools it sees.
-function toolsOf(env: Record<string, string>, engine: Engine): EngineRun["tools"] {
+function buildTools(env: Record<string, string>, engine: Engine): EngineRun["tools"] {
   if (!engine.agent) return null;
   return { url: `${env.SVC_URL}/mcp`, tokenVariable: "SVC_TOKEN", token: env.SVC_TOKEN ?? "" };
 }

@@ -11,13 +11,13 @@ const STOP_MAX_MS = 10_000;
 /** Stores the outcomes of runs with retries, so that an unreachable database does not lose a finished run. */
 export class OutcomeWriter {
   readonly #clock: Clock;
-  readonly #broken: () => boolean;
+  readonly #isBroken: () => boolean;
   #until = Infinity;
 
   /** Retries end when `broken` returns true: the database can store nothing from then on. */
   constructor(clock: Clock, broken: () => boolean) {
     this.#clock = clock;
-    this.#broken = broken;
+    this.#isBroken = broken;
   }
 
   /** Limits all retries to STOP_MAX_MS, because the service stops. */
@@ -31,7 +31,7 @@ export class OutcomeWriter {
       try {
         return await write();
       } catch (error) {
-        if (this.#broken()) return;
+        if (this.#isBroken()) return;
         const late = this.#clock.monotonic() >= this.#until;
         log.error("Cannot store the outcome of the run {id}, {then}: {error}", {
           id,

@@ -22,7 +22,7 @@ export interface Run<Outcome> {
   store: (outcome: Outcome, interruption: Interruption | null) => Promise<void>;
 }
 
-interface Active {
+interface ActiveRun {
   identity: RunIdentity;
   abort: AbortController;
   ended: Promise<void>;
@@ -32,7 +32,7 @@ interface Active {
 export class RunRegistry {
   readonly #clock: Clock;
   readonly #writer: OutcomeWriter;
-  readonly #active = new Map<string, Active>();
+  readonly #active = new Map<string, ActiveRun>();
 
   constructor(clock: Clock, writer: OutcomeWriter) {
     this.#clock = clock;
@@ -45,18 +45,18 @@ export class RunRegistry {
 
   /** Whether a run with these keys is in progress. */
   has(keys: Partial<RunKeys>): boolean {
-    return this.#matching(keys).length > 0;
+    return this.#findRuns(keys).length > 0;
   }
 
   /** Ends the runs with these keys. Resolves when their processes are gone and their outcomes are stored. */
   interrupt(keys: Partial<RunKeys>, reason: Interruption): Promise<void> {
-    return end(this.#matching(keys), reason);
+    return endRuns(this.#findRuns(keys), reason);
   }
 
   /** Ends every run. Interrupted runs are claimed again after the next start (reliability SHD-2). */
   stopAll(): Promise<void> {
     this.#writer.hurry();
-    return end([...this.#active.values()], "shutdown");
+    return endRuns([...this.#active.values()], "shutdown");
   }
 
   /** Runs the work to its end. Resolves when the outcome is stored. Never throws. */
@@ -85,7 +85,7 @@ export class RunRegistry {
     await this.#writer.store(id, () => store(outcome, interruption));
   }
 
-  #matching(keys: Partial<RunKeys>): Active[] {
+  #findRuns(keys: Partial<RunKeys>): ActiveRun[] {
     const wanted = Object.entries(keys) as [keyof RunKeys, string][];
     return [...this.#active.values()].filter(({ identity }) =>
       wanted.every(([name, value]) => identity[name] === value)
@@ -93,7 +93,7 @@ export class RunRegistry {
   }
 }
 
-async function end(runs: Active[], reason: Interruption): Promise<void> {
+async function endRuns(runs: ActiveRun[], reason: Interruption): Promise<void> {
   for (const { abort } of runs) abort.abort(reason);
   await Promise.all(runs.map(({ ended }) => ended));
 }

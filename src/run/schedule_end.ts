@@ -40,7 +40,7 @@ const NOT_COUNTED: readonly string[] = ["cancelled", "server_lost", "rate_limite
 
 const LOOK_AGAIN_MS = 60_000;
 
-interface Around {
+interface TurnContext {
   keys: RunKeys;
   of: Turn["of"];
   defaultZone: string;
@@ -51,8 +51,8 @@ interface Around {
  * Builds the statements after a turn of a schedule. It waits for its next time whatever the outcome, completes when no time
  * is left, and pauses with a notice after too many failures in a row (contract 3, Task; contract 15).
  */
-export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Around): Statement[] {
-  const { keys, of, now } = around;
+export function buildScheduleEnd(task: EndedSchedule, end: ScheduleEnd, context: TurnContext): Statement[] {
+  const { keys, of, now } = context;
   const { status, failure, error } = end;
   const counts = status === "failed" && !NOT_COUNTED.includes(failure);
   const last = status === "gated"
@@ -60,12 +60,12 @@ export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Aro
     : { status, error: status === "completed" ? "" : `${failure}: ${error}`, counts };
   const turn = { ...keys, of };
   const done = last !== null && task.max_runs !== null && task.runs_ended + 1 >= task.max_runs;
-  const next = done ? null : nextOf(task, around);
+  const next = done ? null : findNext(task, context);
   const reason = status === "gated" ? error : "";
   const again = done
     ? []
     : moved(rescheduleTask(turn, last, { next, reason }, now), now, { kind: "task.rescheduled", ...keys });
-  const paused = counts && last !== null && !done ? pause(task, last.error, around) : [];
+  const paused = counts && last !== null && !done ? buildPause(task, last.error, context) : [];
   if (next !== null) return [...again, ...paused];
   const why = done ? `it has run ${task.max_runs} times` : "no time is left until its end";
   const over = moved(completeSchedule(turn, last, why, now), now, { kind: "task.completed", ...keys });
@@ -73,7 +73,7 @@ export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Aro
 }
 
 // A time zone that the system no longer knows must not prevent the outcome. The scheduler reports it later.
-function nextOf(task: EndedSchedule, { defaultZone, now }: Around): number | null {
+function findNext(task: EndedSchedule, { defaultZone, now }: TurnContext): number | null {
   try {
     return nextRunAt(task, defaultZone, now);
   } catch {
@@ -81,33 +81,33 @@ function nextOf(task: EndedSchedule, { defaultZone, now }: Around): number | nul
   }
 }
 
-function pause(task: EndedSchedule, error: string, { keys, now }: Around): Statement[] {
+function buildPause(task: EndedSchedule, error: string, { keys, now }: TurnContext): Statement[] {
   const words = `paused: its last ${task.pause_after_failures} runs failed; the latest: ${error}`;
-  const told = {
+  const notice = {
     kind: "schedule.paused" as const,
     session_key: task.deliver_to || keys.session_key,
     message_id: keys.message_id,
     about: keys.task_id,
     content: `The schedule ${
-      titleOf(task)
+      formatTitle(task)
     } is ${words}. Resume it with: svc ctl schedule resume ${keys.task_id}`,
   };
   return [
     ...moved(pauseFailing(keys.task_id, words, now), now, { kind: "schedule.paused", ...keys }),
-    ...insertNotice(told, now, isPausedSince(keys.task_id, words, now)),
+    ...insertNotice(notice, now, isPausedSince(keys.task_id, words, now)),
   ];
 }
 
 const TITLE_MAX_CHARACTERS = 80;
 
 /** Returns the quoted name of a schedule, or the start of its instruction. */
-export function titleOf({ name, instruction }: Pick<Task, "name" | "instruction">): string {
+export function formatTitle({ name, instruction }: Pick<Task, "name" | "instruction">): string {
   const [line = ""] = (name || instruction).trim().split("\n");
   return JSON.stringify(
     line.length > TITLE_MAX_CHARACTERS ? `${line.slice(0, TITLE_MAX_CHARACTERS)}…` : line,
   );
 }
 
-export function gateFailedWords(title: string, error: string): string {
+export function formatGateFailure(title: string, error: string): string {
   return `The gate of ${title} failed, so nothing ran: ${error}`;
 }

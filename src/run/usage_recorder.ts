@@ -16,7 +16,7 @@ const MILLION = 1_000_000;
 const WINDOWS_MAX = 20;
 
 /** Adds the estimated cost by the engine's prices. Without prices the engine's figure stays (contract 14). */
-export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
+export function addCost(usage: Usage, prices: EngineConfig["prices"]): Usage {
   if (prices === undefined || usage.input_tokens === null && usage.output_tokens === null) return usage;
   const cost = (usage.input_tokens ?? 0) * prices.input + (usage.output_tokens ?? 0) * prices.output;
   return sane({ ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) });
@@ -26,7 +26,7 @@ export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
  * Creates the listeners that store the usage of a run and the provider's windows. While a write is in progress only the
  * latest usage and the latest state of each window are kept, because usage is cumulative.
  */
-export function meter(
+export function createUsageRecorder(
   { db, clock }: { db: Database; clock: Clock },
   executionId: string,
   engine: Engine,
@@ -38,16 +38,19 @@ export function meter(
     if (storing) return;
     storing = true;
     while (latest !== null || windowsNow.size > 0) {
-      const usage = latest === null ? [] : [countUse(executionId, priced(latest, engine.config.prices))];
+      const usage = latest === null ? [] : [countUse(executionId, addCost(latest, engine.config.prices))];
       const seen_at = clock.now();
       const windows = [...windowsNow.values()];
       latest = null;
       windowsNow.clear();
-      await tried([...usage, ...windows.map((one) => saveWindow({ ...one, engine: engine.name, seen_at }))]);
+      await tryWrite([
+        ...usage,
+        ...windows.map((one) => saveWindow({ ...one, engine: engine.name, seen_at })),
+      ]);
     }
     storing = false;
   };
-  const tried = async (statements: Statement[]) => {
+  const tryWrite = async (statements: Statement[]) => {
     try {
       await db.write(statements);
     } catch (error) {

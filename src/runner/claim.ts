@@ -9,14 +9,14 @@ import {
   type RunnerClaimed,
 } from "../domain/workers/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import type { Answered, Link } from "./service_client.ts";
+import type { Link, ServiceAnswer } from "./service_client.ts";
 
 const log = logger("runner");
 
 export const CLAIM_PATH = "/api/runners/claim";
 const LAST_CLAIM_MAX_MS = 2_000;
 
-interface Claiming {
+interface ClaimOptions {
   engines: Catalog;
   paths: DataPaths;
   maxRuns: number;
@@ -24,8 +24,8 @@ interface Claiming {
 }
 
 /** Builds a claim request of this process. `epoch` is the last one from the service, or 0 after a start. */
-export function claimOf(
-  { engines, paths, maxRuns, place }: Claiming,
+export function buildClaim(
+  { engines, paths, maxRuns, place }: ClaimOptions,
   process: string,
   epoch: number,
 ): RunnerClaim {
@@ -50,10 +50,10 @@ export function claimOf(
  * Repeats the claim that a stop interrupted, in case the service gave it a run. Returns null when the service does not
  * answer.
  */
-export async function claimedMeanwhile(
+export async function repeatClaim(
   link: Link,
   request: RunnerClaim,
-): Promise<Answered<RunnerClaimed> | null> {
+): Promise<ServiceAnswer<RunnerClaimed> | null> {
   try {
     return await link.post(CLAIM_PATH, { ...request, wait_ms: 0 }, { timeoutMs: LAST_CLAIM_MAX_MS });
   } catch (error) {

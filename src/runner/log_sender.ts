@@ -35,30 +35,30 @@ export class LogSender {
   }
 
   /** Sends what the log has grown by. */
-  grew(): void {
+  send(): void {
     this.#grown = true;
-    this.#sending ??= this.#send().finally(() => {
+    this.#sending ??= this.#sendParts().finally(() => {
       this.#sending = null;
       // The log may have grown after the last read.
-      if (this.#grown) this.grew();
+      if (this.#grown) this.send();
     });
   }
 
   /** Resolves when the log was sent, or cannot be. Never throws. */
-  async settled(): Promise<void> {
+  async flush(): Promise<void> {
     this.#hurried.abort();
-    this.grew();
+    this.send();
     while (this.#sending !== null) await this.#sending;
   }
 
-  async #send(): Promise<void> {
+  async #sendParts(): Promise<void> {
     const { link, executionId, epoch, kind, path, signal } = this.#options;
     try {
       while (this.#grown) {
         if (!this.#isFull) await sleep(link.clock, GATHER_MS, this.#hurried.signal);
         this.#grown = false;
         if (signal.aborted) return;
-        const bytes = await partOf(path, this.#sent, LOG_CHUNK_MAX_BYTES);
+        const bytes = await readPart(path, this.#sent, LOG_CHUNK_MAX_BYTES);
         this.#isFull = bytes.length === LOG_CHUNK_MAX_BYTES;
         if (bytes.length === 0) continue;
         const offset = this.#sent;
@@ -88,7 +88,7 @@ export class LogSender {
   }
 }
 
-async function partOf(path: string, offset: number, maxBytes: number): Promise<Uint8Array> {
+async function readPart(path: string, offset: number, maxBytes: number): Promise<Uint8Array> {
   const file = await Deno.open(path, { read: true }).catch(() => null);
   if (file === null) return new Uint8Array();
   try {

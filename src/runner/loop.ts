@@ -10,15 +10,15 @@ import {
   type RunnerHeard,
   type WireOrder,
 } from "../domain/workers/runner.ts";
-import { failedOutcome } from "../engine/engine.ts";
+import { buildFailedOutcome } from "../engine/engine.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
 import { type Interruption, isInterruption } from "../domain/work/interruption.ts";
 import { RunRegistry } from "../run/run_registry.ts";
-import { CLAIM_PATH, claimedMeanwhile, claimOf } from "./claim.ts";
+import { buildClaim, CLAIM_PATH, repeatClaim } from "./claim.ts";
 import { Lease } from "./lease.ts";
-import { type Answered, type Moment, Refused } from "./service_client.ts";
+import { type Moment, Refused, type ServiceAnswer } from "./service_client.ts";
 import { RemoteRun, type RemoteRunOptions } from "./remote_run.ts";
-import { waitForRoom } from "./disk_space.ts";
+import { waitForSpace } from "./disk_space.ts";
 
 const log = logger("runner");
 
@@ -36,33 +36,36 @@ const LOOK_EVERY_MS = 250;
 const CLAIM_TIMEOUT_MS = CLAIM_WAIT_MAX_MS + 10_000;
 const REFUSED_PAUSE_MS = 5_000;
 
-const NOT_BEGUN = failedOutcome("spawn_failed", "Cannot start: the runner cannot write into its directory");
+const NOT_STARTED = buildFailedOutcome(
+  "spawn_failed",
+  "Cannot start: the runner cannot write into its directory",
+);
 
 /** The main loop of a runner from its start to its stop. */
 export class RunnerLoop {
   readonly #options: LoopOptions;
   readonly #process = crypto.randomUUID();
-  readonly #runner: RunRegistry;
+  readonly #registry: RunRegistry;
   readonly #runs = new Map<string, RemoteRun>();
   /** The end of the latest run in each directory. */
-  readonly #lanes = new Map<string, Promise<void>>();
+  readonly #lastInDir = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
   readonly #ended = new AbortController();
   /** Resolves when the service has sent the beat interval. */
-  readonly #entered = Promise.withResolvers<void>();
+  readonly #connected = Promise.withResolvers<void>();
   /** 0 for the first claim of a process. */
   #epoch = 0;
-  #hasComeBack = false;
+  #hasReconnected = false;
   #times: LeaseTimes = LEASE_TIMES;
   /** The latest claim. */
   #claiming = Promise.resolve();
   /** Called when a slot may be free. */
-  #freed: () => void = () => {};
+  #onFree: () => void = () => {};
 
   constructor(options: LoopOptions) {
     this.#options = options;
     const { clock } = options;
-    this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => false));
+    this.#registry = new RunRegistry(clock, new OutcomeWriter(clock, () => false));
   }
 
   get running(): number {
@@ -75,16 +78,16 @@ export class RunnerLoop {
    */
   async run(): Promise<void> {
     await this.#options.leftovers.sweep();
-    const beats = this.#beats();
+    const beats = this.#sendBeats();
     const watch = this.#watch();
     try {
-      await this.#claims();
+      await this.#claimAll();
     } finally {
       if (!this.#stopping.signal.aborted) await this.#abandon();
       this.#stopping.abort();
-      await Promise.all([...this.#lanes.values()]);
+      await Promise.all([...this.#lastInDir.values()]);
       this.#ended.abort();
-      this.#entered.resolve();
+      this.#connected.resolve();
       await Promise.all([beats, watch]);
     }
   }
@@ -92,80 +95,80 @@ export class RunnerLoop {
   /** Stops claiming. Runs may end within `graceMs`. The others are ended and return to the queue. */
   async stop(graceMs: number, hurried: AbortSignal): Promise<void> {
     this.#stopping.abort();
-    this.#freed();
+    this.#onFree();
     // A run from the last claim returns to the queue, too.
     await this.#claiming.catch(() => {});
     const { clock, config } = this.#options;
-    const all = Promise.all([...this.#lanes.values()]);
+    const all = Promise.all([...this.#lastInDir.values()]);
     if (this.#runs.size > 0) await Promise.race([all, sleep(clock, graceMs, hurried)]);
-    const told = new AbortController();
-    const rest = Promise.all([...this.#lanes.values()]).then(() => told.abort());
-    void this.#runner.stopAll();
+    const reported = new AbortController();
+    const rest = Promise.all([...this.#lastInDir.values()]).then(() => reported.abort());
+    void this.#registry.stopAll();
     // An unreachable service must not block the stop. It learns of lost runs from the next process here, or from their
     // leases.
-    await sleep(clock, config.limits.stop_grace + ENDING_MS + TELLING_MS, told.signal);
-    for (const run of this.#runs.values()) run.disown();
+    await sleep(clock, config.limits.stop_grace + ENDING_MS + TELLING_MS, reported.signal);
+    for (const run of this.#runs.values()) run.markLost();
     await rest;
   }
 
-  async #claims(): Promise<void> {
+  async #claimAll(): Promise<void> {
     const { paths, clock } = this.#options;
     while (!this.#stopping.signal.aborted) {
-      await this.#slot();
-      await waitForRoom(paths.root, clock, this.#stopping.signal);
+      await this.#waitForSlot();
+      await waitForSpace(paths.root, clock, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
       this.#claiming = this.#claim();
       await this.#claiming;
     }
   }
 
-  async #slot(): Promise<void> {
+  async #waitForSlot(): Promise<void> {
     while (this.#runs.size >= this.#options.maxRuns && !this.#stopping.signal.aborted) {
-      await new Promise<void>((resolve) => this.#freed = resolve);
+      await new Promise<void>((resolve) => this.#onFree = resolve);
     }
   }
 
   async #claim(): Promise<void> {
     const { link, clock } = this.#options;
-    const request = claimOf(this.#options, this.#process, this.#epoch);
+    const request = buildClaim(this.#options, this.#process, this.#epoch);
     const sending = { timeoutMs: CLAIM_TIMEOUT_MS, signal: this.#stopping.signal };
     try {
-      this.#begin(await link.insist<RunnerClaimed>(CLAIM_PATH, request, sending));
+      this.#handleAnswer(await link.insist<RunnerClaimed>(CLAIM_PATH, request, sending));
     } catch (error) {
       if (this.#stopping.signal.aborted) {
-        const late = await claimedMeanwhile(link, request);
-        return late === null ? undefined : this.#begin(late);
+        const late = await repeatClaim(link, request);
+        return late === null ? undefined : this.#handleAnswer(late);
       }
-      if (!(error instanceof Refused) || error.status !== 409 || this.#hasComeBack) throw error;
+      if (!(error instanceof Refused) || error.status !== 409 || this.#hasReconnected) throw error;
       const { message } = error;
-      if (this.#epoch !== 0) return await this.#comeBack(message);
+      if (this.#epoch !== 0) return await this.#reconnect(message);
       // Another process may use this name, and end soon.
       log.warning("The service refused this runner, retrying: {error}", { error: message });
       await sleep(clock, REFUSED_PAUSE_MS, this.#stopping.signal);
     }
   }
 
-  #begin({ value, sentAt }: Answered<RunnerClaimed>): void {
-    this.#enter(value);
+  #handleAnswer({ value, sentAt }: ServiceAnswer<RunnerClaimed>): void {
+    this.#storeLeaseTimes(value);
     if (value.run !== null) this.#start(value.run, new Lease(this.#options.clock, value.lease_ms, sentAt));
   }
 
   // The directory is locked by this process. A late claim of an ended process may have replaced it, so it may take over once. A
   // second refusal means that a copy of the directory exists elsewhere.
-  async #comeBack(error: string): Promise<void> {
+  async #reconnect(error: string): Promise<void> {
     log.warning("The service considers this runner replaced, retrying once: {error}", { error });
-    this.#hasComeBack = true;
+    this.#hasReconnected = true;
     this.#epoch = 0;
     await this.#abandon();
   }
 
-  #enter({ epoch, version, lease_ms, beat_ms, margin_ms }: RunnerClaimed): void {
+  #storeLeaseTimes({ epoch, version, lease_ms, beat_ms, margin_ms }: RunnerClaimed): void {
     if (this.#epoch === 0) {
       log.info("Connected to svc {version} at {url}", { version, url: this.#options.link.url });
     }
     this.#epoch = epoch;
     this.#times = { lease_ms, beat_ms, margin_ms };
-    this.#entered.resolve();
+    this.#connected.resolve();
   }
 
   #start(order: WireOrder, lease: Lease): void {
@@ -174,37 +177,37 @@ export class RunnerLoop {
     this.#runs.set(run.id, run);
     // The service gives a directory one run at a time, but after a lost lease it may not know the run that still is in
     // progress here.
-    const lane = realPath(order.work_dir);
-    const before = this.#lanes.get(lane) ?? Promise.resolve();
+    const workDir = realPath(order.work_dir);
+    const before = this.#lastInDir.get(workDir) ?? Promise.resolve();
     const ended = before.then(() => {
       // The runner may have lost this run while it waited.
-      if (run.disowned) return;
-      const noted = this.#note(run);
-      const done = this.#runner.start({
+      if (run.isLost) return;
+      const isRecorded = this.#recordRun(run);
+      const done = this.#registry.start({
         identity: order.execution,
-        work: (signal) => noted ? run.run(signal) : Promise.resolve(NOT_BEGUN),
-        broken: failedOutcome(
+        work: (signal) => isRecorded ? run.run(signal) : Promise.resolve(NOT_STARTED),
+        broken: buildFailedOutcome(
           "spawn_failed",
           "Cannot run this: the runner could not prepare it. See its log",
         ),
-        store: (outcome, interruption) => run.tell(outcome, interruption),
+        store: (outcome, interruption) => run.reportEnd(outcome, interruption),
       });
       // Started runs may end during a stop. This one has not started, so it returns to the queue. A run whose lease is about
       // to expire does not start either, because another runner may start it then (contract 18.7).
-      if (this.#stopping.signal.aborted || !noted) this.#interrupt(run.id, "shutdown");
+      if (this.#stopping.signal.aborted || !isRecorded) this.#interrupt(run.id, "shutdown");
       else if (this.#isEnding(run)) this.#interrupt(run.id, "lost");
       return done;
     }).catch((error) => log.error("The run {id} broke: {error}", { id: run.id, error })).then(() => {
       leftovers.end(run.id);
       this.#runs.delete(run.id);
-      if (this.#lanes.get(lane) === ended) this.#lanes.delete(lane);
-      this.#freed();
+      if (this.#lastInDir.get(workDir) === ended) this.#lastInDir.delete(workDir);
+      this.#onFree();
     });
-    this.#lanes.set(lane, ended);
+    this.#lastInDir.set(workDir, ended);
   }
 
   // The next process here could not end a run without a note, so such a run does not start.
-  #note({ id, order: { execution } }: RemoteRun): boolean {
+  #recordRun({ id, order: { execution } }: RemoteRun): boolean {
     try {
       this.#options.leftovers.begin(id, execution.run_id);
       return true;
@@ -214,43 +217,43 @@ export class RunnerLoop {
     }
   }
 
-  async #beats(): Promise<void> {
+  async #sendBeats(): Promise<void> {
     const { clock } = this.#options;
-    await this.#entered.promise;
+    await this.#connected.promise;
     while (!this.#ended.signal.aborted) {
       await sleep(clock, this.#times.beat_ms, this.#ended.signal);
-      if (this.#runs.size > 0 && this.#epoch !== 0 && !this.#ended.signal.aborted) await this.#beat();
+      if (this.#runs.size > 0 && this.#epoch !== 0 && !this.#ended.signal.aborted) await this.#sendBeat();
     }
   }
 
-  async #beat(): Promise<void> {
+  async #sendBeat(): Promise<void> {
     const { link } = this.#options;
     const beat = { process: this.#process, epoch: this.#epoch, running: [...this.#runs.keys()] };
     try {
       const { value, sentAt } = await link.post<RunnerHeard>("/api/runners/beat", beat, {
         timeoutMs: Math.max(this.#times.beat_ms, 1_000),
       });
-      this.#hear(beat.running, value, sentAt);
+      this.#applyAnswer(beat.running, value, sentAt);
     } catch (error) {
       // Without an answer the leases run out. After a refusal this runner has no runs.
       if (error instanceof Refused && beat.epoch === this.#epoch) await this.#abandon();
     }
   }
 
-  #hear(asked: readonly string[], { runs }: RunnerHeard, sentAt: Moment): void {
-    const heard = new Map(runs.map((run) => [run.id, run]));
+  #applyAnswer(asked: readonly string[], { runs }: RunnerHeard, sentAt: Moment): void {
+    const reports = new Map(runs.map((run) => [run.id, run]));
     for (const id of asked) {
       const run = this.#runs.get(id);
-      const word = heard.get(id);
+      const report = reports.get(id);
       if (run === undefined) continue;
-      if (word === undefined) {
-        run.disown();
+      if (report === undefined) {
+        run.markLost();
         this.#interrupt(id, "lost");
         continue;
       }
       run.lease.renew(sentAt);
-      run.waitedMs = word.waited_ms;
-      if (word.stop !== "") this.#interrupt(id, isInterruption(word.stop) ? word.stop : "cancelled");
+      run.waitedMs = report.waited_ms;
+      if (report.stop !== "") this.#interrupt(id, isInterruption(report.stop) ? report.stop : "cancelled");
     }
   }
 
@@ -267,14 +270,14 @@ export class RunnerLoop {
   }
 
   #interrupt(id: string, reason: Interruption): void {
-    void this.#runner.interrupt({ execution_id: id }, reason);
+    void this.#registry.interrupt({ execution_id: id }, reason);
   }
 
   // Another process has taken over, or the runner was removed.
   async #abandon(): Promise<void> {
-    for (const run of this.#runs.values()) run.disown();
+    for (const run of this.#runs.values()) run.markLost();
     await Promise.all(
-      [...this.#runs.keys()].map((id) => this.#runner.interrupt({ execution_id: id }, "lost")),
+      [...this.#runs.keys()].map((id) => this.#registry.interrupt({ execution_id: id }, "lost")),
     );
   }
 }

@@ -6,13 +6,13 @@ import { signal, sweep } from "../engine/process/isolation.ts";
 const log = logger("runner");
 
 /** A started run: its mark, and each process group with the start time of its leader. */
-interface Begun {
+interface OrphanRun {
   runId: string;
   groups: { pid: number; since: string }[];
 }
 
 /** Returns the directory for the files of a run's message (contract 18.6). */
-export function filesOf(paths: DataPaths, executionId: string): string {
+export function resolveFiles(paths: DataPaths, executionId: string): string {
   return join(paths.root, "files", executionId);
 }
 
@@ -41,7 +41,9 @@ export class Leftovers {
   started(executionId: string, pid: number): void {
     if (this.#marks) return;
     try {
-      Deno.writeTextFileSync(join(this.#folder, executionId), `${pid} ${startOf(pid)}\n`, { append: true });
+      Deno.writeTextFileSync(join(this.#folder, executionId), `${pid} ${readStartTime(pid)}\n`, {
+        append: true,
+      });
     } catch (error) {
       // The process runs already and is supervised.
       log.warning("Cannot note process {pid} of run {id}: {error}", { pid, id: executionId, error });
@@ -52,7 +54,7 @@ export class Leftovers {
   end(executionId: string): void {
     remove(logPath(this.#paths, executionId));
     remove(eventsPath(this.#paths, executionId));
-    remove(filesOf(this.#paths, executionId));
+    remove(resolveFiles(this.#paths, executionId));
     remove(join(this.#folder, executionId));
   }
 
@@ -63,10 +65,13 @@ export class Leftovers {
     const runs = [...found.values()];
     if (this.#marks) {
       const ended = await sweep(new Set(runs.map(({ runId }) => runId)));
-      log.warning("{runs} runs were left by the previous runner; {ended} of their processes were still running", {
-        runs: found.size,
-        ended,
-      });
+      log.warning(
+        "{runs} runs were left by the previous runner; {ended} of their processes were still running",
+        {
+          runs: found.size,
+          ended,
+        },
+      );
     } else {
       log.warning(
         "{runs} runs were left by the previous runner; {ended} of their process groups were killed. Processes outside these " +
@@ -77,8 +82,8 @@ export class Leftovers {
     for (const executionId of found.keys()) this.end(executionId);
   }
 
-  #read(): Map<string, Begun> {
-    const found = new Map<string, Begun>();
+  #read(): Map<string, OrphanRun> {
+    const found = new Map<string, OrphanRun>();
     try {
       for (const { name } of Deno.readDirSync(this.#folder)) {
         const [runId = "", ...lines] = Deno.readTextFileSync(join(this.#folder, name)).trim().split("\n");
@@ -98,14 +103,14 @@ export class Leftovers {
 // A process number that was reused meanwhile is not touched. The number of a group stays taken while it has processes.
 function endGroup({ pid, since }: { pid: number; since: string }): boolean {
   if (!Number.isInteger(pid) || pid <= 1) return false;
-  const now = startOf(pid);
+  const now = readStartTime(pid);
   if (now !== "" && now !== since) return false;
   signal(-pid, "SIGKILL");
   return true;
 }
 
 /** Returns the start time of a process as stable text, or "" when it does not exist. */
-function startOf(pid: number): string {
+function readStartTime(pid: number): string {
   try {
     const { stdout } = new Deno.Command("ps", {
       args: ["-o", "lstart=", "-p", `${pid}`],

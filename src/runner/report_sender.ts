@@ -19,7 +19,7 @@ type Kind = RunReport["kind"];
 // Only the latest report of these kinds is kept.
 const LATEST: readonly Kind[] = ["usage", "step"];
 // Reports that the end of a run contains or makes obsolete.
-const OVER_WITH_THE_END: readonly Kind[] = ["started", "step"];
+const OBSOLETE_AT_END: readonly Kind[] = ["started", "step"];
 
 interface ReportOptions {
   link: Link;
@@ -46,20 +46,20 @@ export class ReportSender {
     const { kind } = report;
     if (LATEST.includes(kind)) this.#waiting = this.#waiting.filter((one) => one.kind !== kind);
     this.#waiting.push(report);
-    this.#begin();
+    this.#startSending();
   }
 
-  #begin(): void {
+  #startSending(): void {
     this.#sending ??= this.#send().finally(() => {
       this.#sending = null;
       // A report may have come after the last check.
-      if (this.#waiting.length > 0) this.#begin();
+      if (this.#waiting.length > 0) this.#startSending();
     });
   }
 
   /** Drops reports that the end of the run replaces. Resolves when the others were sent, or cannot be. Never throws. */
-  async settled(): Promise<void> {
-    this.#waiting = this.#waiting.filter(({ kind }) => !OVER_WITH_THE_END.includes(kind));
+  async flush(): Promise<void> {
+    this.#waiting = this.#waiting.filter(({ kind }) => !OBSOLETE_AT_END.includes(kind));
     this.#hurried.abort();
     while (this.#sending !== null) await this.#sending;
   }

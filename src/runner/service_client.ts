@@ -16,7 +16,7 @@ export interface Moment {
   monotonic: number;
 }
 
-function momentOf(clock: Clock): Moment {
+function readMoment(clock: Clock): Moment {
   return { wall: clock.now(), monotonic: clock.monotonic() };
 }
 
@@ -43,14 +43,14 @@ export class Refused extends Error {
 }
 
 /** The service did not answer, or failed. A retry may help. */
-class Unanswered extends Error {
+class UnansweredError extends Error {
   constructor(message: string) {
     super(message);
     this.name = "Unanswered";
   }
 }
 
-interface Sending {
+interface SendOptions {
   timeoutMs: number;
   signal?: AbortSignal | undefined;
   /** The request concerns one run, so its content may be rejected. */
@@ -58,7 +58,7 @@ interface Sending {
 }
 
 /** An answer, and when its request was sent: leases count from then. */
-export interface Answered<T> {
+export interface ServiceAnswer<T> {
   value: T;
   sentAt: Moment;
 }
@@ -86,8 +86,8 @@ export class Link {
   }
 
   /** Sends once. Throws Refused or Unanswered, and nothing else. */
-  async post<T>(path: string, body: object | Uint8Array, sending: Sending): Promise<Answered<T>> {
-    const sentAt = momentOf(this.clock);
+  async post<T>(path: string, body: object | Uint8Array, sending: SendOptions): Promise<ServiceAnswer<T>> {
+    const sentAt = readMoment(this.clock);
     const isBytes = body instanceof Uint8Array;
     const timeout = AbortSignal.timeout(sending.timeoutMs);
     let response: Response;
@@ -100,24 +100,24 @@ export class Link {
           ...this.headers,
           "content-type": isBytes ? "application/octet-stream" : "application/json",
         },
-        body: isBytes ? body as Uint8Array<ArrayBuffer> : JSON.stringify(body, clean),
+        body: isBytes ? body as Uint8Array<ArrayBuffer> : JSON.stringify(body, cleanText),
         signal: sending.signal === undefined ? timeout : AbortSignal.any([timeout, sending.signal]),
       });
-      text = await boundedText(response);
+      text = await readText(response);
     } catch (error) {
-      unanswered(error);
+      throwUnanswered(error);
     }
-    if (!response.ok) throw refusalOf(response.status, text, sending.ofRun);
+    if (!response.ok) throw buildRefusal(response.status, text, sending.ofRun);
     try {
       // The runner trusts the service that its token belongs to.
       return { value: JSON.parse(text) as T, sentAt };
     } catch {
-      throw new Unanswered("the answer was cut off");
+      throw new UnansweredError("the answer was cut off");
     }
   }
 
   /** Sends until the service answers. Throws Refused, and Unanswered once `signal` has aborted. */
-  insist<T>(path: string, body: object | Uint8Array, sending: Sending): Promise<Answered<T>> {
+  insist<T>(path: string, body: object | Uint8Array, sending: SendOptions): Promise<ServiceAnswer<T>> {
     return this.#until(() => this.post<T>(path, body, sending), sending.signal);
   }
 
@@ -136,7 +136,7 @@ export class Link {
         if (attempt > SILENT_ATTEMPTS) log.info("The service answers again");
         return answered;
       } catch (error) {
-        if (!(error instanceof Unanswered) || signal?.aborted) throw error;
+        if (!(error instanceof UnansweredError) || signal?.aborted) throw error;
         if (attempt === SILENT_ATTEMPTS) {
           log.warning("The service does not answer, retrying: {error}", { error: error.message });
         }
@@ -150,16 +150,16 @@ export class Link {
       redirect: "error",
       headers: this.headers,
       signal: AbortSignal.any([signal, AbortSignal.timeout(DOWNLOAD_MAX_MS)]),
-    }).catch(unanswered);
+    }).catch(throwUnanswered);
     if (!response.ok || response.body === null) {
-      throw refusalOf(response.status, await boundedText(response).catch(unanswered), true);
+      throw buildRefusal(response.status, await readText(response).catch(throwUnanswered), true);
     }
     // An interrupted try leaves a part of the file.
     using file = await Deno.open(path, { write: true, create: true, truncate: true, mode: 0o600 });
     const reader = response.body.getReader();
     try {
       for (;;) {
-        const { value } = await reader.read().catch(unanswered);
+        const { value } = await reader.read().catch(throwUnanswered);
         if (value === undefined) return;
         for (let at = 0; at < value.length;) at += await file.write(value.subarray(at));
       }
@@ -169,7 +169,7 @@ export class Link {
   }
 }
 
-async function boundedText(response: Response): Promise<string> {
+async function readText(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
@@ -185,17 +185,17 @@ async function boundedText(response: Response): Promise<string> {
  * Turns an unsuccessful answer into an error. Only the service sends problem documents with a code, but any proxy may answer
  * 403.
  */
-function refusalOf(status: number, text: string, ofRun = false): Refused | Unanswered {
-  const { code, detail } = problemOf(text);
+function buildRefusal(status: number, text: string, ofRun = false): Refused | UnansweredError {
+  const { code, detail } = parseProblem(text);
   const words = (detail ?? text).slice(0, DETAIL_MAX_CHARACTERS);
   const counts = FINAL.includes(status) || ofRun && WRONG.includes(status);
   // A proxy that finds the body too large will do so again.
   const tooLarge = ofRun && status === 413;
   if (tooLarge || counts && code !== undefined) return new Refused(status, words);
-  return new Unanswered(`the service, or a proxy before it, answered ${status}: ${words}`);
+  return new UnansweredError(`the service, or a proxy before it, answered ${status}: ${words}`);
 }
 
-function problemOf(text: string): { code?: string; detail?: string } {
+function parseProblem(text: string): { code?: string; detail?: string } {
   try {
     const { code, detail } = JSON.parse(text) as { code?: unknown; detail?: unknown };
     if (typeof code === "string" && typeof detail === "string") return { code, detail };
@@ -205,11 +205,11 @@ function problemOf(text: string): { code?: string; detail?: string } {
   return {};
 }
 
-function unanswered(error: unknown): never {
-  throw new Unanswered(error instanceof Error ? error.message : String(error));
+function throwUnanswered(error: unknown): never {
+  throw new UnansweredError(error instanceof Error ? error.message : String(error));
 }
 
 // The service accepts well-formed text without NUL only, but agents may write anything.
-function clean(_key: string, value: unknown): unknown {
+function cleanText(_key: string, value: unknown): unknown {
   return typeof value === "string" ? value.toWellFormed().replaceAll("\0", "\ufffd") : value;
 }

@@ -279,7 +279,9 @@ describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
     expect(await status({ command: "no-such-claude" })).toMatchObject({
       usable: false,
       version: "",
-      detail: expect.stringMatching(/not found on PATH; engines\.\w+\.command names it. Correct the setting$/),
+      detail: expect.stringMatching(
+        /not found on PATH; engines\.\w+\.command names it. Correct the setting$/,
+      ),
     });
     const home = await Deno.makeTempDir({ prefix: "svc-test-home-" });
     await Deno.mkdir(join(home, ".claude"));

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RecentActivity } from "../../src/base/recent_activity.ts";
 import { maskText } from "../../src/engine/process/masked_text.ts";
-import { holdsKey, secretsOf } from "../../src/run/secrets.ts";
+import { findSecrets, holdsKey } from "../../src/run/secrets.ts";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 
@@ -92,7 +92,9 @@ describe("keys [SEC-2, SEC-3]", () => {
       model: "a-model-of-somebody",
       mcp: [{ tokens: { one: "first-of-the-keys", two: ["second\nof the keys", 7, null, "short"] } }],
     });
-    expect(secretsOf({ A: value, B: "{no JSON: KEY-0123456789}", MY_KEY: "third-of-the-keys", KEY: "short" }))
+    expect(
+      findSecrets({ A: value, B: "{no JSON: KEY-0123456789}", MY_KEY: "third-of-the-keys", KEY: "short" }),
+    )
       .toEqual(["first-of-the-keys", "second\nof the keys", "second\\nof the keys", "third-of-the-keys"]);
     expect([holdsKey("A", value), holdsKey("A", '{"apiKey":"x"}'), holdsKey("KEY", "")]).toEqual([
       true,

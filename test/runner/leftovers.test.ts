@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
-import { filesOf, Leftovers } from "../../src/runner/orphan_runs.ts";
+import { Leftovers, resolveFiles } from "../../src/runner/orphan_runs.ts";
 
 it("what a runner left is ended by the next one in its directory, and nothing else is [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
@@ -40,13 +40,13 @@ it("where marks cannot be read, the groups of what a runner left are ended, and 
     // As if the number had been given to another process since.
     const line = `${reused.pid} Thu Jan  1 00:00:00 1970\n`;
     await Deno.writeTextFile(join(root, "open", "one"), line, { append: true });
-    await Deno.mkdir(filesOf(paths, "one"), { recursive: true });
+    await Deno.mkdir(resolveFiles(paths, "one"), { recursive: true });
     await Deno.mkdir(dirname(logPath(paths, "one")), { recursive: true });
     await Deno.writeTextFile(logPath(paths, "one"), "said");
     await new Leftovers(paths, false).sweep();
     expect((await leftover.status).signal).toBe("SIGKILL");
     expect(await Deno.readTextFile(`/proc/${reused.pid}/comm`)).toContain("sh");
-    for (const path of [logPath(paths, "one"), filesOf(paths, "one"), join(root, "open", "one")]) {
+    for (const path of [logPath(paths, "one"), resolveFiles(paths, "one"), join(root, "open", "one")]) {
       await expect(Deno.lstat(path)).rejects.toThrow(Deno.errors.NotFound);
     }
   } finally {

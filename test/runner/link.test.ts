@@ -61,7 +61,7 @@ it("an outcome that the service cannot take is told as a failure; texts are whol
   const run = new RemoteRun(runOptionsOf(service.link, folder.root), order, { epoch: 3, lease });
   await Deno.mkdir(order.work_dir, { recursive: true });
   const outcome = await run.run(new AbortController().signal);
-  await run.tell({ ...outcome, text: "half \ud83d and \0" }, null);
+  await run.reportEnd({ ...outcome, text: "half \ud83d and \0" }, null);
   const [whole, reduced, ...more] = service.of("/end").map(({ text }) => JSON.parse(text));
   expect(whole.outcome).toMatchObject({ status: "completed", text: "half \ufffd and \ufffd" });
   expect(reduced).toMatchObject({
@@ -85,10 +85,10 @@ it("where the service has lost a log, it gets it again from where it is (contrac
   const { signal } = new AbortController();
   const sender = new LogSender({ link: service.link, executionId: "e", epoch: 1, kind: "log", path, signal });
   await Deno.writeTextFile(path, "one ");
-  await sender.settled();
+  await sender.flush();
   expect(kept).toBe("one ");
   await Deno.writeTextFile(path, "two", { append: true });
-  await sender.settled();
+  await sender.flush();
   expect(kept).toBe("one two");
 });
 
@@ -122,10 +122,10 @@ it("what a run says in many small pieces goes in few requests, and all of it (co
   for (let n = 0; parts().length < 2; n++) {
     said += `${n}\n`;
     await w.write(`${n}\n`);
-    w.sender.grew();
+    w.sender.send();
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  await w.sender.settled();
+  await w.sender.flush();
   expect(parts().map(({ text }) => text).join("")).toBe(said);
   expect(parts().length).toBeLessThan(10);
 });

@@ -24,9 +24,9 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   expect(placement.hasClaims).toBe(runner !== null);
   const now = Date.now();
   const { heads } = await listLaneHeads(app.db, now);
-  const round = await placement.round(heads, now);
+  const round = await placement.startRound(heads, now);
   const kinds = heads.map((task) => {
-    const place = round.placeOf(task);
+    const place = round.findSlot(task);
     if (place.kind === "spot") round.take(place.spot);
     return place.kind;
   });

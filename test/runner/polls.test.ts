@@ -3,11 +3,11 @@ import { turn } from "../../src/base/yield_to_loop.ts";
 import { openApp } from "../harness/service/app.ts";
 import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
-import { type Poll, Polls } from "../../src/run/remote/claim_requests.ts";
+import { type ClaimRequest, Polls } from "../../src/run/remote/claim_requests.ts";
 
 const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-function poll(woken: string[], requestId: string, epoch = 1, runner = "r1"): Poll {
+function poll(woken: string[], requestId: string, epoch = 1, runner = "r1"): ClaimRequest {
   return {
     runner: { id: runner, name: runner, epoch },
     ...{ requestId, giving: null, isRepeated: false },

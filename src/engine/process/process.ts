@@ -58,10 +58,10 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   const child = spawn(spec);
   faultPoint("spawn.post");
   spec.onStart(child.pid);
-  const ending = new Ending(spec, child.pid);
+  const ending = new ProcessEnding(spec, child.pid);
   const reading = Promise.all([
-    read(child.stdout, (chunk) => ending.heard(() => spec.onOutput("stdout", chunk))),
-    read(child.stderr, (chunk) => ending.heard(() => spec.onOutput("stderr", chunk))),
+    read(child.stdout, (chunk) => ending.pass(() => spec.onOutput("stdout", chunk))),
+    read(child.stderr, (chunk) => ending.pass(() => spec.onOutput("stderr", chunk))),
   ]);
   if (typeof spec.stdin === "string") void feed(child.stdin, spec.stdin);
   else spec.stdin(new ProcessInput(child.stdin));
@@ -94,13 +94,13 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
 }
 
 /** Ends the process tree on request, after its time limit, or after too long without output. */
-class Ending {
+class ProcessEnding {
   reason: ProcessEnd["reason"] = "exited";
   readonly #spec: ProcessSpec;
   readonly #pid: number;
   readonly #limits: TimeLimits;
   readonly #onAbort = () => this.#end("aborted");
-  #over = false;
+  #hasEnded = false;
   #escalation: Promise<void> | null = null;
 
   constructor(spec: ProcessSpec, pid: number) {
@@ -111,21 +111,21 @@ class Ending {
     if (spec.signal.aborted) this.#onAbort();
   }
 
-  heard(pass: () => void): void {
+  pass(pass: () => void): void {
     this.#limits.restart();
     pass();
   }
 
   /** Stops sending signals, because the process has ended. */
   async finish(): Promise<void> {
-    this.#over = true;
+    this.#hasEnded = true;
     this.#limits.end();
     this.#spec.signal.removeEventListener("abort", this.#onAbort);
     await this.#escalation;
   }
 
   #end(reason: ProcessEnd["reason"]): void {
-    if (this.#escalation !== null || this.#over) return;
+    if (this.#escalation !== null || this.#hasEnded) return;
     this.reason = reason;
     this.#escalation = this.#escalate();
   }
@@ -145,15 +145,17 @@ class Ending {
   async #signalTree(name: Deno.Signal): Promise<void> {
     const pids = await findMarked(new Set([this.#spec.runId]));
     const inner = this.#spec.isolation === "namespace" ? pids.filter((pid) => pid !== this.#pid) : pids;
-    if (this.#over) return;
+    if (this.#hasEnded) return;
     for (const pid of inner) send(pid, name);
     if (Deno.build.os !== "linux") send(-this.#pid, name);
   }
 
   async #waitForExit(ms: number): Promise<boolean> {
     const until = performance.now() + ms;
-    while (!this.#over && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 20));
-    return this.#over;
+    while (!this.#hasEnded && performance.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return this.#hasEnded;
   }
 }
 

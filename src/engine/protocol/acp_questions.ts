@@ -138,7 +138,7 @@ function shorten(text: string, max: number): string {
   return line.length <= max ? line : `${line.slice(0, max - 1)}…`;
 }
 
-interface Asked {
+interface Question {
   text: string;
   options?: string[];
   default?: string;
@@ -148,7 +148,7 @@ interface Asked {
 const open = new WeakMap<Order, number>();
 
 /** Asks a question on behalf of the run. Returns null without an answer, or when the run has too many open questions. */
-async function ask(order: Order, question: Asked, signal: AbortSignal): Promise<string | null> {
+async function ask(order: Order, question: Question, signal: AbortSignal): Promise<string | null> {
   const count = open.get(order) ?? 0;
   if (count >= RUN_QUESTIONS_MAX) return null;
   open.set(order, count + 1);
@@ -159,23 +159,23 @@ async function ask(order: Order, question: Asked, signal: AbortSignal): Promise<
   }
 }
 
-async function askPerson(env: Order["env"], question: Asked, signal: AbortSignal): Promise<string | null> {
+async function askPerson(env: Order["env"], question: Question, signal: AbortSignal): Promise<string | null> {
   const text = question.text.slice(0, TEXT_MAX_CHARACTERS).toWellFormed();
   const key = crypto.randomUUID();
   let id = "";
   try {
     const body = { message_id: env.SVC_MESSAGE_ID, ...question, text };
-    const asked = await insist(env, { method: "POST", path: "/api/questions", body, key }, signal);
+    const asked = await sendUntilAnswered(env, { method: "POST", path: "/api/questions", body, key }, signal);
     id = getText(asked, "id");
     while (true) {
       const path = `/api/questions/${id}/wait?timeout_ms=${WAIT_MS}`;
-      const now = await insist(env, { method: "GET", path }, signal);
+      const now = await sendUntilAnswered(env, { method: "GET", path }, signal);
       if (now.status !== "open") return now.status === "answered" ? getText(now, "answer") : null;
     }
   } catch {
     // The question failed, or the run ends. Both deny permission, and a later answer would be too late.
     const cancel = { method: "POST", path: `/api/questions/${id}/cancel`, body: {} };
-    if (id !== "") void insist(env, cancel, AbortSignal.timeout(CANCEL_MAX_MS)).catch(() => {});
+    if (id !== "") void sendUntilAnswered(env, cancel, AbortSignal.timeout(CANCEL_MAX_MS)).catch(() => {});
     return null;
   }
 }
@@ -190,7 +190,7 @@ interface OwnRequest {
 }
 
 // Repeats a request until the service answers, because it may be restarting.
-async function insist(env: Order["env"], request: OwnRequest, signal: AbortSignal): Promise<Line> {
+async function sendUntilAnswered(env: Order["env"], request: OwnRequest, signal: AbortSignal): Promise<Line> {
   while (true) {
     const response = await send(env, request, signal).catch(() => null);
     signal.throwIfAborted();

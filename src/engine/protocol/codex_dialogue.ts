@@ -68,7 +68,7 @@ export class CodexDialogue implements Dialogue {
       maxMs: INITIALIZE_MAX_MS,
       answered: () => {
         this.#say({ method: "initialized" });
-        this.#thread();
+        this.#startThread();
         return [];
       },
     });
@@ -81,13 +81,13 @@ export class CodexDialogue implements Dialogue {
     // The first turn starts with the thread.
     if (this.#threadId === "") return;
     take([{ kind: "session", id: this.#threadId }]);
-    this.#begin();
+    this.#startTurn();
   }
 
   hear(line: Line): AgentEvent[] {
     const { id, method } = line;
     if (typeof method !== "string") return this.#requests.hear(line);
-    if (id === undefined) return this.#notified(method, getObject(line, "params"));
+    if (id === undefined) return this.#onNotification(method, getObject(line, "params"));
     const result = REFUSALS[method];
     const error = { code: METHOD_NOT_FOUND, message: `${method} is not offered` };
     this.#say(result === undefined ? { id, error } : { id, result });
@@ -105,7 +105,7 @@ export class CodexDialogue implements Dialogue {
     this.#requests.close();
   }
 
-  #thread(): void {
+  #startThread(): void {
     const { resume, sessionId, workDir, model, permissions } = this.#order;
     const place = {
       cwd: workDir,
@@ -120,7 +120,7 @@ export class CodexDialogue implements Dialogue {
       }
       // The turn was cancelled before it started, so the model gets no request.
       if (this.#interrupted) return buildFailedTurn(buildFailure("model", "it was cancelled"));
-      this.#begin();
+      this.#startTurn();
       return [{ kind: "session", id: this.#threadId }];
     };
     if (!resume) return this.#ask("thread/start", place, { maxMs: SESSION_MAX_MS, answered });
@@ -138,7 +138,7 @@ export class CodexDialogue implements Dialogue {
     });
   }
 
-  #begin(): void {
+  #startTurn(): void {
     this.#turnId = "";
     this.#usage = [];
     const input = [{ type: "text", text: this.#order.prompt, text_elements: [] }];
@@ -151,7 +151,7 @@ export class CodexDialogue implements Dialogue {
     });
   }
 
-  #notified(method: string, params: Line): AgentEvent[] {
+  #onNotification(method: string, params: Line): AgentEvent[] {
     if (method === "account/rateLimits/updated") return parseWindows(getObject(params, "rateLimits"));
     // Subagents have other threads.
     if (getText(params, "threadId") !== this.#threadId) return [];
@@ -171,10 +171,10 @@ export class CodexDialogue implements Dialogue {
       };
       this.#usage = [{ kind: "usage", span: "session", usage }];
     }
-    return method === "turn/completed" ? this.#completed(getObject(params, "turn")) : [];
+    return method === "turn/completed" ? this.#onCompleted(getObject(params, "turn")) : [];
   }
 
-  #completed(turn: Line): AgentEvent[] {
+  #onCompleted(turn: Line): AgentEvent[] {
     const status = getText(turn, "status");
     this.#turnId = "";
     this.#pastTurnId = getText(turn, "id");

@@ -4,7 +4,7 @@ import { type Notice, TO_WEBHOOK } from "../../domain/system/notice.ts";
 import { amountText, countedLimit } from "../../domain/workers/budget.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import type { BudgetUnit } from "../../domain/call/vocabulary.ts";
-import { gateFailedWords, titleOf } from "../../run/schedule_end.ts";
+import { formatGateFailure, formatTitle } from "../../run/schedule_end.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { JournalRow } from "../../store/events/journal.ts";
 import { findFailedRun, findSpeaker } from "../../store/chat/notice.ts";
@@ -12,7 +12,7 @@ import { findQuestionJson } from "../../store/work/question.ts";
 import { findTask } from "../../store/work/task.ts";
 
 /** Builds the notice for an event. Returns null when the event deserves none (contract 11). */
-export async function noticeOf(db: Database, event: JournalRow): Promise<Notice | null> {
+export async function buildNotice(db: Database, event: JournalRow): Promise<Notice | null> {
   const data = JSON.parse(event.data) as Record<string, unknown>;
   const text = (key: string) => typeof data[key] === "string" ? data[key] : "";
   const { session_key, message_id, execution_id } = event;
@@ -21,21 +21,21 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
   });
   switch (event.kind) {
     case "execution.failed":
-      return await failedRun(db, event);
+      return await buildRunNotice(db, event);
     case "task.gate_failed":
-      return await failedGate(db, event, text("error"));
+      return await buildGateNotice(db, event, text("error"));
     case "schedule.paused":
-      return await pausedSchedule(db, event);
+      return await buildPauseNotice(db, event);
     case "question.opened":
-      return await openedQuestion(db, event, text("question_id"));
+      return await buildQuestionNotice(db, event, text("question_id"));
     case "budget.soft":
     case "budget.hard":
-      return notice(event.kind, text("budget_id"), budgetWords(data));
+      return notice(event.kind, text("budget_id"), formatBudget(data));
     case "engine.limited":
       return notice(
         "engine.limited",
         `engine:${text("engine")}`,
-        `${text("engine")} is rate-limited until ${timeOf(data.until)}.`,
+        `${text("engine")} is rate-limited until ${formatTime(data.until)}.`,
       );
     case "engine.back":
     case "engine.lifted":
@@ -47,7 +47,7 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
         `The platform ${text("platform")} is unreachable: ${text("error")}.`,
       );
     case "message.undelivered":
-      return await undelivered(db, event, text("outbound_id"), text("reason"));
+      return await buildDeliveryNotice(db, event, text("outbound_id"), text("reason"));
     case "webhook.disabled":
       return notice(
         "delivery.failed",
@@ -65,7 +65,7 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
 }
 
 // A run that is retried has not failed yet, and a cancelled run has not failed at all.
-async function failedRun(db: Database, event: JournalRow): Promise<Notice | null> {
+async function buildRunNotice(db: Database, event: JournalRow): Promise<Notice | null> {
   const { session_key, message_id, execution_id, task_id } = event;
   const run = await findFailedRun(db, execution_id);
   if (run === null || run.failure === "cancelled" || run.tried_again === 1) return null;
@@ -77,38 +77,37 @@ async function failedRun(db: Database, event: JournalRow): Promise<Notice | null
   return { kind, about, content, session_key, message_id, execution_id };
 }
 
-async function failedGate(db: Database, event: JournalRow, error: string): Promise<Notice | null> {
+async function buildGateNotice(db: Database, event: JournalRow, error: string): Promise<Notice | null> {
   const { session_key, message_id, task_id } = event;
   const task = await findTask(db, task_id);
   if (task === null) return null;
-  const content = gateFailedWords(titleOf(task), error);
+  const content = formatGateFailure(formatTitle(task), error);
   return { kind: "schedule.failed", about: task_id, content, session_key, message_id };
 }
 
-async function pausedSchedule(db: Database, event: JournalRow): Promise<Notice | null> {
+async function buildPauseNotice(db: Database, event: JournalRow): Promise<Notice | null> {
   const { session_key, message_id, task_id } = event;
   const task = await findTask(db, task_id);
   if (task === null) return null;
   const content = `The schedule ${
-    titleOf(task)
+    formatTitle(task)
   } is ${task.reason}. Resume it with: svc ctl schedule resume ${task_id}`;
   return { kind: "schedule.paused", about: task_id, content, session_key, message_id };
 }
 
-async function openedQuestion(db: Database, event: JournalRow, id: string): Promise<Notice | null> {
+async function buildQuestionNotice(db: Database, event: JournalRow, id: string): Promise<Notice | null> {
   const { session_key, message_id, execution_id } = event;
   const json = await findQuestionJson(db, id);
   if (json === null) return null;
   const { status, text } = valueOf(json);
   // Another answer came first.
   if (status !== "open") return null;
-  const content =
-    `Open question: ${text}\nAnswer it there, or with: svc ctl question answer ${id} <answer>`;
+  const content = `Open question: ${text}\nAnswer it there, or with: svc ctl question answer ${id} <answer>`;
   return { kind: "question.opened", about: id, content, session_key, message_id, execution_id };
 }
 
 // An undelivered system message causes no notice: it may be a notice itself, and notices must not cause notices.
-async function undelivered(
+async function buildDeliveryNotice(
   db: Database,
   { session_key, message_id }: JournalRow,
   id: string,
@@ -121,7 +120,7 @@ async function undelivered(
   return { kind: "delivery.failed", about, content, session_key, message_id };
 }
 
-function budgetWords(data: Record<string, unknown>): string {
+function formatBudget(data: Record<string, unknown>): string {
   const unit = data.unit as BudgetUnit;
   const counted = (value: unknown) => countedLimit({ unit, limit: Number(value) });
   const sum = amountText(counted(data.used) + counted(data.reserved), unit).replace(/ .*/, "");
@@ -130,6 +129,6 @@ function budgetWords(data: Record<string, unknown>): string {
   } (${data.period}).`;
 }
 
-function timeOf(value: unknown): string {
+function formatTime(value: unknown): string {
   return typeof value === "number" ? new Date(value).toISOString() : "an unknown time";
 }

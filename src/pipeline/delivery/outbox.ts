@@ -26,7 +26,7 @@ import {
 import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import { Holds } from "./platform_cooldowns.ts";
 import { Stage } from "../stage/stage.ts";
-import { settledSoon } from "../stage/drain.ts";
+import { waitBriefly } from "../stage/drain.ts";
 
 const log = logger("outbox");
 const HOMELESS_PER_ROUND = 50;
@@ -37,7 +37,7 @@ const HELD_MAX_MS = 7 * 24 * 60 * 60 * 1000;
 /** The first send and one retry (contract 10, reliability PLT-2). */
 const SENDS_MAX = 2;
 // Delay after a failed database write.
-const AGAIN: Backoff = { firstMs: 1_000, lastMs: 60_000 };
+const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 
 interface OutboxOptions {
   db: Database;
@@ -54,7 +54,7 @@ export class Outbox {
   readonly stage: Stage;
   readonly #options: OutboxOptions;
   readonly #names: string[];
-  readonly #holds: Holds;
+  readonly #cooldowns: Holds;
   /** Session keys that are being served, by platform. */
   readonly #busy = new Map<string, Set<string>>();
   readonly #sending = new Set<Promise<void>>();
@@ -65,7 +65,7 @@ export class Outbox {
     const { clock, wakeups, platforms } = options;
     this.#options = options;
     this.#names = platforms.map(({ name }) => name);
-    this.#holds = new Holds(clock);
+    this.#cooldowns = new Holds(clock);
     this.stage = new Stage({
       name: "outbox",
       wakeup: WAKEUP.outbox,
@@ -76,12 +76,12 @@ export class Outbox {
   }
 
   get holds(): Holds {
-    return this.#holds;
+    return this.#cooldowns;
   }
 
   /** Resolves when no delivery is in flight, or after two seconds. The next start handles deliveries that are still open. */
   settled(): Promise<void> {
-    return settledSoon(this.#sending);
+    return waitBriefly(this.#sending);
   }
 
   async #step(signal: AbortSignal): Promise<number> {
@@ -89,27 +89,27 @@ export class Outbox {
     if (!this.#isRecovered) await db.write([releaseParts()]);
     this.#isRecovered = true;
     const now = clock.now();
-    const homeless = await listHomeless(db, this.#names, now, HOMELESS_PER_ROUND);
-    for (const message of homeless) {
+    const unconnected = await listHomeless(db, this.#names, now, HOMELESS_PER_ROUND);
+    for (const message of unconnected) {
       faultPoint("outbox.post");
       const reason = `no platform called ${message.platform} is connected`;
-      await db.write(givenUp(message, reason, message.attempt + 1, now));
+      await db.write(giveUp(message, reason, message.attempt + 1, now));
     }
     for (const platform of platforms) {
       if (!signal.aborted) await this.#serve(platform, now);
     }
-    return homeless.length === HOMELESS_PER_ROUND ? 0 : Infinity;
+    return unconnected.length === HOMELESS_PER_ROUND ? 0 : Infinity;
   }
 
   async #serve(platform: Platform, now: number): Promise<void> {
     const busy = this.#busy.get(platform.name) ?? new Set();
     this.#busy.set(platform.name, busy);
     const limit = SENDING_MAX - busy.size;
-    if (limit <= 0 || this.#holds.until(platform.name) !== null) return;
+    if (limit <= 0 || this.#cooldowns.until(platform.name) !== null) return;
     const waiting = await listWaiting(this.#options.db, platform.name, { now, busy: [...busy], limit });
     for (const message of waiting) {
       busy.add(message.session_key);
-      const sending = this.#deliver(platform, message).catch((error) => this.#failed(message, error))
+      const sending = this.#deliver(platform, message).catch((error) => this.#pauseAfterError(message, error))
         .finally(() => {
           busy.delete(message.session_key);
           this.#sending.delete(sending);
@@ -120,29 +120,29 @@ export class Outbox {
   }
 
   // The database write failed. The next try resumes here.
-  async #failed({ id }: WaitingOutbound, error: unknown): Promise<void> {
+  async #pauseAfterError({ id }: WaitingOutbound, error: unknown): Promise<void> {
     log.error("Cannot deliver message {id} now: {error}", { id, error });
-    await new Promise((resolve) => setTimeout(resolve, backoffMs(AGAIN, ++this.#failures)));
+    await new Promise((resolve) => setTimeout(resolve, backoffMs(RETRY, ++this.#failures)));
   }
 
   async #deliver(platform: Platform, message: WaitingOutbound): Promise<void> {
     const { clock, db } = this.#options;
     const { chat } = placeOf(message.session_key);
-    const held = this.#holds.until(platform.name, chat);
-    if (held !== null) return await this.#hold(message, message.error, held);
-    const { parts, statements } = await this.#partsOf(platform, message);
+    const cooldownEnd = this.#cooldowns.until(platform.name, chat);
+    if (cooldownEnd !== null) return await this.#postpone(message, message.error, cooldownEnd);
+    const { parts, statements } = await this.#prepareParts(platform, message);
     const open = parts.filter((part) => part.sent_at === null);
     if (open.length === 0) {
-      await db.write(givenUp(message, "the message has no content", message.attempt + 1, clock.now()));
+      await db.write(giveUp(message, "the message has no content", message.attempt + 1, clock.now()));
       return;
     }
     for (const part of open) {
       if (part.unanswered >= SENDS_MAX) {
         const reason = `${platform.name} did not respond, so the message may have arrived`;
-        await db.write(givenUp(message, reason, message.attempt + 1, clock.now()));
+        await db.write(giveUp(message, reason, message.attempt + 1, clock.now()));
         return;
       }
-      if (part.unanswered > 0 && !await this.#isThere(platform, message)) return;
+      if (part.unanswered > 0 && !await this.#isReachable(platform, message)) return;
       const before = part === open[0] ? statements : [];
       if (!await this.#send(platform, message, { part, before, isLast: part === open.at(-1) })) return;
     }
@@ -151,14 +151,14 @@ export class Outbox {
 
   // The second send is the last one. A silent platform must not use it up for every waiting reply, so the outbox tests the
   // connection first.
-  async #isThere(platform: Platform, message: WaitingOutbound): Promise<boolean> {
+  async #isReachable(platform: Platform, message: WaitingOutbound): Promise<boolean> {
     try {
       await platform.test();
       return true;
     } catch (error) {
       // Any other error still is an answer: the platform is reachable.
       if (!(error instanceof DeliveryError)) return true;
-      await this.#hold(message, error.message, this.#holds.hold(platform.name, undefined, null));
+      await this.#postpone(message, error.message, this.#cooldowns.hold(platform.name, undefined, null));
       return false;
     }
   }
@@ -167,14 +167,14 @@ export class Outbox {
    * Returns the parts of a reply. A new reply also returns the statements that store its parts in the commit before the first
    * send.
    */
-  async #partsOf(
+  async #prepareParts(
     platform: Platform,
     { id, content, media, is_cut }: WaitingOutbound,
   ): Promise<{ parts: OutboundPart[]; statements: Statement[] }> {
     const { db } = this.#options;
     if (is_cut === 0) {
       const bodies = platform.cut(content, JSON.parse(media)).map((part) => JSON.stringify(part));
-      return { parts: bodies.map(newPart), statements: insertParts(id, bodies) };
+      return { parts: bodies.map(createPart), statements: insertParts(id, bodies) };
     }
     const stored = await listParts(db, id);
     // Only this outbox sends the part. An open `sending_at` therefore means that its outcome was not stored, and the part may
@@ -207,13 +207,13 @@ export class Outbox {
       });
     } catch (error) {
       faultPoint("outbox.post");
-      await this.#undelivered(platform, message, part, error);
+      await this.#handleFailure(platform, message, part, error);
       return false;
     }
     faultPoint("outbox.post");
-    this.#holds.clear(platform.name, place.chat);
+    this.#cooldowns.clear(platform.name, place.chat);
     const now = clock.now();
-    const sent: JournalEntry = { kind: "message.sent", ...keysOf(message), data: { outbound_id: id } };
+    const sent: JournalEntry = { kind: "message.sent", ...pickKeys(message), data: { outbound_id: id } };
     await db.write([
       ...finishPart(id, part.number, sentAs, now),
       ...(isLast ? moved(deliveredOutbound(id, now), now, sent) : []),
@@ -221,7 +221,7 @@ export class Outbox {
     return true;
   }
 
-  async #undelivered(
+  async #handleFailure(
     platform: Platform,
     message: WaitingOutbound,
     part: OutboundPart,
@@ -234,7 +234,7 @@ export class Outbox {
     const release = releasePart(message.id, part.number, why === "unanswered");
     const now = clock.now();
     if (why === "refused") {
-      await db.write([...release, ...givenUp(message, reason, message.attempt + 1, now)]);
+      await db.write([...release, ...giveUp(message, reason, message.attempt + 1, now)]);
       return;
     }
     await db.write(release);
@@ -242,47 +242,49 @@ export class Outbox {
     const { chat } = placeOf(message.session_key);
     const isChat = error instanceof DeliveryError && error.scope === "chat";
     const retryAfterMs = error instanceof DeliveryError ? error.retryAfterMs : null;
-    const until = this.#holds.hold(platform.name, isChat ? chat : undefined, retryAfterMs);
-    await this.#hold(message, reason, until);
+    const until = this.#cooldowns.hold(platform.name, isChat ? chat : undefined, retryAfterMs);
+    await this.#postpone(message, reason, until);
   }
 
-  async #hold(message: WaitingOutbound, reason: string, until: number): Promise<void> {
+  async #postpone(message: WaitingOutbound, reason: string, until: number): Promise<void> {
     const { db, clock } = this.#options;
     const now = clock.now();
     if (now - message.since >= HELD_MAX_MS) {
-      const words = `${reason} (after ${HELD_MAX_MS / 86_400_000} days)`;
-      await db.write(givenUp(message, words, message.attempt, now));
+      const reasonText = `${reason} (after ${HELD_MAX_MS / 86_400_000} days)`;
+      await db.write(giveUp(message, reasonText, message.attempt, now));
       return;
     }
-    const held = holdOutbound(message.id, reason, until);
+    const cooldownEnd = holdOutbound(message.id, reason, until);
     // An event for each reason, not for each retry of a long outage.
-    await db.write(message.error === reason ? held : moved(held, now, undelivered(message, reason)));
+    await db.write(
+      message.error === reason ? cooldownEnd : moved(cooldownEnd, now, buildUndelivered(message, reason)),
+    );
   }
 }
 
-function newPart(body: string, number: number): OutboundPart {
+function createPart(body: string, number: number): OutboundPart {
   return { number, body, unanswered: 0, sending_at: null, sent_at: null };
 }
 
-type Undelivered = Pick<WaitingOutbound, "id" | "session_key" | "message_id" | "attempt">;
+type MessageKeys = Pick<WaitingOutbound, "id" | "session_key" | "message_id" | "attempt">;
 
-function keysOf({ session_key, message_id }: Undelivered) {
+function pickKeys({ session_key, message_id }: MessageKeys) {
   return { session_key, message_id };
 }
 
-function undelivered(message: Undelivered, reason: string, givenUp = false): JournalEntry {
+function buildUndelivered(message: MessageKeys, reason: string, givenUp = false): JournalEntry {
   const { id, attempt } = message;
   return {
     kind: "message.undelivered",
-    ...keysOf(message),
+    ...pickKeys(message),
     data: { outbound_id: id, reason, attempt, given_up: givenUp },
   };
 }
 
-function givenUp(message: Undelivered, reason: string, attempt: number, now: number): Statement[] {
+function giveUp(message: MessageKeys, reason: string, attempt: number, now: number): Statement[] {
   return moved(
     deferOutbound(message.id, reason, null),
     now,
-    undelivered({ ...message, attempt }, reason, true),
+    buildUndelivered({ ...message, attempt }, reason, true),
   );
 }

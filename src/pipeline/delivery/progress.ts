@@ -35,7 +35,7 @@ interface ProgressOptions {
 }
 
 /** The work in progress for one conversation. */
-interface Doing {
+interface ConversationProgress {
   platform: Platform;
   sessionKey: string;
   work: Working[];
@@ -48,7 +48,7 @@ export class ProgressSigns {
   readonly #options: ProgressOptions;
   readonly #busy = new Set<string>();
   /** When the typing sign was sent last, by conversation. */
-  readonly #signed = new Map<string, number>();
+  readonly #signedAt = new Map<string, number>();
 
   constructor(options: ProgressOptions) {
     const { clock, wakeups } = options;
@@ -71,7 +71,7 @@ export class ProgressSigns {
       listProgress(db, names, CONVERSATIONS_PER_ROUND),
     ]);
     const keys = new Set([...working, ...shown].map((one) => one.session_key));
-    for (const key of this.#signed.keys()) if (!keys.has(key)) this.#signed.delete(key);
+    for (const key of this.#signedAt.keys()) if (!keys.has(key)) this.#signedAt.delete(key);
     for (const sessionKey of keys) {
       const work = working.filter((one) => one.session_key === sessionKey);
       const message = shown.find((one) => one.session_key === sessionKey) ?? null;
@@ -82,12 +82,12 @@ export class ProgressSigns {
   }
 
   // Sends in the background, one request per conversation at a time, so that a slow platform delays no other.
-  #show(doing: Doing): void {
-    const { platform, sessionKey } = doing;
+  #show(current: ConversationProgress): void {
+    const { platform, sessionKey } = current;
     const { holds } = this.#options;
     const { chat } = placeOf(sessionKey);
     if (this.#busy.has(sessionKey) || holds.until(platform.name, chat) !== null) return;
-    const next = this.#next(doing);
+    const next = this.#planNext(current);
     if (next === null) return;
     this.#busy.add(sessionKey);
     void next().catch((error) => {
@@ -97,11 +97,11 @@ export class ProgressSigns {
     }).finally(() => this.#busy.delete(sessionKey));
   }
 
-  #next(doing: Doing): (() => Promise<void>) | null {
-    const { work, shown, sessionKey } = doing;
+  #planNext(current: ConversationProgress): (() => Promise<void>) | null {
+    const { work, shown, sessionKey } = current;
     const [first] = work;
     const now = this.#options.clock.now();
-    if (first === undefined) return shown === null ? null : () => this.#takeAway(doing, shown);
+    if (first === undefined) return shown === null ? null : () => this.#remove(current, shown);
     // A waiting reply goes first.
     if (work.some(({ replying }) => replying === 1)) return null;
     const runs = work.filter(({ execution_id }) => execution_id !== "");
@@ -110,28 +110,28 @@ export class ProgressSigns {
     );
     const since = Math.min(...work.map((one) => one.since));
     if (progressDueMs({ since, isDirect: first.is_direct === 1, text }, shown, now) === 0) {
-      return () => this.#tell(doing, text);
+      return () => this.#sendText(current, text);
     }
-    if (now - (this.#signed.get(sessionKey) ?? -Infinity) < TYPING_EVERY_MS) return null;
-    this.#signed.set(sessionKey, now);
-    return async () => void await this.#send(doing, { sentAs: "", text: null });
+    if (now - (this.#signedAt.get(sessionKey) ?? -Infinity) < TYPING_EVERY_MS) return null;
+    this.#signedAt.set(sessionKey, now);
+    return async () => void await this.#send(current, { sentAs: "", text: null });
   }
 
-  async #tell(doing: Doing, text: string): Promise<void> {
+  async #sendText(current: ConversationProgress, text: string): Promise<void> {
     const { db, clock } = this.#options;
-    const { sessionKey, platform, shown } = doing;
+    const { sessionKey, platform, shown } = current;
     const row = { session_key: sessionKey, platform: platform.name, text, edited_at: clock.now() };
     const before = { sent_as: shown?.sent_as ?? "", edits: (shown?.edits ?? -1) + 1 };
     // The row is stored before the message is sent, so that a crash never causes a second message.
     await db.write([keepProgress({ ...row, ...before })]);
     if (shown !== null && before.sent_as === "") return;
-    const sentAs = await this.#send(doing, { sentAs: before.sent_as, text });
+    const sentAs = await this.#send(current, { sentAs: before.sent_as, text });
     if (shown === null) await db.write([keepProgress({ ...row, ...before, sent_as: sentAs })]);
   }
 
-  async #takeAway(doing: Doing, { sent_as, session_key }: ShownProgress): Promise<void> {
+  async #remove(current: ConversationProgress, { sent_as, session_key }: ShownProgress): Promise<void> {
     try {
-      if (sent_as !== "") await this.#send(doing, { sentAs: sent_as, text: "" });
+      if (sent_as !== "") await this.#send(current, { sentAs: sent_as, text: "" });
     } catch (error) {
       // Any other error would repeat.
       if (error instanceof DeliveryError && ["limited", "unreachable"].includes(error.why)) throw error;
@@ -139,9 +139,12 @@ export class ProgressSigns {
     await this.#options.db.write([deleteProgress(session_key)]);
   }
 
-  #send({ platform, sessionKey, work }: Doing, said: Pick<Progress, "sentAs" | "text">): Promise<string> {
+  #send(
+    { platform, sessionKey, work }: ConversationProgress,
+    progress: Pick<Progress, "sentAs" | "text">,
+  ): Promise<string> {
     const answers = ownMessageId(work[0]?.answers ?? "");
-    const send = platform.progress?.({ ...placeOf(sessionKey), answers, ...said });
+    const send = platform.progress?.({ ...placeOf(sessionKey), answers, ...progress });
     return send ?? Promise.resolve("");
   }
 }

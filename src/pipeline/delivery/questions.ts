@@ -20,14 +20,14 @@ export function createQuestionStage(
     const now = clock.now();
     const due = await listDueQuestions(db, now, QUESTIONS_PER_ROUND);
     // A lost guard means that an answer came first.
-    for (const question of due) await db.write(endOf(question, now));
+    for (const question of due) await db.write(buildEnd(question, now));
     if (due.length === QUESTIONS_PER_ROUND) return 0;
     const next = await nextExpiry(db);
     return next === null ? Infinity : Math.max(0, next - clock.now());
   }
 }
 
-function endOf(question: DueQuestion, now: number) {
+function buildEnd(question: DueQuestion, now: number) {
   if (question.default === "") return expireQuestion(question, now);
   const given = { answer: question.default, by: BY_DEFAULT, messageId: "", taskId: newId() };
   return answerQuestion(question, given, now);

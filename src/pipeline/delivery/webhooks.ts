@@ -18,7 +18,7 @@ import {
   postponeWebhook,
 } from "../../store/events/webhook.ts";
 import { ASIDE_MS, Stage } from "../stage/stage.ts";
-import { settledSoon } from "../stage/drain.ts";
+import { waitBriefly } from "../stage/drain.ts";
 
 const log = logger("webhooks");
 const EVENTS_PER_READ = 20;
@@ -42,7 +42,7 @@ export function createWebhookStage(
     pauseMs: ASIDE_MS,
     step,
   });
-  return { stage, settled: () => settledSoon([...busy.values()]) };
+  return { stage, settled: () => waitBriefly([...busy.values()]) };
 
   async function step(signal: AbortSignal): Promise<number> {
     for (const webhook of await listDueWebhooks(db, clock.now())) {
@@ -73,14 +73,14 @@ export function createWebhookStage(
     for (const event of events) {
       if (signal.aborted) return false;
       if (!wanted.includes(event.kind) && !isNoticeFor(webhook, event)) continue;
-      const became = await deliver({ ...webhook, cursor, attempt }, event);
-      if (became !== "taken") return became === "changed";
+      const outcome = await deliver({ ...webhook, cursor, attempt }, event);
+      if (outcome !== "taken") return outcome === "changed";
       cursor = event.seq;
       attempt = 0;
     }
-    const seen = events.at(-1)?.seq ?? cursor;
+    const lastRead = events.at(-1)?.seq ?? cursor;
     const at = { ...webhook, cursor };
-    if (seen > cursor) await db.write(advanceWebhook(at, seen, clock.now()));
+    if (lastRead > cursor) await db.write(advanceWebhook(at, lastRead, clock.now()));
     if (events.length > 0) return true;
     if (last - cursor >= CURSOR_STEP) await db.write(advanceWebhook(at, last, clock.now()));
     return false;
@@ -89,11 +89,11 @@ export function createWebhookStage(
   /** Sends one event. `changed` means that a user changed the webhook meanwhile, and the change wins. */
   async function deliver(webhook: DueWebhook, event: JournalRow): Promise<"taken" | "later" | "changed"> {
     const target = { url: webhook.url, secret: webhook.secret, allow_private: webhook.allow_private === 1 };
-    const tried = await sendEvent(target, eventOf(webhook.id, event), clock.now());
+    const result = await sendEvent(target, buildEvent(webhook.id, event), clock.now());
     const now = clock.now();
     const attempt = webhook.attempt + 1;
-    const { status, error, duration_ms } = tried;
-    const noted = insertDelivery(webhook.id, {
+    const { status, error, duration_ms } = result;
+    const delivery = insertDelivery(webhook.id, {
       id: newId(),
       seq: event.seq,
       kind: event.kind,
@@ -104,9 +104,9 @@ export function createWebhookStage(
       created_at: now,
     });
     const store = async (statements: Statement[]) => {
-      const { won } = await db.write([...statements, ...noted]);
+      const { won } = await db.write([...statements, ...delivery]);
       // The delivery attempt is recorded even when the webhook was changed.
-      if (!won) await db.write(noted);
+      if (!won) await db.write(delivery);
       return won;
     };
     if (error === "") return await store(advanceWebhook(webhook, event.seq, now)) ? "taken" : "changed";
@@ -116,14 +116,14 @@ export function createWebhookStage(
       ? `event ${event.seq} failed ${attempt} times: ${error}`
       : null;
     if (reason === null) {
-      const won = await store(postponeWebhook(webhook, attempt, now + waitMs(attempt, tried)));
+      const won = await store(postponeWebhook(webhook, attempt, now + computeWaitMs(attempt, result)));
       return won ? "later" : "changed";
     }
-    const told = {
+    const entry = {
       kind: "webhook.disabled" as const,
       data: { webhook_id: webhook.id, name: webhook.name, reason },
     };
-    const won = await store(moved(disableWebhook(webhook, reason, now), now, told));
+    const won = await store(moved(disableWebhook(webhook, reason, now), now, entry));
     if (won) log.warning("Webhook {name} was disabled: {reason}", { name: webhook.name, reason });
     return won ? "later" : "changed";
   }
@@ -135,12 +135,12 @@ function isNoticeFor({ name }: DueWebhook, { kind, data }: JournalRow): boolean 
   return to.startsWith(TO_WEBHOOK) && nameKey(to.slice(TO_WEBHOOK.length)) === nameKey(name);
 }
 
-function waitMs(attempt: number, { retryAfterMs }: Tried): number {
+function computeWaitMs(attempt: number, { retryAfterMs }: Tried): number {
   const ms = RETRIES_MS[attempt - 1] ?? 0;
   return Math.max(retryAfterMs ?? 0, Math.round(ms * (1 + JITTER * Math.random())));
 }
 
-function eventOf(webhookId: string, event: JournalRow) {
+function buildEvent(webhookId: string, event: JournalRow) {
   const { seq, at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data } = event;
   return {
     id: `${webhookId}-${seq}`,

@@ -66,21 +66,21 @@ export class Admission {
   }
 
   /** Runs `work` exclusively: two concurrent starts would both count the same free budget. */
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
+  runExclusive<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work);
     this.#last = done.catch(() => {});
     return done;
   }
 
   /** Reads the current usage for a round of decisions. */
-  async round(now: number): Promise<Round> {
+  async startRound(now: number): Promise<AdmissionRound> {
     const { db } = this.#options;
     const [limits, windows, budgets] = await Promise.all([
       listLimits(db, now),
       listWindows(db),
       hasBudgets(db),
     ]);
-    return new Round(this.#options, now, {
+    return new AdmissionRound(this.#options, now, {
       limits: new Map(limits.map(({ engine, until }) => [engine, until])),
       windows,
       budgets,
@@ -89,27 +89,27 @@ export class Admission {
   }
 }
 
-interface Seen {
+interface UsageSnapshot {
   limits: ReadonlyMap<string, number>;
   windows: readonly EngineWindow[];
   budgets: boolean;
   month: { start: number; end: number };
 }
 
-class Round {
+class AdmissionRound {
   readonly #options: AdmissionOptions;
   readonly #now: number;
-  readonly #seen: Seen;
+  readonly #usage: UsageSnapshot;
   /** Budgets that are used up, with their targets. */
   readonly #full = new Map<string, { hold: Hold; target: string }>();
   /** Runs that this round has admitted since it read the open runs. */
-  readonly #started: OpenUse[] = [];
+  readonly #admitted: OpenUse[] = [];
   #open: OpenUse[] | null = null;
 
-  constructor(options: AdmissionOptions, now: number, seen: Seen) {
+  constructor(options: AdmissionOptions, now: number, usage: UsageSnapshot) {
     this.#options = options;
     this.#now = now;
-    this.#seen = seen;
+    this.#usage = usage;
   }
 
   // Open runs may be thousands, and most rounds do not need them. They are read before the ended runs: a run that ends in
@@ -119,7 +119,7 @@ class Round {
   }
 
   get #openRuns(): OpenUse[] {
-    return [...this.#open ?? [], ...this.#started];
+    return [...this.#open ?? [], ...this.#admitted];
   }
 
   /** Decides whether this task may start. An admitted task counts as started for the rest of the round. */
@@ -127,21 +127,21 @@ class Round {
     const { db, engines } = this.#options;
     const engine = engines.find(task.engine);
     const name = engine?.name ?? task.engine;
-    const known = this.#full.get(task.held);
-    if (known !== undefined && await this.#isUnder(known.target, task, name)) return { hold: known.hold };
+    const full = this.#full.get(task.held);
+    if (full !== undefined && await this.#isUnder(full.target, task, name)) return { hold: full.hold };
     // A runner has its own provider login, so the limits of this machine's login do not apply there (contract 18).
-    const parked = task.runs_on !== "[]" ? null : this.#parked(name) ??
-      (task.patient === 1 ? this.#reserved(name, engine?.config.reserve ?? 0) : null);
-    if (parked !== null) return { hold: parked };
+    const limit = task.runs_on !== "[]" ? null : this.#findLimit(name) ??
+      (task.patient === 1 ? this.#findReserve(name, engine?.config.reserve ?? 0) : null);
+    if (limit !== null) return { hold: limit };
     await this.#readOpen();
     const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
-    const often = engine?.external === false ? null : await this.#tooOften(task, counted);
-    if (often !== null) return { hold: often };
-    return await this.#underBudgets(task, counted);
+    const runLimit = engine?.external === false ? null : await this.#findRunLimit(task, counted);
+    if (runLimit !== null) return { hold: runLimit };
+    return await this.#judgeBudgets(task, counted);
   }
 
-  #starts(reservation: Reservation): Verdict {
-    this.#started.push({ ...reservation, counted: NOTHING_USED });
+  #admit(reservation: Reservation): Verdict {
+    this.#admitted.push({ ...reservation, counted: NOTHING_USED });
     return { hold: null, reservation };
   }
 
@@ -157,33 +157,33 @@ class Round {
     await this.#readOpen();
     const counted = { ...run, worker_id: BEE_SUBJECT };
     const targets = await listTargets(this.#options.db, counted, this.#now - HOUR_MS);
-    return await this.#underBudgets(counted, targets);
+    return await this.#judgeBudgets(counted, targets);
   }
 
-  async #underBudgets(run: CountedRun, counted: CountedTarget[]): Promise<Verdict> {
+  async #judgeBudgets(run: CountedRun, counted: CountedTarget[]): Promise<Verdict> {
     const { db } = this.#options;
     const targets = counted.map(({ target }) => target);
-    const budgets = this.#seen.budgets
-      ? await measureBudgets(db, { targets }, this.#now, this.#seen.month)
+    const budgets = this.#usage.budgets
+      ? await measureBudgets(db, { targets }, this.#now, this.#usage.month)
       : [];
-    const expected = await this.#expected(run, budgets);
+    const expected = await this.#estimate(run, budgets);
     for (const budget of budgets) {
-      const hold = await this.#heldBy(budget, expected, run);
+      const hold = await this.#findBudgetBlock(budget, expected, run);
       if (hold !== null) return { hold };
     }
-    return this.#starts({ targets, expected });
+    return this.#admit({ targets, expected });
   }
 
-  #parked(engine: string): Hold | null {
-    const until = this.#seen.limits.get(engine);
+  #findLimit(engine: string): Hold | null {
+    const until = this.#usage.limits.get(engine);
     if (until === undefined) return null;
     return holdOf({ engine, until });
   }
 
   // An expired window says nothing about the next one.
-  #reserved(engine: string, reserve: number): Hold | null {
+  #findReserve(engine: string, reserve: number): Hold | null {
     if (reserve === 0) return null;
-    const above = this.#seen.windows.filter((window) =>
+    const above = this.#usage.windows.filter((window) =>
       window.engine === engine && (window.resets_at === null || window.resets_at > this.#now) &&
       window.utilization > 1 - reserve
     );
@@ -202,7 +202,7 @@ class Round {
     };
   }
 
-  async #tooOften(task: WaitingTask, counted: CountedTarget[]): Promise<Hold | null> {
+  async #findRunLimit(task: WaitingTask, counted: CountedTarget[]): Promise<Hold | null> {
     const { db, maxRunsPerHour } = this.#options;
     for (const { target, runs } of counted) {
       if (target !== `worker:${task.worker_id}` && target !== `session:${task.session_key}`) continue;
@@ -229,7 +229,7 @@ class Round {
     return null;
   }
 
-  async #expected(run: CountedRun, budgets: MeasuredBudget[]): Promise<Amounts> {
+  async #estimate(run: CountedRun, budgets: MeasuredBudget[]): Promise<Amounts> {
     if (budgets.every(({ unit }) => unit === "runs")) return { ...NOTHING_USED, runs: 1 };
     const last = await listLastAmounts(this.#options.db, run.worker_id, RUNS_OF_MEDIAN);
     return {
@@ -240,12 +240,12 @@ class Round {
     };
   }
 
-  async #heldBy(budget: MeasuredBudget, expected: Amounts, run: CountedRun): Promise<Hold | null> {
+  async #findBudgetBlock(budget: MeasuredBudget, expected: Amounts, run: CountedRun): Promise<Hold | null> {
     if (isLifted(budget, this.#now)) return null;
     const standing = standingOf(budget, this.#openRuns, this.#options.engines.tells(budget));
     const more = amountOf(expected, budget.unit);
     if (mayStart(budget, standing, more)) return null;
-    const until = await this.#roomAt(budget, standing, more);
+    const until = await this.#findFreeAt(budget, standing, more);
     const held = `budget:${budget.id}`;
     const whom = budget.target.startsWith("session:")
       ? { kind: "conversation" as const, session_key: run.session_key }
@@ -256,12 +256,16 @@ class Round {
   }
 
   // Returns when the budget allows the run again. Open runs may end earlier.
-  async #roomAt(budget: MeasuredBudget, { used, reserved }: Standing, more: number): Promise<number | null> {
+  async #findFreeAt(
+    budget: MeasuredBudget,
+    { used, reserved }: Standing,
+    more: number,
+  ): Promise<number | null> {
     const limit = countedLimit(budget);
     const open = used + reserved - budget.settled;
     // A run that needs more than the whole limit starts only when nothing else is used.
     const most = more > limit ? -open : Math.min(limit - 1, limit - more) - open;
     if (limit === 0 || most < 0) return null;
-    return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#seen.month });
+    return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#usage.month });
   }
 }

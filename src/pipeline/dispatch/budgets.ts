@@ -68,7 +68,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
     for (const budget of await measureBudgets(db, targets === null ? null : { targets }, now, month)) {
       if (isLifted(budget, now)) continue;
       const standing = standingOf(budget, open, engines.tells(budget));
-      await tell(budget, standing, countsAfter(budget.period, now, month), now);
+      await report(budget, standing, countsAfter(budget.period, now, month), now);
       if (budget.action === "stop") nextAt = Math.min(nextAt, stopOrWait(budget, standing, open, now));
     }
     // Set last, so that a failed round repeats from the same point.
@@ -76,7 +76,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
     return Math.max(0, nextAt - now);
   }
 
-  async function tell(
+  async function report(
     budget: MeasuredBudget,
     standing: Standing,
     before: number,
@@ -84,10 +84,10 @@ export function createBudgets(options: BudgetsOptions): Stage {
   ): Promise<void> {
     const state = stateOf(budget, standing);
     if (state !== "soft" && state !== "hard") return;
-    const told = state === "hard"
+    const reportedAt = state === "hard"
       ? budget.hard_notified_at
       : Math.max(budget.hard_notified_at ?? -1, budget.soft_notified_at ?? -1);
-    if (told !== null && told > before) return;
+    if (reportedAt !== null && reportedAt > before) return;
     const kind = `budget.${state}` as const;
     const session_key = budget.target.startsWith("session:") ? budget.target.slice("session:".length) : "";
     const { id, name, unit } = budget;
@@ -100,7 +100,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
       unit,
       period: budget.period,
     };
-    const content = `${sentence(budget, standing, state)}.`;
+    const content = `${formatState(budget, standing, state)}.`;
     await db.write([
       ...noteTold(id, state, before, now),
       record(now, { kind, session_key, data }),
@@ -119,15 +119,15 @@ export function createBudgets(options: BudgetsOptions): Stage {
     if (own.length === 0) return Infinity;
     if (!mustStop(budget, standing)) {
       const left = countedLimit(budget) - standing.used;
-      return budget.unit === "minutes" ? now + Math.ceil(left / running(own)) : Infinity;
+      return budget.unit === "minutes" ? now + Math.ceil(left / countRunning(own)) : Infinity;
     }
     const words = budgetReason(budget, standing, null);
-    for (const { execution_id } of own) end(execution_id, words);
+    for (const { execution_id } of own) endRun(execution_id, words);
     return Infinity;
   }
 
   // A run that could not be ended stays open, and the next round tries again.
-  function end(id: string, words: string): void {
+  function endRun(id: string, words: string): void {
     if (ending.has(id)) return;
     ending.add(id);
     log.warning("The run {id} ends: {words}", { id, words });
@@ -137,11 +137,11 @@ export function createBudgets(options: BudgetsOptions): Stage {
   }
 }
 
-function running(open: readonly OpenRun[]): number {
+function countRunning(open: readonly OpenRun[]): number {
   return Math.max(1, open.filter(({ started_at, waiting }) => started_at !== null && !waiting).length);
 }
 
-function sentence(budget: MeasuredBudget, standing: Standing, state: "soft" | "hard"): string {
+function formatState(budget: MeasuredBudget, standing: Standing, state: "soft" | "hard"): string {
   if (state === "hard") {
     const reason = budgetReason(budget, standing, null);
     return `${reason[0]?.toUpperCase()}${reason.slice(1)}; further runs wait`;

@@ -6,7 +6,7 @@ import { faultPoint } from "../../base/fault_point.ts";
 import type { Gate } from "../../domain/work/command.ts";
 import { realPath } from "../../base/paths.ts";
 import { turn } from "../../base/yield_to_loop.ts";
-import { askGate, type Claim, executionOf, startRun } from "../../run/claim.ts";
+import { askGate, type Claim, createExecution, startRun } from "../../run/claim.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import { type Database, isDuplicate, type Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
@@ -16,8 +16,8 @@ import { releaseTasks } from "../../store/work/task_transitions.ts";
 import { nextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
 import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Admission } from "./admission.ts";
-import type { Placement, PlacementRound, Spot } from "./placement.ts";
-import { type Chosen, Heads, noteOf } from "./next_tasks.ts";
+import type { Placement, PlacementRound, RunnerSlot } from "./placement.ts";
+import { buildBlockNote, NextTasks, type TaskStart } from "./next_tasks.ts";
 import { Stage } from "../stage/stage.ts";
 
 interface DispatcherOptions {
@@ -41,14 +41,14 @@ interface DispatcherOptions {
 }
 
 /** A stored claim, and the gate that decides whether it runs. */
-interface Claimed {
+interface StoredClaim {
   execution: NewExecution;
   gate: Gate | null;
 }
 
 /** The decisions of a round. */
-interface Looked {
-  chosen: Chosen[];
+interface Decisions {
+  chosen: TaskStart[];
   notes: Statement[];
   /** When the first block of a task ends. */
   nextAt: number;
@@ -64,22 +64,22 @@ export class Dispatcher {
   readonly stage: Stage;
   readonly #options: DispatcherOptions;
   /** Real paths of the work directories with a run in progress. */
-  readonly #lanes = new Set<string>();
+  readonly #workDirLocks = new Set<string>();
   readonly #runs = new Set<Promise<void>>();
-  readonly #heads: Heads;
+  readonly #nextTasks: NextTasks;
   #lastChance = false;
   #draining = false;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
     const { db, clock, wakeups } = options;
-    this.#heads = new Heads(db);
+    this.#nextTasks = new NextTasks(db);
     this.stage = new Stage({
       name: "dispatcher",
       wakeup: WAKEUP.dispatcher,
       clock,
       wakeups,
-      step: () => options.admission.inTurn(() => this.#step()),
+      step: () => options.admission.runExclusive(() => this.#step()),
     });
   }
 
@@ -100,11 +100,11 @@ export class Dispatcher {
   async #step(): Promise<number> {
     const { db, clock, placement } = this.#options;
     // The end of a run wakes this stage, so this round can be skipped.
-    if (this.#draining || this.#free() <= 0 && !placement.hasClaims) return Infinity;
+    if (this.#draining || this.#countFreeSlots() <= 0 && !placement.hasClaims) return Infinity;
     const now = clock.now();
-    const { chosen, notes, nextAt, more } = await this.#look(now);
+    const { chosen, notes, nextAt, more } = await this.#decide(now);
     // A claim request may have ended meanwhile. Another one may take its task.
-    const open = chosen.filter(({ spot }) => spot === null || placement.isOpen(spot));
+    const open = chosen.filter(({ slot: slot }) => slot === null || placement.isOpen(slot));
     await allEnded(open.map((one) => this.#claim(one, now)));
     // The new blocks may have hidden tasks that could start.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
@@ -113,61 +113,64 @@ export class Dispatcher {
     return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
   }
 
-  async #look(now: number): Promise<Looked> {
+  async #decide(now: number): Promise<Decisions> {
     const { admission, placement } = this.#options;
     // A run that ends during this round may have changed the next tasks of its directory, so the directory stays busy.
-    const busy = new Set(this.#lanes);
-    const { tasks: heads, more } = await this.#heads.look(now);
-    const looked: Looked = { chosen: [], notes: [], nextAt: Infinity, more };
-    if (heads.length === 0) return looked;
-    const [round, places] = await Promise.all([admission.round(now), placement.round(heads, now)]);
-    let free = this.#free();
-    for (const task of heads) {
-      const place = this.#placeOf(task, places, { busy, free, now });
-      if (place === null) continue;
-      if (place.kind === "note") {
-        looked.notes.push(...place.notes);
+    const busy = new Set(this.#workDirLocks);
+    const { tasks: tasks, more } = await this.#nextTasks.read(now);
+    const decisions: Decisions = { chosen: [], notes: [], nextAt: Infinity, more };
+    if (tasks.length === 0) return decisions;
+    const [round, placements] = await Promise.all([
+      admission.startRound(now),
+      placement.startRound(tasks, now),
+    ]);
+    let free = this.#countFreeSlots();
+    for (const task of tasks) {
+      const start = this.#findStart(task, placements, { busy, free, now });
+      if (start === null) continue;
+      if (start.kind === "note") {
+        decisions.notes.push(...start.notes);
         continue;
       }
       const verdict = await round.judge(task);
       if (verdict.hold !== null) {
-        looked.nextAt = Math.min(looked.nextAt, verdict.hold.until ?? Infinity);
-        looked.notes.push(...noteOf(task, verdict.hold, now));
+        decisions.nextAt = Math.min(decisions.nextAt, verdict.hold.until ?? Infinity);
+        decisions.notes.push(...buildBlockNote(task, verdict.hold, now));
         continue;
       }
-      const { lane, spot } = place;
-      if (spot === null && this.#isLastChance(task)) {
+      const { lane: lock, spot: slot } = start;
+      if (slot === null && this.#isLastChance(task)) {
         if (this.#lastChance) continue;
         this.#lastChance = true;
       }
-      if (spot === null) {
-        this.#lanes.add(lane);
+      if (slot === null) {
+        this.#workDirLocks.add(lock);
         free--;
-      } else places.take(spot);
-      looked.chosen.push({ task, lane, spot, reservation: verdict.reservation });
+      } else placements.take(slot);
+      decisions.chosen.push({ task, lock: lock, slot: slot, reservation: verdict.reservation });
     }
-    return looked;
+    return decisions;
   }
 
   // Finds where a task could start now. Returns null when the task has to wait for its turn.
-  #placeOf(
+  #findStart(
     task: WaitingTask,
-    places: PlacementRound,
+    placements: PlacementRound,
     { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
-  ): { kind: "start"; lane: string; spot: Spot | null } | { kind: "note"; notes: Statement[] } | null {
+  ): { kind: "start"; lane: string; spot: RunnerSlot | null } | { kind: "note"; notes: Statement[] } | null {
     if (task.runs_on === "[]") {
       // Two paths to one directory share one lock.
-      const lane = realPath(task.work_dir);
-      return free <= 0 || busy.has(lane) || this.#lanes.has(lane)
+      const lock = realPath(task.work_dir);
+      return free <= 0 || busy.has(lock) || this.#workDirLocks.has(lock)
         ? null
-        : { kind: "start", lane, spot: null };
+        : { kind: "start", lane: lock, spot: null };
     }
-    const place = places.placeOf(task);
-    switch (place.kind) {
+    const start = placements.findSlot(task);
+    switch (start.kind) {
       case "spot":
-        return { kind: "start", lane: "", spot: place.spot };
+        return { kind: "start", lane: "", spot: start.spot };
       case "hold":
-        return { kind: "note", notes: noteOf(task, place.hold, now) };
+        return { kind: "note", notes: buildBlockNote(task, start.hold, now) };
       case "later": {
         // The missing runner is available again, so the task only waits for its turn.
         const isOver = task.held.startsWith("runner:");
@@ -178,7 +181,7 @@ export class Dispatcher {
 
   // Waiting runs release their slots, but at most as many as there are slots. Otherwise the number of processes would be
   // unbounded.
-  #free(): number {
+  #countFreeSlots(): number {
     const { waits, executor, maxConcurrentRuns } = this.#options;
     const waiting = waits.countOf(executor.running.map(({ execution_id }) => execution_id));
     return maxConcurrentRuns - this.running + Math.min(waiting, maxConcurrentRuns);
@@ -190,50 +193,50 @@ export class Dispatcher {
     return task.attempt > 0 && task.attempt + 1 >= this.#options.maxAttempts;
   }
 
-  #release(task: { attempt: number }, lane: string): void {
-    this.#lanes.delete(lane);
+  #release(task: { attempt: number }, lock: string): void {
+    this.#workDirLocks.delete(lock);
     if (this.#isLastChance(task)) this.#lastChance = false;
   }
 
-  #claim(chosen: Chosen, now: number): Promise<void> {
-    const { spot } = chosen;
-    return spot === null ? this.#claimHere(chosen, now) : this.#claimFor(spot, chosen, now);
+  #claim(chosen: TaskStart, now: number): Promise<void> {
+    const { slot: slot } = chosen;
+    return slot === null ? this.#claimHere(chosen, now) : this.#claimOnRunner(slot, chosen, now);
   }
 
-  async #claimHere(chosen: Chosen, now: number): Promise<void> {
-    const { task, lane } = chosen;
-    let claimed: Claimed | null = null;
+  async #claimHere(chosen: TaskStart, now: number): Promise<void> {
+    const { task, lock: lock } = chosen;
+    let claimed: StoredClaim | null = null;
     try {
-      claimed = await this.#store(chosen, now);
+      claimed = await this.#storeClaim(chosen, now);
     } finally {
-      if (claimed === null) this.#release(task, lane);
+      if (claimed === null) this.#release(task, lock);
     }
     if (claimed === null) return;
-    this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lane);
+    this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lock);
   }
 
-  async #claimFor(spot: Spot, chosen: Chosen, now: number): Promise<void> {
+  async #claimOnRunner(slot: RunnerSlot, chosen: TaskStart, now: number): Promise<void> {
     try {
-      await this.#options.placement.give(spot, this.#store(chosen, now));
+      await this.#options.placement.give(slot, this.#storeClaim(chosen, now));
     } catch (error) {
       // The claim request received a run already.
       if (!isDuplicate(error)) throw error;
     }
   }
 
-  async #store({ task, reservation, spot }: Chosen, now: number): Promise<Claimed | null> {
+  async #storeClaim({ task, reservation, slot: slot }: TaskStart, now: number): Promise<StoredClaim | null> {
     const { db, engines, placement } = this.#options;
     const work = await findWork(db, task.id);
     // A gate that has passed is not asked again (contract 15).
     const gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
     // The schedule received a gate meanwhile, and gates run on this machine only.
-    if (gate !== null && spot !== null) return null;
+    if (gate !== null && slot !== null) return null;
     const engine = engines.find(task.engine)?.name ?? task.engine;
     const instruction = work?.passed ?? work?.instruction ?? "";
-    const execution = executionOf(task, { engine, instruction }, now);
+    const execution = createExecution(task, { engine, instruction }, now);
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : askGate(execution)),
-      ...(spot === null ? [] : placement.leaseOf(spot, execution)),
+      ...(slot === null ? [] : placement.buildLease(slot, execution)),
       reserve(execution.execution_id, reservation.targets, reservation.expected),
       ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
     ]);
@@ -242,11 +245,11 @@ export class Dispatcher {
     return { execution, gate };
   }
 
-  #run(claim: Claim, gate: Gate | null, lane: string): void {
+  #run(claim: Claim, gate: Gate | null, lock: string): void {
     const { executor } = this.#options;
-    const begun = gate === null ? executor.execute(claim) : executor.executeGated(claim, gate);
-    const run = begun.finally(() => {
-      this.#release(claim.task, lane);
+    const started = gate === null ? executor.execute(claim) : executor.executeGated(claim, gate);
+    const run = started.finally(() => {
+      this.#release(claim.task, lock);
       this.#runs.delete(run);
       this.stage.wake();
     });

@@ -5,7 +5,7 @@ import type { DataPaths } from "../../base/paths.ts";
 import type { Hold } from "../../domain/work/block.ts";
 import { type LeaseTimes, RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
 import type { Catalog } from "../../engine/catalog.ts";
-import type { Poll, Polls } from "../../run/remote/claim_requests.ts";
+import type { ClaimRequest, Polls } from "../../run/remote/claim_requests.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
 import { type BusyPlace, insertLease, listBusyPlaces, setHome } from "../../store/workers/remote_run.ts";
@@ -22,13 +22,16 @@ interface PlacementOptions {
 }
 
 /** A waiting claim request, and the work directory of the task on its runner. */
-export interface Spot {
-  poll: Poll;
+export interface RunnerSlot {
+  request: ClaimRequest;
   workDir: string;
 }
 
 /** A slot on a runner, no slot yet, or a block. */
-export type Place = { kind: "spot"; spot: Spot } | { kind: "later" } | { kind: "hold"; hold: Hold };
+export type PlacementResult = { kind: "spot"; spot: RunnerSlot } | { kind: "later" } | {
+  kind: "hold";
+  hold: Hold;
+};
 
 /** Assigns tasks to the waiting claim requests of runners. */
 export class Placement {
@@ -44,7 +47,7 @@ export class Placement {
   }
 
   /** Reads the runners when one of these tasks needs a runner. */
-  async round(tasks: readonly WaitingTask[], now: number): Promise<PlacementRound> {
+  async startRound(tasks: readonly WaitingTask[], now: number): Promise<PlacementRound> {
     const { db } = this.#options;
     const away = tasks.filter(({ runs_on }) => runs_on !== "[]");
     if (away.length === 0) return new PlacementRound(this.#options, [], [], now);
@@ -56,8 +59,8 @@ export class Placement {
   }
 
   /** Builds the statements that lease a run to a runner, and make the runner the home of the worker. Both are guarded. */
-  leaseOf(
-    { poll: { runner, requestId }, workDir }: Spot,
+  buildLease(
+    { request: { runner, requestId }, workDir }: RunnerSlot,
     { execution_id, worker_id }: NewExecution,
   ): Statement[] {
     const { clock, times } = this.#options;
@@ -73,13 +76,13 @@ export class Placement {
   }
 
   /** Whether the claim request still waits. A run given to an ended request would be lost. */
-  isOpen({ poll }: Spot): boolean {
-    return this.#options.polls.isOpen(poll);
+  isOpen({ request: request }: RunnerSlot): boolean {
+    return this.#options.polls.isOpen(request);
   }
 
   /** Keeps the claim request open until `giving` has stored its run. */
-  give<T>({ poll }: Spot, giving: Promise<T>): Promise<T> {
-    return this.#options.polls.give(poll, giving);
+  give<T>({ request: request }: RunnerSlot, giving: Promise<T>): Promise<T> {
+    return this.#options.polls.give(request, giving);
   }
 }
 
@@ -100,46 +103,46 @@ export class PlacementRound {
   readonly #busy: ReadonlySet<string>;
   /** Number of runs by runner. */
   readonly #runs = new Map<string, number>();
-  readonly #heardAfter: number;
+  readonly #seenAfter: number;
   /** Claim requests without a task in this round, the longest waiting first. */
-  readonly #free: Set<Poll>;
+  readonly #free: Set<ClaimRequest>;
   /** Cached, because most workers have the same requirements. */
   readonly #candidates = new Map<string, Candidates>();
 
   constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyPlace[], now: number) {
     this.#options = options;
     this.#runners = runners;
-    this.#busy = new Set(busy.map(({ runner_id, work_dir }) => laneOn(runner_id, work_dir)));
+    this.#busy = new Set(busy.map(({ runner_id, work_dir }) => buildLock(runner_id, work_dir)));
     for (const { runner_id } of busy) this.#runs.set(runner_id, (this.#runs.get(runner_id) ?? 0) + 1);
-    this.#heardAfter = now - RUNNER_SILENT_MS;
+    this.#seenAfter = now - RUNNER_SILENT_MS;
     this.#free = new Set(options.polls.free);
   }
 
   /** Finds a slot for this task. */
-  placeOf(task: WaitingTask): Place {
+  findSlot(task: WaitingTask): PlacementResult {
     if (task.gated === 1) return { kind: "hold", hold: GATED };
-    const candidates = this.#candidatesFor(task);
+    const candidates = this.#findCandidates(task);
     const { online } = candidates;
-    if (online.size === 0) return { kind: "hold", hold: holdOf(task, candidates) };
-    for (const poll of this.#free) {
-      const runner = online.get(poll.runner.id);
-      if (runner?.epoch !== poll.runner.epoch) continue;
-      const workDir = this.#roomOn(runner, task);
-      if (workDir !== null) return { kind: "spot", spot: { poll, workDir } };
+    if (online.size === 0) return { kind: "hold", hold: buildBlock(task, candidates) };
+    for (const request of this.#free) {
+      const runner = online.get(request.runner.id);
+      if (runner?.epoch !== request.runner.epoch) continue;
+      const workDir = this.#findWorkDir(runner, task);
+      if (workDir !== null) return { kind: "spot", spot: { request: request, workDir } };
     }
     return { kind: "later" };
   }
 
   // Returns the work directory on the runner. Returns null while the runner has no slot, or the directory has a run.
-  #roomOn(runner: RunnerRow, task: WaitingTask): string | null {
+  #findWorkDir(runner: RunnerRow, task: WaitingTask): string | null {
     if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) return null;
     // A directory that the service chose lives below the work root of the runner.
     const own = task.work_dir === join(this.#options.paths.workers, task.worker_id);
     const workDir = own ? join(runner.work_root, "workers", task.worker_id) : task.work_dir;
-    return this.#busy.has(laneOn(runner.id, workDir)) ? null : workDir;
+    return this.#busy.has(buildLock(runner.id, workDir)) ? null : workDir;
   }
 
-  #candidatesFor(task: WaitingTask): Candidates {
+  #findCandidates(task: WaitingTask): Candidates {
     const { engines } = this.#options;
     const engine = engines.find(task.engine)?.name ?? task.engine;
     const key = JSON.stringify([task.home, task.runs_on, task.admin, engine]);
@@ -160,12 +163,12 @@ export class PlacementRound {
   }
 
   /** Assigns the claim request. It gets no other task in this round. */
-  take({ poll }: Spot): void {
-    this.#free.delete(poll);
+  take({ request: request }: RunnerSlot): void {
+    this.#free.delete(request);
   }
 
   #isOnline({ draining, last_seen_at }: RunnerRow): boolean {
-    return draining === 0 && (last_seen_at ?? 0) > this.#heardAfter;
+    return draining === 0 && (last_seen_at ?? 0) > this.#seenAfter;
   }
 }
 
@@ -181,12 +184,12 @@ function isSubset(some: readonly string[], all: readonly string[]): boolean {
   return some.every((one) => all.includes(one));
 }
 
-function laneOn(runnerId: string, workDir: string): string {
+function buildLock(runnerId: string, workDir: string): string {
   return `${runnerId}\0${workDir}`;
 }
 
 /** Builds the block that names the first requirement without a runner. */
-function holdOf(
+function buildBlock(
   { home, runs_on }: WaitingTask,
   { wanted, engine, labelled, allowed, able }: Candidates,
 ): Hold {

@@ -67,7 +67,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     ]);
     if (queued.length + due.length > 0) {
       await allEnded([
-        ...queued.map((task) => fireWaiting(task, now)),
+        ...queued.map((task) => fireQueuedTask(task, now)),
         ...due.map((task) => fire(task, now)),
       ]);
     }
@@ -86,14 +86,14 @@ export function createScheduler(options: SchedulerOptions): Stage {
         seconds: (before - now) / 1000,
       });
       await db.write([...dueAfterStepBack(now), settleByNow(now)]);
-      await moveForward(now);
+      await recomputeAll(now);
     }
     // Set last, so that a failed pass repeats.
     latestNow = now;
   }
 
   /** Recomputes the next times of schedules, which would fire too late. */
-  async function moveForward(now: number): Promise<void> {
+  async function recomputeAll(now: number): Promise<void> {
     for (let after: DueTask | null = null;;) {
       const tasks: DueTask[] = await listSchedulesAfter(
         db,
@@ -101,16 +101,16 @@ export function createScheduler(options: SchedulerOptions): Stage {
         after?.id ?? "",
         TASKS_PER_ROUND,
       );
-      await allEnded(tasks.map((task) => moveOne(task, now)));
+      await allEnded(tasks.map((task) => recompute(task, now)));
       after = tasks.at(-1) ?? null;
       if (after === null || tasks.length < TASKS_PER_ROUND) return;
     }
   }
 
-  async function moveOne(task: DueTask, now: number): Promise<void> {
+  async function recompute(task: DueTask, now: number): Promise<void> {
     let next: number | null;
     try {
-      next = nextOf(task, now);
+      next = findNext(task, now);
     } catch (error) {
       // For example a time zone that the system no longer knows. `fire` reports it when the task is due.
       log.error("Cannot compute the next time of task {id}: {error}", { id: task.id, error });
@@ -121,14 +121,14 @@ export function createScheduler(options: SchedulerOptions): Stage {
   }
 
   // A cron whose next date is out of reach is checked again later. With `until`, there is no later date.
-  function nextOf(task: DueTask, now: number): number | null {
+  function findNext(task: DueTask, now: number): number | null {
     return nextRunAt(task, defaultZone, now) ?? (task.until === null ? now + LATER_MS : null);
   }
 
   async function fire(task: DueTask, now: number): Promise<void> {
     let statements: Statement[];
     try {
-      statements = task.type === "countdown" ? countdown(task, now) : occurrence(task, now);
+      statements = task.type === "countdown" ? buildCountdown(task, now) : buildOccurrence(task, now);
     } catch (error) {
       // For example a time zone that the system no longer knows. The other tasks must not wait for this one.
       log.error("Cannot compute the next time of task {id}, retrying in a minute: {error}", {
@@ -142,7 +142,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
       faultPoint("cron.tick");
       const { won } = await db.write(statements);
       // Not awaited: the end of the run wakes the scheduler, and the row marks a replaced run even when it is lost.
-      if (won && replaces(task)) end(task.execution_id ?? "");
+      if (won && mustReplace(task)) endRun(task.execution_id ?? "");
     } catch (error) {
       // The minute fired before the clock was set back. Continue with the next one.
       if (!isDuplicate(error)) throw error;
@@ -150,7 +150,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
         skipOccurrence({
           id: task.id,
           expected: task.next_run_at,
-          next: nextOf(task, now) ?? now + LATER_MS,
+          next: findNext(task, now) ?? now + LATER_MS,
           now,
         }),
       );
@@ -158,16 +158,16 @@ export function createScheduler(options: SchedulerOptions): Stage {
   }
 
   // A failed read must not end the service. The run then ends normally, and the next time starts later.
-  function end(executionId: string): void {
+  function endRun(executionId: string): void {
     interruptRun(executionId).catch((error) =>
       log.error("Cannot end the run {id} for the next one: {error}", { id: executionId, error })
     );
   }
 
   // Fires the queued time after the previous turn. A time that is due now queues after it.
-  async function fireWaiting(task: DueTask & { queued_at: number }, now: number): Promise<void> {
+  async function fireQueuedTask(task: DueTask & { queued_at: number }, now: number): Promise<void> {
     const { id, queued_at: at } = task;
-    const due: JournalEntry = { kind: "task.due", ...keysOf(task), data: { at } };
+    const due: JournalEntry = { kind: "task.due", ...pickKeys(task), data: { at } };
     try {
       faultPoint("cron.tick");
       await db.write([...moved(fireQueued(id, at, now), now, due), insertOccurrence(id, at, "time", now)]);
@@ -178,19 +178,19 @@ export function createScheduler(options: SchedulerOptions): Stage {
     }
   }
 
-  function occurrence(task: DueTask, now: number): Statement[] {
-    const keys = keysOf(task);
+  function buildOccurrence(task: DueTask, now: number): Statement[] {
+    const keys = pickKeys(task);
     const zone = task.time_zone || defaultZone;
     const expected = task.next_run_at;
     const last = Math.min(now, task.until ?? now);
     const found = missedOccurrences(task.cron, zone, expected, last);
-    const move = { id: task.id, expected, next: nextOf(task, now), now };
+    const move = { id: task.id, expected, next: findNext(task, now), now };
     // The time zone has changed, and the cron has no such time in it.
     if (found === null && task.status === "scheduled" && move.next !== null) return skipOccurrence(move);
     const missed = found ?? { latest: expected, count: 1 };
     if (task.status !== "scheduled") {
       const data = { at: missed.latest, count: missed.count };
-      if (waitsForIt(task)) return queue({ ...move, dueAt: missed.latest }, task, data);
+      if (mustQueue(task)) return buildQueued({ ...move, dueAt: missed.latest }, task, data);
       // The previous run has not ended. This time is skipped, and the journal records it (reliability CRN-7).
       return moved(skipOccurrence(move), now, { kind: "task.skipped", ...keys, data });
     }
@@ -215,38 +215,38 @@ export function createScheduler(options: SchedulerOptions): Stage {
  * Whether a time that is due waits for the end of the current turn. A turn that has not started yet already is the waiting
  * one.
  */
-function waitsForIt({ overlap, status, gating, queued_at }: DueTask): boolean {
+function mustQueue({ overlap, status, gating, queued_at }: DueTask): boolean {
   if (status !== "running" && gating === 0) return false;
   return overlap === "replace" || overlap === "queue" && queued_at === null;
 }
 
 // A running turn is ended for the next time. A gate notices the replacement on its own.
-function replaces(task: DueTask): boolean {
+function mustReplace(task: DueTask): boolean {
   return task.overlap === "replace" && task.status === "running";
 }
 
-function queue(
+function buildQueued(
   move: Parameters<typeof queueOccurrence>[0],
   task: DueTask,
   data: { at: number; count: number },
 ): Statement[] {
-  const keys = keysOf(task);
+  const keys = pickKeys(task);
   const waits = moved(queueOccurrence(move), move.now, { kind: "task.queued", ...keys, data });
   const execution_id = task.execution_id ?? "";
-  if (!replaces(task)) return waits;
+  if (!mustReplace(task)) return waits;
   const ends = record(move.now, { kind: "execution.cancelling", ...keys, execution_id, data });
   return [...waits, markReplaced(execution_id), ends];
 }
 
-function countdown(task: DueTask, now: number): Statement[] {
-  const due: JournalEntry = { kind: "task.due", ...keysOf(task), data: { at: task.next_run_at } };
+function buildCountdown(task: DueTask, now: number): Statement[] {
+  const due: JournalEntry = { kind: "task.due", ...pickKeys(task), data: { at: task.next_run_at } };
   return [
     ...moved(fireCountdown(task.id, task.next_run_at, now), now, due),
     insertOccurrence(task.id, task.next_run_at, "time", now),
   ];
 }
 
-function keysOf(task: DueTask) {
+function pickKeys(task: DueTask) {
   const { session_key, worker_id, message_id } = task;
   return { session_key, worker_id, message_id, task_id: task.id };
 }

@@ -19,23 +19,23 @@ export async function takeAnswers(
   received: readonly WaitingMessage[],
   now: number,
 ): Promise<WaitingMessage[]> {
-  const heard = received.filter((message) => answererOf(message) !== null);
-  const keys = new Set(heard.map((message) => message.session_key));
+  const candidates = received.filter((message) => answererOf(message) !== null);
+  const keys = new Set(candidates.map((message) => message.session_key));
   const open = keys.size === 0 ? [] : await listOpenQuestions(db, [...keys]);
-  const commands = heard.filter((message) => message.command === 1);
+  const commands = candidates.filter((message) => message.command === 1);
   if (open.length === 0 && commands.length === 0) return [...received];
   const taken = new Set<string>();
-  for (const message of heard) {
+  for (const message of candidates) {
     const here = open.filter((question) => question.session_key === message.session_key);
     if (here.length === 0 && message.command === 0) continue;
-    const said = await findSaid(db, message.id);
-    if (said === null) continue;
-    const reading = await read(db, message, said, here);
+    const text = await findSaid(db, message.id);
+    if (text === null) continue;
+    const reading = await read(db, message, text, here);
     if (reading.is === "message") continue;
     taken.add(message.id);
     const statements = reading.is === "answer"
-      ? answering(message, reading, here, now)
-      : replying(message, reading.words, now);
+      ? buildAnswer(message, reading, here, now)
+      : buildReply(message, reading.words, now);
     // A lost guard means that another answer came first, or the message was cleared. The next round reads the message again.
     const { won } = await db.write(statements);
     if (won && reading.is === "answer") open.splice(open.indexOf(reading.question as AskedHere), 1);
@@ -58,19 +58,23 @@ async function read(
   });
 }
 
-function answering(
+function buildAnswer(
   message: WaitingMessage,
   { question, answer }: Reading & { is: "answer" },
   here: readonly AskedHere[],
   now: number,
 ): Statement[] {
-  const asked = here.find((one) => one.id === question.id);
+  const match = here.find((one) => one.id === question.id);
   const by = answererOf(message);
-  if (asked === undefined || by === null) return [];
-  return answerWith({ message, question: asked, answer, by, taskId: newId() }, now);
+  if (match === undefined || by === null) return [];
+  return answerWith({ message, question: match, answer, by, taskId: newId() }, now);
 }
 
-function replying({ id, session_key, platform }: WaitingMessage, content: string, now: number): Statement[] {
+function buildReply(
+  { id, session_key, platform }: WaitingMessage,
+  content: string,
+  now: number,
+): Statement[] {
   const reply = { id: newId(), session_key, platform, message_id: id, content };
   return [
     ...takeMessage(id, "reply", now),

@@ -57,7 +57,7 @@ export function createAttachments(options: AttachmentOptions): Stage {
       const limit = FETCHES_MAX - busy.size;
       const waiting = await listAttachments(db, { busy: [...busy.keys()], full, limit });
       // Each pass fills a platform, so this loop ends.
-      for (const message of waiting) if (!isFull(message.platform)) begin(message, signal);
+      for (const message of waiting) if (!isFull(message.platform)) startFetch(message, signal);
       if (waiting.every(({ id }) => busy.has(id))) return Infinity;
     }
   }
@@ -66,7 +66,7 @@ export function createAttachments(options: AttachmentOptions): Stage {
     return [...busy.values()].filter((one) => one === platform).length >= PLATFORM_FETCHES_MAX;
   }
 
-  function begin(message: WaitingAttachment, signal: AbortSignal): void {
+  function startFetch(message: WaitingAttachment, signal: AbortSignal): void {
     const { id, platform } = message;
     busy.set(id, platform);
     void settle(options, message, signal)
@@ -88,21 +88,21 @@ async function settle(
 ): Promise<void> {
   const { db } = options;
   const file = JSON.parse(message.attachment) as RemoteFile;
-  const words = await fetched(options, message, file, signal);
+  const problem = await fetchUntil(options, message, file, signal);
   // The next start fetches the file again from its start.
-  if (words === null || signal.aborted) return;
-  await db.write(giveUpFile(message.id, `[Cannot fetch the file ${file.name}: ${words}]`));
+  if (problem === null || signal.aborted) return;
+  await db.write(giveUpFile(message.id, `[Cannot fetch the file ${file.name}: ${problem}]`));
 }
 
 /** Fetches a file until its time limit. Returns null on success, or why it failed. */
-async function fetched(
+async function fetchUntil(
   options: AttachmentOptions,
   message: WaitingAttachment,
   file: RemoteFile,
   signal: AbortSignal,
 ): Promise<string | null> {
   const { clock, maxUploadBytes } = options;
-  if ((file.size ?? 0) > maxUploadBytes) return tooLarge(maxUploadBytes);
+  if ((file.size ?? 0) > maxUploadBytes) return formatTooLarge(maxUploadBytes);
   const endsAt = message.received_at + FETCH_MAX_MS;
   for (let attempt = 1;; attempt++) {
     const left = endsAt - clock.now();
@@ -117,14 +117,14 @@ async function fetched(
       return null;
     } catch (error) {
       if (signal.aborted) return "";
-      if (error instanceof TooLarge) return tooLarge(maxUploadBytes);
+      if (error instanceof TooLarge) return formatTooLarge(maxUploadBytes);
       if (error instanceof ServiceError) return error.message;
       if (error instanceof DeliveryError && error.why === "refused") return error.message;
       if (late.signal.aborted) continue;
-      const asked = error instanceof DeliveryError ? error.retryAfterMs : null;
+      const retryAfterMs = error instanceof DeliveryError ? error.retryAfterMs : null;
       await sleep(
         clock,
-        Math.min(asked ?? backoffMs(RETRY, attempt), Math.max(0, endsAt - clock.now())),
+        Math.min(retryAfterMs ?? backoffMs(RETRY, attempt), Math.max(0, endsAt - clock.now())),
         signal,
       );
     } finally {
@@ -136,7 +136,7 @@ async function fetched(
 
 class TooLarge extends Error {}
 
-function tooLarge(maxBytes: number): string {
+function formatTooLarge(maxBytes: number): string {
   return `it is larger than ${Math.floor(maxBytes / 1024 / 1024)} MiB`;
 }
 

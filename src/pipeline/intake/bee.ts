@@ -18,17 +18,17 @@ import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import type { Admission } from "../dispatch/admission.ts";
 import { Stage } from "../stage/stage.ts";
 import {
-  carryOut,
+  buildRouting,
   dropRun,
+  finishRouting,
   giveUp,
-  putBack,
-  type RoutedMessage,
-  routingOf,
-  tryLater,
-  waitForRoom,
+  type MessageToRoute,
+  releaseAtStop,
+  retryLater,
+  waitForBudget,
 } from "./routed_message.ts";
-import { attemptOf, byRules, routeBy } from "./routing_rules.ts";
-import { type AskedMessage, briefBee } from "../../run/local/bee_briefing.ts";
+import { buildRoute, createAttempt, findRoute } from "./routing_rules.ts";
+import { type BeeMessage, buildBeeContext } from "../../run/local/bee_briefing.ts";
 import { type BeeOutcome, BeeRunner, type BeeRunnerOptions } from "../../run/local/bee_runner.ts";
 import { OutcomeWriter } from "../../run/outcome_writer.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
@@ -80,7 +80,7 @@ export class Bee {
 
   /** Ends a run because a budget is used up; `words` name it. Unknown ids resolve immediately. */
   stopFor(executionId: string, words: string): Promise<void> {
-    return this.#runner.stopFor(executionId, words);
+    return this.#runner.stopRun(executionId, words);
   }
 
   /** Ends every run. The next start routes their messages. */
@@ -96,10 +96,10 @@ export class Bee {
     const now = clock.now();
     const waits: number[] = [];
     // Leftover messages are routed one at a time: a message that crashes the process must not use up an attempt of others.
-    for (const message of messages.filter((one) => this.#isLeft(one))) {
+    for (const message of messages.filter((one) => this.#isLeftover(one))) {
       waits.push(await this.#decide(message, candidates, now));
     }
-    const fresh = messages.filter((one) => !this.#isLeft(one));
+    const fresh = messages.filter((one) => !this.#isLeftover(one));
     waits.push(...await Promise.all(fresh.map((message) => this.#decide(message, candidates, now))));
     return Math.min(...waits);
   }
@@ -109,30 +109,30 @@ export class Bee {
     const { config, db } = this.#options;
     if (this.#runner.has({ message_id: message.id })) return Infinity;
     if (message.due_at > now) return message.due_at - now;
-    const counted = this.#isLeft(message);
+    const counted = this.#isLeftover(message);
     if (counted && !await this.#countFirst(message, now)) return 0;
     const parts = await listParts(db, message.id);
     const text = joinParts(parts);
-    if (text.length > LONG_TEXT_CHARACTERS) await this.#ownTurn();
+    if (text.length > LONG_TEXT_CHARACTERS) await this.#yieldTurn();
     faultPoint("routing");
-    const route = byRules(config, message, text, candidates);
+    const route = findRoute(config, message, text, candidates);
     if (route !== null) {
       // A lost guard means that the message was cleared or its worker deleted. The next round finds out.
-      await db.write(routeBy(route, message, counted, now));
+      await db.write(buildRoute(route, message, counted, now));
       return 0;
     }
     if (counted) await db.write(releaseMessage(message.id, now));
-    if (!this.#hasRoom) return Infinity;
-    return await this.#ask(message, { text, parts }, candidates, now);
+    if (!this.#hasSlot) return Infinity;
+    return await this.#prepareRun(message, { text, parts }, candidates, now);
   }
 
   // Left by an earlier process.
-  #isLeft({ due_at }: FeedingMessage): boolean {
+  #isLeftover({ due_at }: FeedingMessage): boolean {
     return due_at < this.#options.openedAt;
   }
 
   // The end of a run wakes this stage, so waiting messages can be skipped.
-  get #hasRoom(): boolean {
+  get #hasSlot(): boolean {
     return !this.#draining && this.running.length < RUNS_MAX;
   }
 
@@ -149,13 +149,13 @@ export class Bee {
   }
 
   // Routing a long text takes some 20 ms. Two long texts never share a turn of the event loop.
-  #ownTurn(): Promise<void> {
+  #yieldTurn(): Promise<void> {
     return this.#lastTurn = this.#lastTurn.then(turn);
   }
 
-  async #ask(
+  async #prepareRun(
     message: FeedingMessage,
-    said: Pick<AskedMessage, "text" | "parts">,
+    text: Pick<BeeMessage, "text" | "parts">,
     candidates: Candidate[],
     now: number,
   ): Promise<number> {
@@ -165,20 +165,20 @@ export class Bee {
       await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
       return 0;
     }
-    const context = await briefBee(this.#options, { ...message, ...said }, candidates, now);
+    const context = await buildBeeContext(this.#options, { ...message, ...text }, candidates, now);
     return await this.#startRun(message, context, now);
   }
 
   // Reserves the budget in the batch that starts the run. While a budget is used up, the message waits (contract 14).
   #startRun(message: FeedingMessage, context: BeeContext, now: number): Promise<number> {
     const { db, config: { bee: { engine } }, admission } = this.#options;
-    return admission.inTurn(async () => {
+    return admission.runExclusive(async () => {
       // Concurrent messages were checked before the first of their runs started.
-      if (!this.#hasRoom) return Infinity;
-      const round = await admission.round(now);
+      if (!this.#hasSlot) return Infinity;
+      const round = await admission.startRound(now);
       const verdict = await round.judgeCoordinator({ session_key: message.session_key, engine });
-      if (verdict.hold !== null) return await this.#hold(message, verdict.hold, now);
-      const identity = attemptOf(message);
+      if (verdict.hold !== null) return await this.#waitForBudget(message, verdict.hold, now);
+      const identity = createAttempt(message);
       const { targets, expected } = verdict.reservation;
       const { won } = await db.write([
         ...attemptMessage(message.id, identity.attempt),
@@ -196,10 +196,10 @@ export class Bee {
     });
   }
 
-  async #hold(message: FeedingMessage, { reason, until }: Hold, now: number): Promise<number> {
+  async #waitForBudget(message: FeedingMessage, { reason, until }: Hold, now: number): Promise<number> {
     // A raised or lifted budget does not wake a message.
     const lookAt = Math.min(until ?? Infinity, now + HELD_LOOK_MS);
-    await this.#options.db.write(waitForRoom(message, reason, lookAt, now));
+    await this.#options.db.write(waitForBudget(message, reason, lookAt, now));
     return Math.max(0, lookAt - now);
   }
 
@@ -211,12 +211,12 @@ export class Bee {
   ): Promise<void> {
     const { db, clock } = this.#options;
     const now = clock.now();
-    const { won } = await db.write(this.#endOf(message, run, outcome, interruption, now));
+    const { won } = await db.write(this.#buildEnd(message, run, outcome, interruption, now));
     if (!won) await db.write(dropRun(run.execution_id, outcome.usage, now));
   }
 
-  #endOf(
-    message: RoutedMessage,
+  #buildEnd(
+    message: MessageToRoute,
     { execution_id, attempt }: RunIdentity,
     outcome: BeeOutcome,
     interruption: Interruption | null,
@@ -224,9 +224,9 @@ export class Bee {
   ): Statement[] {
     const { max_attempts, timeout } = this.#options.config.bee;
     if ("plan" in outcome) {
-      return carryOut(message, execution_id, routingOf(outcome.plan), outcome.usage, now);
+      return finishRouting(message, execution_id, buildRouting(outcome.plan), outcome.usage, now);
     }
-    if (interruption === "shutdown") return putBack(message, execution_id, now);
+    if (interruption === "shutdown") return releaseAtStop(message, execution_id, now);
     const late = {
       failure: "timeout" as const,
       error: `ran longer than ${timeout / 1000} s (bee.timeout)`,
@@ -241,7 +241,7 @@ export class Bee {
     };
     const miss = { failure, error, usage };
     return again && attempt < max_attempts
-      ? tryLater(message, execution_id, miss, attempt, now)
+      ? retryLater(message, execution_id, miss, attempt, now)
       : giveUp(message, execution_id, miss, now);
   }
 }

@@ -20,9 +20,9 @@ export async function takeCommands(
   const rest: WaitingMessage[] = [];
   for (const message of received) {
     const { id, platform, is_data, command, has_file } = message;
-    const could = command === 1 && platform !== LOCAL_PLATFORM && is_data === 0 && has_file === 0;
-    const said = could ? await findSaid(db, id) : null;
-    const name = said === null || said.media !== "null" ? null : commandOf(said.content);
+    const mayBeCommand = command === 1 && platform !== LOCAL_PLATFORM && is_data === 0 && has_file === 0;
+    const text = mayBeCommand ? await findSaid(db, id) : null;
+    const name = text === null || text.media !== "null" ? null : commandOf(text.content);
     if (name === null) rest.push(message);
     else await carryOut(message, name);
   }

@@ -13,7 +13,7 @@ import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
 import { takeAnswers } from "./answers.ts";
 import { type CarryOut, takeCommands } from "./chat_commands.ts";
 import { Stage } from "../stage/stage.ts";
-import { AT_ONCE_MAX_BYTES, routeAtOnce } from "./routing_rules.ts";
+import { IMMEDIATE_MAX_BYTES, routeImmediately } from "./routing_rules.ts";
 
 const log = logger("intake");
 const MESSAGES_PER_ROUND = 1_000;
@@ -41,7 +41,7 @@ export function createIntake(
     const received = await takeAnswers(db, await takeCommands(db, listed, carryOut), now);
     let soonest = Infinity;
     const closed: WaitingMessage[][] = [];
-    for (const { parts, complete } of groupsOf(received)) {
+    for (const { parts, complete } of groupMessages(received)) {
       const [first] = parts;
       const last = parts.at(-1);
       if (first === undefined || last === undefined) continue;
@@ -55,31 +55,31 @@ export function createIntake(
     }
     // In order of arrival across conversations.
     closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);
-    const sessions = countOf(closed.map(([first]) => first?.session_key ?? ""));
+    const sessions = countValues(closed.map(([first]) => first?.session_key ?? ""));
     let known: Promise<Candidate[]> | undefined;
     const candidates = () => known ??= listCandidates(db);
     await Promise.all(closed.map(async (parts, index) => {
       const [first] = parts;
       if (first === undefined) return;
       const isSimple = parts.length === 1 && sessions.get(first.session_key) === 1 &&
-        first.bytes <= AT_ONCE_MAX_BYTES && first.received_at >= openedAt && first.received_at <= now &&
+        first.bytes <= IMMEDIATE_MAX_BYTES && first.received_at >= openedAt && first.received_at <= now &&
         index < AT_ONCE_MAX;
-      if (!isSimple || !await routed(first, candidates, now)) await db.write(feeding(parts, now));
+      if (!isSimple || !await routeNow(first, candidates, now)) await db.write(buildFeeding(parts, now));
     }));
     // The next page differs only when some messages left this one.
     return listed.length === MESSAGES_PER_ROUND && closed.length > 0 ? 0 : soonest;
   }
 
   // After any failure the coordinator's stage routes the message.
-  async function routed(
+  async function routeNow(
     message: WaitingMessage,
     candidates: () => Promise<Candidate[]>,
     now: number,
   ): Promise<boolean> {
     try {
-      const statements = await routeAtOnce({ db, config }, message.id, candidates, now);
+      const statements = await routeImmediately({ db, config }, message.id, candidates, now);
       if (statements === null) return false;
-      const all = [...feeding([message], now), ...statements];
+      const all = [...buildFeeding([message], now), ...statements];
       // The coordinator's stage has nothing to do.
       return (await db.write(
         all.map((one) => one.wakeup === WAKEUP.bee ? { ...one, wakeup: undefined } : one),
@@ -91,7 +91,7 @@ export function createIntake(
     }
   }
 
-  function feeding(parts: WaitingMessage[], now: number): Statement[] {
+  function buildFeeding(parts: WaitingMessage[], now: number): Statement[] {
     const last = parts.at(-1);
     if (last === undefined) return [];
     const { id, session_key, received_at } = last;
@@ -106,7 +106,7 @@ export function createIntake(
   }
 }
 
-function countOf(values: readonly string[]): Map<string, number> {
+function countValues(values: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   return counts;
@@ -119,7 +119,7 @@ interface Group {
 }
 
 /** Groups the messages of each conversation. A message with `alone` is a separate group, and completes the group before it (contract 8.8). */
-function groupsOf(messages: WaitingMessage[]): Group[] {
+function groupMessages(messages: WaitingMessage[]): Group[] {
   const groups: Group[] = [];
   for (const message of messages) {
     const before = groups.at(-1);

@@ -16,7 +16,7 @@ import { sendMessage } from "../../store/chat/outbound.ts";
 import { insertTask } from "../../store/work/task.ts";
 import type { Failure, RoutedTo } from "../../domain/call/vocabulary.ts";
 
-export interface RoutedMessage {
+export interface MessageToRoute {
   id: string;
   session_key: string;
   platform: string;
@@ -32,25 +32,25 @@ export interface Routing {
 }
 
 /** Builds a plan that gives the message to one worker. */
-export function planFor(workerId: string, instruction: string, now: number): BeePlan {
+export function buildPlan(workerId: string, instruction: string, now: number): BeePlan {
   const plan = planTask({ type: "immediate" }, now, "");
   return { reply: "", tasks: [{ workerId, workerName: "", instruction, type: "immediate", plan }] };
 }
 
 /** Inserts a run of the built-in rules, which ends in the same batch. */
-export function ruledRun(run: RunIdentity, now: number): Statement {
+export function insertRulesRun(run: RunIdentity, now: number): Statement {
   return insertBeeRun({ ...run, run_id: "", engine: "rules", created_at: now });
 }
 
 /** Builds the batch of a routed message: run, tasks, reply and journal (contract 4.4). */
-export function carryOut(
-  message: RoutedMessage,
+export function finishRouting(
+  message: MessageToRoute,
   beeRunId: string,
   { plan, reason, routed }: Routing,
   usage: Usage,
   now: number,
 ): Statement[] {
-  const keys = keysOf(message);
+  const keys = pickKeys(message);
   const end = {
     ...ENDED,
     status: "completed" as const,
@@ -63,43 +63,45 @@ export function carryOut(
     ...finishMessage(message.id, routed, now),
     ...finishBeeRun(beeRunId, end, now),
     record(now, { kind: "message.routed", ...keys, actor: BEE_SUBJECT, data: { reason } }),
-    ...plan.tasks.flatMap((task) => assign(message, task, now)),
-    ...(plan.reply === "" ? [] : say(message, { content: plan.reply, source: "bee", id: beeRunId }, now)),
+    ...plan.tasks.flatMap((task) => buildTask(message, task, now)),
+    ...(plan.reply === ""
+      ? []
+      : buildMessage(message, { content: plan.reply, source: "bee", id: beeRunId }, now)),
     recordIdle(now, message.session_key),
   ];
 }
 
 /** Turns the coordinator's plan into a routing decision. */
-export function routingOf(plan: BeePlan): Routing {
+export function buildRouting(plan: BeePlan): Routing {
   return { plan, reason: planReason(plan), routed: plan.tasks.length > 0 ? "task" : "reply" };
 }
 
 /** Why an attempt to route a message failed. */
-interface Miss {
+interface RoutingFailure {
   failure: Failure;
   error: string;
   usage: Usage;
 }
 
 /** Ends a failed attempt and schedules the next one with a growing delay. */
-export function tryLater(
-  message: RoutedMessage,
+export function retryLater(
+  message: MessageToRoute,
   beeRunId: string,
-  miss: Miss,
+  failure: RoutingFailure,
   attempt: number,
   now: number,
 ): Statement[] {
   return [
-    ...postponeMessage(message.id, miss.error, now + retryDelayMs(attempt)),
-    ...finishBeeRun(beeRunId, { ...ENDED, ...miss }, now),
+    ...postponeMessage(message.id, failure.error, now + retryDelayMs(attempt)),
+    ...finishBeeRun(beeRunId, { ...ENDED, ...failure }, now),
   ];
 }
 
 /**
  * Postpones a message until its budget allows a run. No attempt is used up, and the conversation is notified once (contract 14).
  */
-export function waitForRoom(
-  message: RoutedMessage & { error: string },
+export function waitForBudget(
+  message: MessageToRoute & { error: string },
   reason: string,
   lookAt: number,
   now: number,
@@ -107,36 +109,36 @@ export function waitForRoom(
   const waits = postponeMessage(message.id, `${WAITS}${reason}`, lookAt);
   if (message.error.startsWith(WAITS)) return waits;
   const content = `This message has to wait: ${reason}.`;
-  return [...waits, ...say(message, { content, source: "system", id: message.id }, now)];
+  return [...waits, ...buildMessage(message, { content, source: "system", id: message.id }, now)];
 }
 
 const WAITS = "waits: ";
 
 /** Fails the message after its last attempt and notifies the conversation (contract 4.4). */
 export function giveUp(
-  message: RoutedMessage,
+  message: MessageToRoute,
   beeRunId: string | null,
-  miss: Miss,
+  failure: RoutingFailure,
   now: number,
 ): Statement[] {
-  const content = `Cannot route this message: ${miss.failure}, ${miss.error}. ` +
+  const content = `Cannot route this message: ${failure.failure}, ${failure.error}. ` +
     "Send it again with a worker's name in front, such as @name.";
   return [
-    ...failMessage(message.id, miss.error, now),
-    ...(beeRunId === null ? [] : finishBeeRun(beeRunId, { ...ENDED, ...miss }, now)),
+    ...failMessage(message.id, failure.error, now),
+    ...(beeRunId === null ? [] : finishBeeRun(beeRunId, { ...ENDED, ...failure }, now)),
     record(now, {
       kind: "message.failed",
-      ...keysOf(message),
+      ...pickKeys(message),
       actor: BEE_SUBJECT,
-      data: { error: miss.error },
+      data: { error: failure.error },
     }),
-    ...say(message, { content, source: "system", id: beeRunId ?? "" }, now),
+    ...buildMessage(message, { content, source: "system", id: beeRunId ?? "" }, now),
     recordIdle(now, message.session_key),
   ];
 }
 
 /** Releases the message at a shutdown without using up an attempt. The next start routes it. */
-export function putBack(message: RoutedMessage, beeRunId: string, now: number): Statement[] {
+export function releaseAtStop(message: MessageToRoute, beeRunId: string, now: number): Statement[] {
   return [...releaseMessage(message.id, now), ...finishBeeRun(beeRunId, { ...ENDED, ...STOPPED }, now)];
 }
 
@@ -160,19 +162,19 @@ const ENDED: BeeRunEnd = {
   usage: USAGE_UNKNOWN,
 };
 
-function keysOf({ id, session_key }: RoutedMessage) {
+function pickKeys({ id, session_key }: MessageToRoute) {
   return { session_key, message_id: id };
 }
 
-function say(
-  message: RoutedMessage,
+function buildMessage(
+  message: MessageToRoute,
   { content, source, id }: { content: string; source: "bee" | "system"; id: string },
   now: number,
 ): Statement[] {
   return sendMessage(
     outboundOf({
       id: newId(),
-      ...keysOf(message),
+      ...pickKeys(message),
       platform: message.platform || platformOf(message.session_key),
       content,
       source_type: source,
@@ -183,14 +185,14 @@ function say(
   );
 }
 
-function assign(
-  message: RoutedMessage,
+function buildTask(
+  message: MessageToRoute,
   { workerId, instruction, type, plan }: PlannedTask,
   now: number,
 ): Statement[] {
   const seed = {
     id: newId(),
-    ...keysOf(message),
+    ...pickKeys(message),
     worker_id: workerId,
     instruction,
     type,
@@ -201,7 +203,7 @@ function assign(
     ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: message.depth }),
     record(now, {
       kind: "task.created",
-      ...keysOf(message),
+      ...pickKeys(message),
       worker_id: workerId,
       task_id: task.id,
       actor: BEE_SUBJECT,

@@ -11,12 +11,12 @@ import type { Database, Statement } from "../../store/db/database.ts";
 import { attemptMessage } from "../../store/chat/inbound.ts";
 import { type FeedingMessage, findToFeed } from "../../store/chat/inbound_feeding.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
-import { carryOut, planFor, type Routing, ruledRun } from "./routed_message.ts";
+import { buildPlan, finishRouting, insertRulesRun, type Routing } from "./routed_message.ts";
 
 /**
  * Largest message that is routed in the commit that feeds it. Reading a larger one takes a separate turn of the event loop.
  */
-export const AT_ONCE_MAX_BYTES = 4_096;
+export const IMMEDIATE_MAX_BYTES = 4_096;
 
 type RulesConfig = Pick<Config, "bee" | "platforms">;
 
@@ -24,30 +24,35 @@ type RulesConfig = Pick<Config, "bee" | "platforms">;
  * Finds the recipient of a message by rules. Returns null when the coordinator's model has to decide (contract 4.3). A
  * message of a program is data: mentions in it do not count, and it goes to the worker of its platform (contract 10).
  */
-export function byRules(
+export function findRoute(
   config: RulesConfig,
   message: FeedingMessage,
   text: string,
   candidates: Candidate[],
 ): Route | null {
   const name = config.platforms[message.platform]?.worker ?? "";
-  if (message.is_data) return decided(routeData(text, candidates, name));
+  if (message.is_data) return decide(routeData(text, candidates, name));
   const own = name === "" ? null : findByName(candidates, name)?.id ?? null;
-  return decided(routeByRules(text, candidates, message.worker_id ?? own));
+  return decide(routeByRules(text, candidates, message.worker_id ?? own));
 
-  function decided(route: Route): Route | null {
+  function decide(route: Route): Route | null {
     if (route.to !== "bee") return route;
     return config.bee.engine === "rules" ? routeWithoutModel(text, candidates) : null;
   }
 }
 
 /** Builds the batch that routes a message. `counted` means that this attempt is stored already. */
-export function routeBy(route: Route, message: FeedingMessage, counted: boolean, now: number): Statement[] {
-  const run = attemptOf(message);
+export function buildRoute(
+  route: Route,
+  message: FeedingMessage,
+  counted: boolean,
+  now: number,
+): Statement[] {
+  const run = createAttempt(message);
   return [
     ...(counted ? [] : attemptMessage(message.id, run.attempt)),
-    ruledRun(run, now),
-    ...carryOut(message, run.execution_id, routingBy(route, now), USAGE_UNKNOWN, now),
+    insertRulesRun(run, now),
+    ...finishRouting(message, run.execution_id, buildRuleRouting(route, now), USAGE_UNKNOWN, now),
   ];
 }
 
@@ -56,7 +61,7 @@ export function routeBy(route: Route, message: FeedingMessage, counted: boolean,
  * its conversation comes first, or a model has to decide. Only for small messages that arrived at this process: a message
  * that crashes the process must count as an attempt at the next start (reliability BYT-4).
  */
-export async function routeAtOnce(
+export async function routeImmediately(
   { db, config }: { db: Database; config: RulesConfig },
   id: string,
   candidates: () => Promise<Candidate[]>,
@@ -66,12 +71,12 @@ export async function routeAtOnce(
   if (message === null) return null;
   const text = joinParts(await listParts(db, id));
   faultPoint("routing");
-  const route = byRules(config, message, text, await candidates());
-  return route === null ? null : routeBy(route, message, false, now);
+  const route = findRoute(config, message, text, await candidates());
+  return route === null ? null : buildRoute(route, message, false, now);
 }
 
 /** Creates the run of the next routing attempt. */
-export function attemptOf(message: FeedingMessage): RunIdentity {
+export function createAttempt(message: FeedingMessage): RunIdentity {
   return {
     session_key: message.session_key,
     worker_id: "",
@@ -83,9 +88,9 @@ export function attemptOf(message: FeedingMessage): RunIdentity {
   };
 }
 
-function routingBy(route: Route, now: number): Routing {
+function buildRuleRouting(route: Route, now: number): Routing {
   if (route.to === "worker") {
-    return { plan: planFor(route.workerId, route.instruction, now), reason: route.reason, routed: "task" };
+    return { plan: buildPlan(route.workerId, route.instruction, now), reason: route.reason, routed: "task" };
   }
   if (route.to === "nobody") {
     return { plan: { reply: route.text, tasks: [] }, reason: route.reason, routed: "nobody" };

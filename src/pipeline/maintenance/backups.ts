@@ -48,32 +48,32 @@ export function createBackups(options: BackupOptions): Stage {
   async function step(signal: AbortSignal): Promise<number> {
     if (config.cron === "") return Infinity;
     const now = clock.now();
-    const due = nextOccurrence(config.cron, timeZone, await doneUntil(db, now));
+    const due = nextOccurrence(config.cron, timeZone, await findDoneUntil(db, now));
     if (due === null || due > now) return due === null ? Infinity : due - now;
     try {
-      await make(options, signal);
-      await note(options, now, "");
+      await makeBackup(options, signal);
+      await storeResult(options, now, "");
     } catch (error) {
       // The next start makes the backup.
       if (signal.aborted) return Infinity;
       if (error instanceof ServiceError && error.code === "conflict") return BUSY_MS;
       const fault = error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);
       log.error("Cannot make the scheduled backup: {fault}", { fault });
-      await note(options, now, fault);
+      await storeResult(options, now, fault);
     }
     return 0;
   }
 }
 
 // A time in the future is ignored: the clock may have been set back.
-async function doneUntil(db: Database, now: number): Promise<number> {
+async function findDoneUntil(db: Database, now: number): Promise<number> {
   const stored = await findSetting(db, "backup_schedule_at");
   if (stored !== null && Number(stored) <= now) return Number(stored);
   await db.write([saveSetting("backup_schedule_at", String(now))]);
   return now;
 }
 
-async function make({ config, make }: BackupOptions, signal: AbortSignal): Promise<void> {
+async function makeBackup({ config, make }: BackupOptions, signal: AbortSignal): Promise<void> {
   const { archive, createdAt } = await make();
   const name = scheduledName(createdAt);
   try {
@@ -86,7 +86,7 @@ async function make({ config, make }: BackupOptions, signal: AbortSignal): Promi
   await keepNewest(config.dir, config.keep, name);
 }
 
-async function note({ db }: BackupOptions, now: number, fault: string): Promise<void> {
+async function storeResult({ db }: BackupOptions, now: number, fault: string): Promise<void> {
   await db.write([
     saveSetting("backup_schedule_at", String(now)),
     saveSetting("backup_fault", fault),

@@ -14,7 +14,7 @@ const MB = 1_000_000;
 /** Less free space is reported. Twice as much ends the state. */
 const DISK_LOW_BYTES = 1_000 * MB;
 
-interface SurroundingsOptions {
+interface HealthMonitorOptions {
   db: Database;
   clock: Clock;
   wakeups: Wakeups;
@@ -29,8 +29,8 @@ interface SurroundingsOptions {
  * Creates the stage that records in the journal when a platform is down for a minute, when it is back, and when the disk is
  * nearly full (contract 11).
  */
-export function createSurroundings(options: SurroundingsOptions): Stage {
-  const { db, clock, wakeups, platforms, root, freeBytes = freeOf } = options;
+export function createSurroundings(options: HealthMonitorOptions): Stage {
+  const { db, clock, wakeups, platforms, root, freeBytes = measureFree } = options;
   const away = new Set<string>();
   let low = false;
   return new Stage({
@@ -44,12 +44,12 @@ export function createSurroundings(options: SurroundingsOptions): Stage {
 
   async function step(): Promise<number> {
     const now = clock.now();
-    for (const platform of platforms) await look(platform, now);
-    await lookAtDisk(now);
+    for (const platform of platforms) await checkPlatform(platform, now);
+    await checkDisk(now);
     return Infinity;
   }
 
-  async function look(platform: Platform, now: number): Promise<void> {
+  async function checkPlatform(platform: Platform, now: number): Promise<void> {
     const { state, since, error } = platform.health();
     const { name } = platform;
     if (!away.has(name) && (state === "refused" || state === "down" && now - since >= AWAY_MS)) {
@@ -61,7 +61,7 @@ export function createSurroundings(options: SurroundingsOptions): Stage {
     }
   }
 
-  async function lookAtDisk(now: number): Promise<void> {
+  async function checkDisk(now: number): Promise<void> {
     const free = await freeBytes(root);
     if (!low && free < DISK_LOW_BYTES) {
       const detail = `${Math.floor(free / MB)} MB are free in ${root}`;
@@ -71,7 +71,7 @@ export function createSurroundings(options: SurroundingsOptions): Stage {
   }
 }
 
-async function freeOf(root: string): Promise<number> {
+async function measureFree(root: string): Promise<number> {
   const { bavail, bsize } = await statfs(root);
   return bavail * bsize;
 }

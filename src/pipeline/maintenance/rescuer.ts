@@ -43,17 +43,17 @@ export class Rescuer {
   readonly stage: Stage;
   readonly #options: RescuerOptions;
   /** A run could not be ended in this round, so the next round waits for the poll. */
-  #stuck = false;
+  #isStuck = false;
 
   constructor(options: RescuerOptions) {
     this.#options = options;
     const { clock, wakeups } = options;
     const step = async () => {
-      this.#stuck = false;
+      this.#isStuck = false;
       await this.rescue(CLAIM_GRACE_MS);
       await this.rescueBee(CLAIM_GRACE_MS);
       const leaseEnd = await firstLeaseEnd(options.db);
-      return leaseEnd === null || this.#stuck ? Infinity : Math.max(0, leaseEnd - clock.now());
+      return leaseEnd === null || this.#isStuck ? Infinity : Math.max(0, leaseEnd - clock.now());
     };
     this.stage = new Stage({
       name: "rescuer",
@@ -68,7 +68,7 @@ export class Rescuer {
   /** Ends every open run that is older than `graceMs` and not in progress here. Returns their number. */
   async rescue(graceMs = 0): Promise<number> {
     const { db, clock, waits, steps } = this.#options;
-    const isLost = this.#isLost(graceMs);
+    const isLost = this.#createLostCheck(graceMs);
     const open = await listOpenExecutions(db, clock.now());
     // A run on a runner is lost when its lease has expired, whatever its age.
     const lost = open.filter((run) => run.remote === 1 || isLost(run));
@@ -86,13 +86,13 @@ export class Rescuer {
     );
     for (const run of lost) {
       try {
-        await db.write(await this.#statements(run));
+        await db.write(await this.#buildEnd(run));
         waits.forget(run.execution_id);
         steps.forget(run.execution_id);
       } catch (error) {
         if (isOutOfReach(error)) throw error;
         // A row that cannot be ended must block neither later rows nor the start.
-        this.#stuck = true;
+        this.#isStuck = true;
         log.error("Cannot end the run {id}, which was lost: {error}", { id: run.execution_id, error });
       }
     }
@@ -100,7 +100,7 @@ export class Rescuer {
   }
 
   // Read before the rows, so that a run that ends in between is not lost.
-  #isLost(graceMs: number): (run: { execution_id: string; since: number }) => boolean {
+  #createLostCheck(graceMs: number): (run: { execution_id: string; since: number }) => boolean {
     const { clock, running } = this.#options;
     const own = new Set(running());
     const oldest = graceMs === 0 ? Infinity : clock.now() - graceMs;
@@ -111,7 +111,7 @@ export class Rescuer {
   // CMD-1).
   async #rescueGates(graceMs: number): Promise<void> {
     const { db, clock, rules } = this.#options;
-    const isLost = this.#isLost(graceMs);
+    const isLost = this.#createLostCheck(graceMs);
     const lost = (await listOpenGates(db)).filter(isLost);
     if (lost.length === 0) return;
     const ended = await sweep(new Set(lost.map((gate) => gate.run_id)));
@@ -133,7 +133,7 @@ export class Rescuer {
    */
   async rescueBee(graceMs = 0): Promise<void> {
     const { db, clock } = this.#options;
-    const isLost = this.#isLost(graceMs);
+    const isLost = this.#createLostCheck(graceMs);
     const lost = (await listOpenBeeRuns(db)).filter(isLost);
     if (lost.length === 0) return;
     await sweep(new Set(lost.map((run) => run.run_id).filter((id) => id !== "")));
@@ -149,7 +149,7 @@ export class Rescuer {
     for (const run of lost) await db.write(finishBeeRun(run.execution_id, end, clock.now()));
   }
 
-  async #statements(run: OpenExecution): Promise<Statement[]> {
+  async #buildEnd(run: OpenExecution): Promise<Statement[]> {
     const { db, clock, rules } = this.#options;
     const cancelled = run.cancelled_by !== "" || run.task_status === "cancelled";
     const end: ExecutionEnd = {

@@ -92,25 +92,25 @@ export function createRetention(options: RetentionOptions): Stage {
 /** Deletes one batch of each kind. Returns whether more may remain. */
 async function pruneRound(options: RetentionOptions, now: number): Promise<boolean> {
   const { db, config } = options;
-  const kept = {
+  const oldest = {
     executions: now - config.executions,
     messages: now - config.messages,
     journal: now - config.journal,
   };
-  let more = await pruneExecutions(options, kept.executions);
+  let more = await pruneExecutions(options, oldest.executions);
   const kinds: [Prune, number][] = [
-    [pruneTasks, kept.executions],
-    [pruneBeeRuns, kept.executions],
-    [pruneUsage, kept.executions],
-    [pruneWaited, kept.executions],
-    [pruneInbound, kept.messages],
-    [pruneSent, kept.messages],
-    [pruneGivenUp, kept.messages],
+    [pruneTasks, oldest.executions],
+    [pruneBeeRuns, oldest.executions],
+    [pruneUsage, oldest.executions],
+    [pruneWaited, oldest.executions],
+    [pruneInbound, oldest.messages],
+    [pruneSent, oldest.messages],
+    [pruneGivenUp, oldest.messages],
     [pruneLedger, now - LEDGER_MS],
-    [pruneQuestions, kept.messages],
-    [pruneJournal, kept.journal],
-    [pruneOwed, Math.min(kept.journal, now - OWED_DAYS * DAY_MS)],
-    [pruneOccurrences, kept.journal],
+    [pruneQuestions, oldest.messages],
+    [pruneJournal, oldest.journal],
+    [pruneOwed, Math.min(oldest.journal, now - OWED_DAYS * DAY_MS)],
+    [pruneOccurrences, oldest.journal],
     [pruneTold, now - TOLD_MS],
     [pruneAnswers, now - DAY_MS],
     [pruneRefreshTokens, now],
@@ -119,7 +119,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     const { rows } = await db.write([prune(before)]);
     if ((rows[0]?.length ?? 0) >= BATCH_ROWS) more = true;
   }
-  return await pruneUploads(options, kept.messages) || more;
+  return await pruneUploads(options, oldest.messages) || more;
 }
 
 // Files are deleted first: after a crash the rows still exist, and the next round continues.
@@ -132,11 +132,11 @@ async function pruneExecutions({ db, paths }: RetentionOptions, before: number):
 }
 
 async function pruneUploads({ db }: RetentionOptions, before: number): Promise<boolean> {
-  const files = await listOldUploads(db, before);
-  if (files.length === 0) return false;
-  for (const path of files) await remove(path);
-  await db.write([deleteUploads(files)]);
-  return files.length >= BATCH_ROWS;
+  const listFiles = await listOldUploads(db, before);
+  if (listFiles.length === 0) return false;
+  for (const path of listFiles) await remove(path);
+  await db.write([deleteUploads(listFiles)]);
+  return listFiles.length >= BATCH_ROWS;
 }
 
 /** Deletes logs without a run, which pruned coordinator runs and crashes leave. */
@@ -146,9 +146,9 @@ async function removeOrphanLogs(
   now: number,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const folder of await folders(paths.logs)) {
-    const names = await files(join(paths.logs, folder));
-    const ids = [...new Set(names.map((name) => name.replace(/\.(log|jsonl)$/, "")))];
+  for (const folder of await listFolders(paths.logs)) {
+    const listNames = await files(join(paths.logs, folder));
+    const ids = [...new Set(listNames.map((name) => name.replace(/\.(log|jsonl)$/, "")))];
     for (let at = 0; at < ids.length && !signal.aborted; at += BATCH_ROWS) {
       for (const id of await listUnknownRuns(db, ids.slice(at, at + BATCH_ROWS))) {
         for (const end of ["log", "jsonl"]) await removeOld(join(paths.logs, folder, `${id}.${end}`), now);
@@ -164,7 +164,7 @@ async function removeOrphanUploads(
   now: number,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const folder of await folders(paths.uploads)) {
+  for (const folder of await listFolders(paths.uploads)) {
     const all = (await files(join(paths.uploads, folder))).map((name) => join(paths.uploads, folder, name));
     for (let at = 0; at < all.length && !signal.aborted; at += BATCH_ROWS) {
       for (const path of await listUnknownPaths(db, all.slice(at, at + BATCH_ROWS))) {
@@ -176,7 +176,7 @@ async function removeOrphanUploads(
   }
 }
 
-async function folders(path: string): Promise<string[]> {
+async function listFolders(path: string): Promise<string[]> {
   return await names(path, (entry) => entry.isDirectory);
 }
 

@@ -12,7 +12,7 @@ const RETRY: Backoff = { firstMs: 200, lastMs: 5_000 };
 // A longer round counts as unhealthy (reliability CRN-9).
 const STALLED_MS = 60_000;
 
-interface StageParts {
+interface StageOptions {
   name: string;
   wakeup: string;
   clock: Clock;
@@ -30,15 +30,15 @@ interface StageParts {
 /** A loop over rows. Between two rounds it waits for its wakeup, the next due time, or the poll, whichever comes first. */
 export class Stage {
   readonly name: string;
-  readonly #parts: StageParts;
+  readonly #options: StageOptions;
   readonly #stopped = new AbortController();
   #loop: Promise<void> | null = null;
   #busySince: number | null = null;
   #rounds = 0;
 
-  constructor(parts: StageParts) {
-    this.name = parts.name;
-    this.#parts = parts;
+  constructor(options: StageOptions) {
+    this.name = options.name;
+    this.#options = options;
   }
 
   start(): void {
@@ -52,7 +52,7 @@ export class Stage {
   }
 
   wake(): void {
-    this.#parts.wakeups.notify(this.#parts.wakeup);
+    this.#options.wakeups.notify(this.#options.wakeup);
   }
 
   /** Whether the stage waits for work. */
@@ -67,12 +67,12 @@ export class Stage {
 
   /** Whether the stage is idle, or its round has not exceeded the limit. */
   get well(): boolean {
-    const { clock, stalledMs = STALLED_MS } = this.#parts;
+    const { clock, stalledMs = STALLED_MS } = this.#options;
     return this.#busySince === null || clock.monotonic() - this.#busySince < stalledMs;
   }
 
   async #run(): Promise<void> {
-    const { clock, wakeups, wakeup, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#parts;
+    const { clock, wakeups, wakeup, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#options;
     const { signal } = this.#stopped;
     const log = logger(name);
     const listener = wakeups.listen(wakeup);

@@ -12,7 +12,7 @@ import { findMemoryMap } from "../../store/workers/memory.ts";
 import type { EngineRunOptions } from "./engine_run.ts";
 
 /** A message with its parts, which may be several merged messages. */
-export interface AskedMessage {
+export interface BeeMessage {
   id: string;
   session_key: string;
   text: string;
@@ -31,9 +31,9 @@ interface BeeBriefingOptions extends Pick<EngineRunOptions, "paths"> {
 }
 
 /** Gathers the prompt context of one message (contract 4.4). */
-export async function briefBee(
+export async function buildBeeContext(
   { db, config, timeZone, paths }: BeeBriefingOptions,
-  { id, session_key, text, parts }: AskedMessage,
+  { id, session_key, text, parts }: BeeMessage,
   workers: Candidate[],
   now: number,
 ): Promise<BeeContext> {
@@ -55,7 +55,7 @@ export async function briefBee(
       parent: names.get(parent_id ?? "") ?? "",
     })),
     memory: { global: global.entries, session: session.entries },
-    conversation: before(history, parts),
+    conversation: pickEarlier(history, parts),
     message: {
       id,
       session_key,
@@ -67,7 +67,7 @@ export async function briefBee(
 }
 
 // Merged messages are part of this text, not of the earlier conversation.
-function before(history: string[], parts: readonly MessagePart[]): Said[] {
+function pickEarlier(history: string[], parts: readonly MessagePart[]): Said[] {
   const own = new Set(parts.map((part) => part.id));
   return history.map((json) => JSON.parse(json) as Said & { id: string })
     .filter(({ id }) => !own.has(id))

@@ -6,7 +6,7 @@ import { detectIsolation } from "../../engine/process/isolation.ts";
 import { findProgram, runProcess, SpawnError } from "../../engine/process/process.ts";
 import { holdsKey } from "../secrets.ts";
 
-export interface CommandPlace {
+export interface CommandContext {
   runId: string;
   engine: Engine;
   workDir: string;
@@ -39,7 +39,7 @@ interface CommandEnd {
 const TAIL_BYTES = 8 * 1024;
 
 /** Adds the engine's `shell` prefix to a command. */
-export function withShell({ config }: Engine, command: string[]): string[] {
+export function addShell({ config }: Engine, command: string[]): string[] {
   return [...(config.shell ?? []), ...command];
 }
 
@@ -48,7 +48,7 @@ export function withShell({ config }: Engine, command: string[]): string[] {
  * A missing program is an outcome, too.
  */
 export async function runCommand(
-  { runId, workDir, env, umask, stopGraceMs, signal, onStart = () => {} }: CommandPlace,
+  { runId, workDir, env, umask, stopGraceMs, signal, onStart = () => {} }: CommandContext,
   { words: [program = "", ...args], timeout_ms, onOutput }: CommandRequest,
 ): Promise<CommandEnd> {
   let tail: Uint8Array = new Uint8Array();
@@ -76,7 +76,7 @@ export async function runCommand(
     const code = end.reason === "exited" ? end.code : null;
     const late = end.reason === "timeout" || end.reason === "idle_timeout";
     const words = late ? `it did not end within ${timeout_ms / 1000} s` : `exit code ${end.code}`;
-    return { code, words, tail: textOf(tail) };
+    return { code, words, tail: decodeText(tail) };
   } catch (error) {
     if (!(error instanceof SpawnError)) throw error;
     return { code: null, words: `it could not be started: ${error.message}`, tail: "" };
@@ -84,12 +84,12 @@ export async function runCommand(
 }
 
 /** Decodes output as text that can be stored. */
-export function textOf(bytes: Uint8Array): string {
+export function decodeText(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes).replaceAll("\0", "\ufffd");
 }
 
 /** Builds the environment of a command: that of its run without token and keys (contract 13). */
-export function withoutKeys(
+export function removeKeys(
   env: Record<string, string>,
   secrets: readonly string[],
   { runId, workDir }: { runId: string; workDir: string },

@@ -5,31 +5,31 @@ import type { Config } from "../../config/schema.ts";
 import { sumOfUsage, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import type { ProviderWindow } from "../../engine/protocol/adapter.ts";
 import {
+  buildFailedOutcome,
   type EngineOutcome,
   type EngineRun,
   type EngineSession,
-  failedOutcome,
 } from "../../engine/engine.ts";
 import { RunLog } from "../../engine/process/run_log.ts";
 import { newId } from "../../base/id.ts";
 import { type DataPaths, eventsPath, logPath, runDirOf } from "../../base/paths.ts";
-import { withoutKeys } from "./command.ts";
-import type { EnvironmentOf } from "../environment.ts";
-import { equip, type EquipmentRequest } from "../launch_options.ts";
-import { withoutSecrets } from "../secrets.ts";
-import { verified } from "./verify.ts";
+import { removeKeys } from "./command.ts";
+import type { EnvironmentBuilder } from "../environment.ts";
+import { type LaunchRequest, prepareLaunch } from "../launch_options.ts";
+import { maskOutcome } from "../secrets.ts";
+import { verifyRun } from "./verify.ts";
 
 export interface EngineRunOptions {
   clock: Clock;
   config: Pick<Config, "limits">;
   paths: DataPaths;
-  environmentOf: EnvironmentOf;
+  environmentOf: EnvironmentBuilder;
   /** The umask that the service was started with. */
   umask: number;
 }
 
 interface EngineRequest
-  extends EquipmentRequest, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
+  extends LaunchRequest, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
   /** The log's first line. */
   opening: string;
   /** Returns the log's last line, or null for none. */
@@ -63,16 +63,16 @@ export async function runEngine(
   const { identity, engine, signal } = request;
   // A run may start its engine several times, so the directory has a separate id.
   const runDir = runDirOf(options.paths, newId());
-  const [opened, equipped] = await Promise.allSettled([
+  const [logs, launch] = await Promise.allSettled([
     openLogs(options, request),
-    equip(options, { ...request, lifeMs: lifeOf(request) }, runDir),
+    prepareLaunch(options, { ...request, lifeMs: computeLifeMs(request) }, runDir),
   ]);
   try {
-    if (opened.status === "rejected") throw opened.reason;
-    const { log, events } = opened.value;
+    if (logs.status === "rejected") throw logs.reason;
+    const { log, events } = logs.value;
     try {
-      if (equipped.status === "rejected") throw equipped.reason;
-      const { secrets, ...equipment } = equipped.value;
+      if (launch.status === "rejected") throw launch.reason;
+      const { secrets, ...launchOptions } = launch.value;
       for (const secret of secrets) for (const file of [log, events]) file?.mask(secret);
       log.line(request.opening);
       const run: EngineRun = {
@@ -80,7 +80,7 @@ export async function runEngine(
         workDir: request.workDir,
         instruction: request.instruction,
         schema: request.schema,
-        ...equipment,
+        ...launchOptions,
         log,
         events,
         signal,
@@ -89,10 +89,10 @@ export async function runEngine(
         onUsage: (usage) => request.onUsage?.(usage),
         onWindows: (windows) => request.onWindows?.(windows),
         onStep: (tool, input) => request.onStep?.(stepWords(log.maskText(tool), log.maskText(input))),
-        onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
+        onSession: (id) => request.onSession?.(resolveSession(launchOptions.session, id)),
       };
-      const outcome = signal.aborted ? ENDED_EARLY : await startChecked(options, request, run, secrets);
-      const masked = withoutSecrets(secrets, outcome);
+      const outcome = signal.aborted ? ENDED_EARLY : await runChecked(options, request, run, secrets);
+      const masked = maskOutcome(secrets, outcome);
       const closing = request.closing(masked);
       if (closing !== null) log.line(closing);
       return masked;
@@ -106,11 +106,11 @@ export async function runEngine(
 }
 
 // After each failed check the engine runs once more with the same token.
-function lifeOf({ engine, verify }: EngineRequest): number | undefined {
+function computeLifeMs({ engine, verify }: EngineRequest): number | undefined {
   return verify ? (engine.config.timeout + verify.timeout_ms) * (verify.attempts + 1) : undefined;
 }
 
-async function startChecked(
+async function runChecked(
   { config, umask }: EngineRunOptions,
   { engine, verify = null }: EngineRequest,
   run: EngineRun,
@@ -119,7 +119,7 @@ async function startChecked(
   const first = await engine.start(run);
   if (verify === null) return first;
   const { runId, workDir, log, signal, onStart } = run;
-  const env = withoutKeys(run.env, secrets, run);
+  const env = removeKeys(run.env, secrets, run);
   const stopGraceMs = config.limits.stop_grace;
   const again = (words: string, { sessionId: id, sessionUsage: usage, usage: before }: EngineOutcome) => {
     const retelling = `${run.retelling}\n\n${words}`;
@@ -132,16 +132,16 @@ async function startChecked(
       ...(id === "" ? { prompt: retelling, session: null } : { prompt: words, session: { id, usage } }),
     });
   };
-  return await verified(
+  return await verifyRun(
     { runId, engine, workDir, env, umask, stopGraceMs, log, signal, onStart, again },
     verify,
     first,
   );
 }
 
-const ENDED_EARLY = failedOutcome("cancelled", "the run was ended");
+const ENDED_EARLY = buildFailedOutcome("cancelled", "the run was ended");
 
-function resumedOr(resumed: EngineSession | null, id: string): EngineSession {
+function resolveSession(resumed: EngineSession | null, id: string): EngineSession {
   return resumed?.id === id ? resumed : { id, usage: USAGE_UNKNOWN };
 }
 

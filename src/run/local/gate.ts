@@ -14,16 +14,16 @@ import { maskText } from "../../engine/process/masked_text.ts";
 import type { Database } from "../../store/db/database.ts";
 import { isGateWanted } from "../../store/work/occurrence.ts";
 import { findTask } from "../../store/work/task.ts";
-import { grantOf } from "../briefing.ts";
+import { findGrant } from "../briefing.ts";
 import { type Claim, passGate } from "../claim.ts";
-import { runCommand, textOf, withoutKeys, withShell } from "./command.ts";
+import { addShell, decodeText, removeKeys, runCommand } from "./command.ts";
 import type { EngineRunOptions } from "./engine_run.ts";
 import { endOfGate, type GateVerdict, storeGateEnd } from "./gate_end.ts";
 import type { Rules } from "../ending.ts";
 import { OutcomeWriter } from "../outcome_writer.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
-import { workDirProblem } from "./work_dir.ts";
+import { findWorkDirProblem } from "./work_dir.ts";
 
 const log = logger("gate");
 
@@ -35,7 +35,7 @@ interface GateOptions extends EngineRunOptions {
 }
 
 /** The exit code of a gate, or null with the reason in words. */
-interface Answer {
+interface GateAnswer {
   code: number | null;
   words: string;
   /** The beginning of its stdout. */
@@ -54,26 +54,26 @@ const SKIP = 1;
 /** Runs the gates of schedules. The ids of a gate are those of its possible execution. */
 export class Gates {
   readonly #options: GateOptions;
-  readonly #runner: RunRegistry;
+  readonly #runs: RunRegistry;
 
   constructor(options: GateOptions) {
     const { db, clock } = options;
     this.#options = options;
-    this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
+    this.#runs = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
   }
 
   get running(): RunIdentity[] {
-    return this.#runner.running;
+    return this.#runs.running;
   }
 
   /** Ends a gate. Resolves when its processes are gone. Unknown ids resolve immediately. */
   interrupt(executionId: string, reason: Interruption): Promise<void> {
-    return this.#runner.interrupt({ execution_id: executionId }, reason);
+    return this.#runs.interrupt({ execution_id: executionId }, reason);
   }
 
   /** Ends every gate. The next start asks them again. */
   stopAll(): Promise<void> {
-    return this.#runner.stopAll();
+    return this.#runs.stopAll();
   }
 
   /**
@@ -82,24 +82,24 @@ export class Gates {
    */
   async pass(claim: Claim, gate: Gate): Promise<Claim | null> {
     let passed: Claim | null = null;
-    await this.#runner.start<Answer>({
+    await this.#runs.start<GateAnswer>({
       identity: claim.execution,
       work: (signal) => this.#ask(claim, gate, signal),
-      broken: refused("the service could not prepare it. See the service's log"),
+      broken: buildRefusal("the service could not prepare it. See the service's log"),
       store: async (answer, interruption) => {
-        passed = await this.#store(withOutput(claim, gate, answer), answer, interruption);
+        passed = await this.#store(appendOutput(claim, gate, answer), answer, interruption);
       },
     });
     return passed;
   }
 
-  async #ask(claim: Claim, gate: Gate, signal: AbortSignal): Promise<Answer> {
+  async #ask(claim: Claim, gate: Gate, signal: AbortSignal): Promise<GateAnswer> {
     const { engines, paths } = this.#options;
     const { execution, workDir } = claim;
     const engine = engines.find(execution.engine);
-    if (engine === null) return refused(`no engine is called ${execution.engine}`);
-    const problem = workDirProblem(workDir, paths);
-    if (problem !== null) return refused(`the work directory ${workDir} cannot be used: ${problem}`);
+    if (engine === null) return buildRefusal(`no engine is called ${execution.engine}`);
+    const problem = findWorkDirProblem(workDir, paths);
+    if (problem !== null) return buildRefusal(`the work directory ${workDir} cannot be used: ${problem}`);
     const ended = new AbortController();
     void this.#watch(claim, ended.signal);
     const runDir = runDirOf(paths, newId());
@@ -117,14 +117,14 @@ export class Gates {
     engine: Engine;
     runDir: string;
     signal: AbortSignal;
-  }): Promise<Answer> {
+  }): Promise<GateAnswer> {
     const { umask, config } = this.#options;
     const { execution: { run_id: runId }, workDir } = claim;
-    const { env, secrets } = await this.#environment(claim, engine, runDir);
-    const place = { runId, engine, workDir, env, umask, stopGraceMs: config.limits.stop_grace, signal };
+    const { env, secrets } = await this.#buildEnvironment(claim, engine, runDir);
+    const context = { runId, engine, workDir, env, umask, stopGraceMs: config.limits.stop_grace, signal };
     let printed: Uint8Array = new Uint8Array();
-    const { code, words, tail } = await runCommand(place, {
-      words: withShell(engine, gate.command),
+    const { code, words, tail } = await runCommand(context, {
+      words: addShell(engine, gate.command),
       timeout_ms: gate.timeout_ms,
       onOutput(stream, chunk) {
         if (stream === "stderr" || printed.length > GATE_OUTPUT_MAX_BYTES) return;
@@ -132,7 +132,7 @@ export class Gates {
       },
     });
     const cut = printed.length > GATE_OUTPUT_MAX_BYTES ? "\n[cut after 64 KiB]" : "";
-    const output = textOf(printed.subarray(0, GATE_OUTPUT_MAX_BYTES)) + cut;
+    const output = decodeText(printed.subarray(0, GATE_OUTPUT_MAX_BYTES)) + cut;
     return {
       code,
       words,
@@ -143,15 +143,15 @@ export class Gates {
 
   // Like a check, a gate gets the run's environment without token and keys (contract 13). An engine inside this process has
   // none.
-  async #environment(claim: Claim, engine: Engine, runDir: string) {
+  async #buildEnvironment(claim: Claim, engine: Engine, runDir: string) {
     const { db, environmentOf } = this.#options;
     const { execution: identity, workDir } = claim;
-    const place = { runId: identity.run_id, workDir };
-    if (!engine.external) return { env: withoutKeys({}, [], place), secrets: [] };
-    const grant = await grantOf(db, claim);
+    const context = { runId: identity.run_id, workDir };
+    if (!engine.external) return { env: removeKeys({}, [], context), secrets: [] };
+    const grant = await findGrant(db, claim);
     const { env, secrets } = await environmentOf({ identity, grant, engine, runDir, contextPath: "" });
     Deno.mkdirSync(env.TMPDIR ?? runDir, { recursive: true, mode: 0o700 });
-    return { env: withoutKeys(env, secrets, place), secrets };
+    return { env: removeKeys(env, secrets, context), secrets };
   }
 
   // Ends the gate of a cancelled task. A wakeup reports the change immediately, and the poll within a second.
@@ -169,14 +169,14 @@ export class Gates {
     }
   }
 
-  async #store(claim: Claim, answer: Answer, interruption: Interruption | null): Promise<Claim | null> {
+  async #store(claim: Claim, answer: GateAnswer, interruption: Interruption | null): Promise<Claim | null> {
     const { db, clock, rules } = this.#options;
     const { execution } = claim;
     const now = clock.now();
     const passed = answer.code === GO;
     const statements = passed ? passGate(execution, now) : endOfGate(
       execution,
-      verdictOf(answer, interruption),
+      classifyAnswer(answer, interruption),
       await findTask(db, execution.task_id),
       rules,
       now,
@@ -188,18 +188,18 @@ export class Gates {
   }
 }
 
-function refused(words: string): Answer {
+function buildRefusal(words: string): GateAnswer {
   return { code: null, words, output: "", tail: "" };
 }
 
-function withOutput(claim: Claim, { command }: Gate, { output }: Answer): Claim {
+function appendOutput(claim: Claim, { command }: Gate, { output }: GateAnswer): Claim {
   if (output.trim() === "") return claim;
   const words = `${JSON.stringify(command)} ran before this and let it through. It printed:`;
   const instruction = `${claim.execution.instruction}\n\n${words}\n\n${output}`;
   return { ...claim, execution: { ...claim.execution, instruction } };
 }
 
-function verdictOf({ code, words, tail }: Answer, interruption: Interruption | null): GateVerdict {
+function classifyAnswer({ code, words, tail }: GateAnswer, interruption: Interruption | null): GateVerdict {
   if (code === SKIP) return { kind: "skip", exit: code };
   if (code === null && interruption !== null) {
     return { kind: interruption === "cancelled" ? "replaced" : "again" };

@@ -10,7 +10,7 @@ import { dropGate, endGate } from "../../store/work/occurrence.ts";
 import { closeCountdown } from "../../store/work/schedule_transitions.ts";
 import { askGateAgain } from "../../store/work/task_transitions.ts";
 import type { EndedTask, Rules } from "../ending.ts";
-import { endOfSchedule, gateFailedWords, titleOf } from "../schedule_end.ts";
+import { buildScheduleEnd, formatGateFailure, formatTitle } from "../schedule_end.ts";
 
 /** Why the task of a gate does not run now. */
 export type GateVerdict =
@@ -33,7 +33,7 @@ export function endOfGate(
   rules: Rules,
   now: number,
 ): Statement[] {
-  const rest = [unreserve(run.execution_id), ...idle(run, now)];
+  const rest = [unreserve(run.execution_id), ...buildIdle(run, now)];
   if (verdict.kind === "again") {
     const to = { to: "pending" as const, exit: null, error: "" };
     return [...endGate(run, to, now), askGateAgain(run.task_id, { dueAt: null, reason: "" }, now), ...rest];
@@ -47,14 +47,14 @@ export function endOfGate(
       return [...endGate(run, { to: "pending", exit: null, error: reason }, now), again, ...rest];
     }
   }
-  return [...fateOf(run, verdict, task, rules, now), ...rest];
+  return [...finishOrReschedule(run, verdict, task, rules, now), ...rest];
 }
 
-function idle({ session_key }: RunKeys, now: number): Statement[] {
+function buildIdle({ session_key }: RunKeys, now: number): Statement[] {
   return hasConversation(session_key) ? [recordIdle(now, session_key)] : [];
 }
 
-function fateOf(
+function finishOrReschedule(
   run: RunKeys,
   verdict: Exclude<GateVerdict, { kind: "again" }>,
   task: EndedTask | null,
@@ -63,13 +63,13 @@ function fateOf(
 ): Statement[] {
   // The execution does not exist.
   const keys = { ...keysOf(run), execution_id: "" };
-  const { status, failure, error, exit } = endOf(verdict);
+  const { status, failure, error, exit } = describeVerdict(verdict);
   const to = status === "completed" ? "gated" as const : status;
-  const told = verdict.kind === "skip"
+  const report = verdict.kind === "skip"
     ? [record(now, { kind: "task.gated", ...keys, data: { exit } })]
     : verdict.kind === "replaced"
     ? []
-    : failed(run, { error, exit }, task, now);
+    : reportFailure(run, { error, exit }, task, now);
   const words = failure === "" ? error : `${failure}: ${error}`;
   const ended = endGate(run, { to, exit, error: words }, now);
   if (task?.type === "scheduled") {
@@ -80,14 +80,14 @@ function fateOf(
       now,
     };
     const last = { status: status === "completed" ? "gated" as const : status, failure, error };
-    return [...ended, ...told, ...endOfSchedule(task, last, around)];
+    return [...ended, ...report, ...buildScheduleEnd(task, last, around)];
   }
   const reason = failure === "" ? "its gate skipped it" : words;
   const closed = closeCountdown(run.task_id, status, reason, now);
-  return [...ended, ...told, ...moved(closed, now, { kind: `task.${status}`, ...keys })];
+  return [...ended, ...report, ...moved(closed, now, { kind: `task.${status}`, ...keys })];
 }
 
-function endOf(verdict: Exclude<GateVerdict, { kind: "again" }>) {
+function describeVerdict(verdict: Exclude<GateVerdict, { kind: "again" }>) {
   switch (verdict.kind) {
     case "skip":
       return { status: "completed", failure: "", error: SKIPPED, exit: verdict.exit } as const;
@@ -110,20 +110,20 @@ function endOf(verdict: Exclude<GateVerdict, { kind: "again" }>) {
   }
 }
 
-function failed(
+function reportFailure(
   run: RunKeys,
   data: { error: string; exit: number | null },
   task: EndedTask | null,
   now: number,
 ): Statement[] {
   const keys = { ...keysOf(run), execution_id: "" };
-  const name = task === null || task.type === "immediate" ? run.task_id : titleOf(task);
+  const name = task === null || task.type === "immediate" ? run.task_id : formatTitle(task);
   const notice = {
     kind: "schedule.failed" as const,
     session_key: task?.deliver_to || run.session_key,
     message_id: run.message_id,
     about: run.task_id,
-    content: gateFailedWords(name, data.error),
+    content: formatGateFailure(name, data.error),
   };
   return [record(now, { kind: "task.gate_failed", ...keys, data }), ...insertNotice(notice, now)];
 }

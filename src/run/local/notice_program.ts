@@ -9,7 +9,7 @@ const STOP_GRACE_MS = 1_000;
 const OUTPUT_MAX_CHARACTERS = 500;
 
 /** Runs a program with `body` on its standard input for at most 30 s. Never throws: failures go to the log. */
-export async function tellProgram(
+export async function runNoticeProgram(
   [name = "", ...args]: readonly string[],
   body: string,
   umask: number,

@@ -4,12 +4,17 @@ import type { Usage } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { ProviderWindow } from "../../engine/protocol/adapter.ts";
 import type { Catalog } from "../../engine/catalog.ts";
-import { type Engine, type EngineOutcome, type EngineSession, failedOutcome } from "../../engine/engine.ts";
+import {
+  buildFailedOutcome,
+  type Engine,
+  type EngineOutcome,
+  type EngineSession,
+} from "../../engine/engine.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import type { Grant } from "../environment.ts";
 import type { Briefing } from "../launch_options.ts";
 import type { RunOutcome } from "../recorder.ts";
-import { workDirProblem } from "./work_dir.ts";
+import { findWorkDirProblem } from "./work_dir.ts";
 
 export interface RunOrder {
   /** With the name of its engine. */
@@ -35,7 +40,7 @@ interface RunReports {
   onWindows: (windows: ProviderWindow[], engine: Engine) => void;
 }
 
-interface Carrying {
+interface RunHandlers {
   signal: AbortSignal;
   reports: RunReports;
 }
@@ -44,16 +49,16 @@ interface Carrying {
 export async function runWorker(
   options: EngineRunOptions & { engines: Catalog },
   order: RunOrder,
-  { signal, reports }: Carrying,
+  { signal, reports }: RunHandlers,
 ): Promise<RunOutcome> {
   const { execution, workDir, verify, grant, brief } = order;
   const engine = options.engines.find(execution.engine);
   if (engine === null) {
-    return failedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
+    return buildFailedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
   }
-  const problem = workDirProblem(workDir, options.paths);
+  const problem = findWorkDirProblem(workDir, options.paths);
   if (problem !== null) {
-    return failedOutcome("spawn_failed", `Cannot use the work directory ${workDir}: ${problem}`);
+    return buildFailedOutcome("spawn_failed", `Cannot use the work directory ${workDir}: ${problem}`);
   }
   return await runEngine(options, {
     identity: execution,
@@ -67,7 +72,7 @@ export async function runWorker(
     grant,
     brief: () => brief(engine),
     opening: `[${engine.name} starts in ${workDir}, attempt ${execution.attempt}]`,
-    closing: lastLine,
+    closing: formatLastLine,
     onWrite: reports.onWrite,
     waitedMs: reports.waitedMs,
     onStart: (pid) => reports.onStart(engine, pid),
@@ -78,7 +83,7 @@ export async function runWorker(
   });
 }
 
-function lastLine(outcome: EngineOutcome): string {
+function formatLastLine(outcome: EngineOutcome): string {
   if (outcome.status === "completed") return "[completed]";
   return `[failed: ${outcome.failure}${outcome.error === "" ? "" : `, ${outcome.error}`}]`;
 }

@@ -18,10 +18,10 @@ import { type Database, guardedRows } from "../../store/db/database.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { findClaimedRun, type RemoteRunRow, renewLeases } from "../../store/workers/remote_run.ts";
 import { findRunnerRow, type RunnerRow, seeRunner, takeRunner } from "../../store/workers/runner.ts";
-import { brief, grantWith } from "../briefing.ts";
+import { buildBriefing, buildGrant } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
 import { signRunToken } from "../environment.ts";
-import type { Poll, Polls } from "./claim_requests.ts";
+import type { ClaimRequest, Polls } from "./claim_requests.ts";
 
 const log = logger("runner");
 
@@ -68,44 +68,44 @@ export class RemoteClaims {
     claim: RunnerClaim,
   ): Promise<(signal: AbortSignal) => Promise<RunnerClaimed>> {
     const since = this.#options.clock.now();
-    const runner = await this.#enter(binding, claim);
+    const runner = await this.#connect(binding, claim);
     return async (signal) => {
-      const row = await this.#runFor(runner, claim, signal);
-      const run = row === null || isOver(row, runner)
+      const row = await this.#waitForRun(runner, claim, signal);
+      const run = row === null || isEnded(row, runner)
         ? null
-        : await this.#order(row, runner, { claim, since });
+        : await this.#leaseOrder(row, runner, { claim, since });
       return { epoch: runner.epoch, version: VERSION, ...this.#options.times, run };
     };
   }
 
-  async #runFor(
+  async #waitForRun(
     runner: RunnerRow,
     claim: RunnerClaim,
     signal: AbortSignal,
   ): Promise<RemoteRunRow | null> {
     const { db, clock, polls, times, wakeDispatcher } = this.#options;
     const wakeup = new AbortController();
-    const poll: Poll = {
+    const request: ClaimRequest = {
       ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
       // With a reason, because abort() without one creates an error with its stack.
       wake: () => wakeup.abort("rung"),
     };
     try {
       // From here on an earlier copy of this request no longer waits, and its run is stored.
-      await polls.add(poll);
+      await polls.add(request);
       if (await findClaimedRun(db, runner.id, claim.request_id) === null) {
         wakeDispatcher();
         const waitMs = Math.min(claim.wait_ms, CLAIM_WAIT_MAX_MS, times.lease_ms * WAIT_SHARE);
         await sleep(clock, waitMs, AbortSignal.any([wakeup.signal, signal]));
       }
     } finally {
-      polls.remove(poll);
+      polls.remove(request);
     }
     // The dispatcher may be writing a run for this request.
-    await poll.giving?.catch(() => {});
+    await request.giving?.catch(() => {});
     const row = await findClaimedRun(db, runner.id, claim.request_id);
     // An answer without a run would be final, although the repeated request may still get one.
-    if (row === null && poll.isRepeated) throw REPEATED;
+    if (row === null && request.isRepeated) throw REPEATED;
     return row;
   }
 
@@ -114,13 +114,13 @@ export class RemoteClaims {
    * of the claim, so a younger one needs no write. A run whose order cannot be built stays unrenewed, is lost, and is
    * retried.
    */
-  async #order(
+  async #leaseOrder(
     row: RemoteRunRow,
     runner: RunnerRow,
     { claim, since }: { claim: RunnerClaim; since: number },
   ): Promise<WireOrder | null> {
     const { db, clock, times } = this.#options;
-    const order = await this.#orderOf(row, runner, claim);
+    const order = await this.#buildOrder(row, runner, claim);
     if ((row.lease_until ?? 0) >= since + times.lease_ms) return order;
     const { id: runner_id, epoch } = runner;
     const renewed = renewLeases({ runner_id, epoch }, [row.execution_id], clock.now(), times.lease_ms);
@@ -129,7 +129,7 @@ export class RemoteClaims {
   }
 
   /** Notes the process of this runner and returns the runner's row. Throws `conflict` when another process runs. */
-  async #enter(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
+  async #connect(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
     const { db, clock } = this.#options;
     if (claim.protocol !== RUNNER_PROTOCOL) {
       throw conflict(
@@ -138,17 +138,17 @@ export class RemoteClaims {
       );
     }
     const row = await findRunnerRow(db, binding.id);
-    if (row === null) throw gone();
+    if (row === null) throw buildRemovedError();
     const now = clock.now();
     const silentMs = now - (row.last_seen_at ?? 0);
     if (row.process === claim.process) {
-      if (claim.epoch !== 0 && claim.epoch !== row.epoch) throw replaced(row);
+      if (claim.epoch !== 0 && claim.epoch !== row.epoch) throw buildReplacedError(row);
       if (silentMs >= SEEN_EVERY_MS || isChanged(row, claim)) {
-        await db.writeOr(seeRunner(row.id, row.epoch, now, claim), () => replaced(row));
+        await db.writeOr(seeRunner(row.id, row.epoch, now, claim), () => buildReplacedError(row));
       }
       return row;
     }
-    if (claim.epoch !== 0) throw replaced(row);
+    if (claim.epoch !== 0) throw buildReplacedError(row);
     if (row.place !== "" && row.place !== claim.place && silentMs < this.#options.times.lease_ms) {
       throw conflict(
         `Cannot run as ${row.name}: another process uses this name in ${row.work_root}, or did within the last ${
@@ -157,24 +157,24 @@ export class RemoteClaims {
           "svc ctl runner add <name>",
       );
     }
-    await db.writeOr(takeRunner(row, claim, now), () => replaced(row));
+    await db.writeOr(takeRunner(row, claim, now), () => buildReplacedError(row));
     log.info("Runner {name} connected: svc {version}, {runs} runs at a time", {
       name: row.name,
       version: claim.version,
       runs: claim.max_runs,
     });
     const taken = await findRunnerRow(db, binding.id);
-    if (taken === null) throw gone();
+    if (taken === null) throw buildRemovedError();
     return taken;
   }
 
-  async #orderOf(row: RemoteRunRow, runner: RunnerRow, { engines }: RunnerClaim): Promise<WireOrder> {
+  async #buildOrder(row: RemoteRunRow, runner: RunnerRow, { engines }: RunnerClaim): Promise<WireOrder> {
     const { db, clock, key, timeZone, limits } = this.#options;
-    const claim = claimOf(row);
+    const claim = buildClaim(row);
     const { execution } = claim;
     const engine = engines.find(({ name }) => name === execution.engine) ??
       { name: execution.engine, agent: false };
-    const grant = grantWith(execution.worker_id, JSON.parse(row.scopes) as string[]);
+    const grant = buildGrant(execution.worker_id, JSON.parse(row.scopes) as string[]);
     const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, instruction } =
       execution;
     return {
@@ -189,7 +189,7 @@ export class RemoteClaims {
       grant: { subject: grant.subject, scopes: [...grant.scopes] },
       token: await signRunToken(key(), { identity: execution, grant, lifeS: TOKEN_LIFE_S }, clock.now()),
       files: await listFiles(db, message_id),
-      briefing: await brief(db, claim, engine, {
+      briefing: await buildBriefing(db, claim, engine, {
         pathOf: (path) => join(runner.work_root, "files", execution_id, basename(path)),
         ctl: `${runner.work_root}/bin/svc`,
         maxPromptBytes: limits.max_prompt_bytes,
@@ -204,7 +204,7 @@ async function listFiles(db: Database, messageId: string): Promise<string[]> {
 }
 
 /** Builds the claim of a run on a runner as the dispatcher made it. */
-export function claimOf(row: RemoteRunRow): Claim {
+export function buildClaim(row: RemoteRunRow): Claim {
   const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = row;
   const { worker_name, session_id, engine, instruction, created_at } = row;
   const { type, cron, time_zone, deliver_to, verify } = row;
@@ -220,7 +220,7 @@ export function claimOf(row: RemoteRunRow): Claim {
 }
 
 // Ended runs, and runs of another process, do not start again.
-function isOver({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boolean {
+function isEnded({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boolean {
   return lease_until === null || lease_until === 0 || epoch !== runner.epoch;
 }
 
@@ -229,12 +229,12 @@ function isChanged(row: RunnerRow, { max_runs, engines, version }: RunnerClaim):
 }
 
 /** Builds the error for a replaced process. */
-export function replaced({ name }: { name: string }): ServiceError {
+export function buildReplacedError({ name }: { name: string }): ServiceError {
   return conflict(
     `Cannot continue as ${name}: another process runs as this runner now, and has taken over its runs`,
   );
 }
 
-function gone(): ServiceError {
+function buildRemovedError(): ServiceError {
   return new ServiceError("unauthenticated", "Cannot accept this token: its runner was removed");
 }

@@ -37,7 +37,7 @@ import {
   renewLeases,
 } from "../../store/workers/remote_run.ts";
 import { findRunnerRow, seeRunner } from "../../store/workers/runner.ts";
-import { claimOf, replaced } from "./remote_claims.ts";
+import { buildClaim, buildReplacedError } from "./remote_claims.ts";
 import type { Recorder } from "../recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 
@@ -79,16 +79,16 @@ export class RemoteReports {
   async beat(binding: RunnerBinding, { process, epoch, running }: RunnerBeat): Promise<RunnerHeard> {
     const { db, clock, times, waits } = this.#options;
     const row = await findRunnerRow(db, binding.id);
-    if (row === null || row.process !== process || row.epoch !== epoch) throw replaced(binding);
+    if (row === null || row.process !== process || row.epoch !== epoch) throw buildReplacedError(binding);
     const now = clock.now();
     await db.writeOr([
       ...seeRunner(row.id, epoch, now),
       renewLeases({ runner_id: row.id, epoch }, running, now, times.lease_ms),
-    ], () => replaced(binding));
-    const held = await listHeldRuns(db, row.id, epoch);
+    ], () => buildReplacedError(binding));
+    const leased = await listHeldRuns(db, row.id, epoch);
     const asked = new Set(running);
     return {
-      runs: held.filter(({ id }) => asked.has(id))
+      runs: leased.filter(({ id }) => asked.has(id))
         .map(({ id, stop }) => ({ id, stop, waited_ms: waits.waitedMs(id) })),
     };
   }
@@ -100,7 +100,7 @@ export class RemoteReports {
     if (db.broken !== null) {
       throw new ServiceError("unavailable", `Cannot store anything: ${db.broken}`, { retry_after_s: 1 });
     }
-    await this.#held(binding, id, part.epoch);
+    await this.#findLeased(binding, id, part.epoch);
     const path = part.kind === "log" ? logPath(paths, id) : eventsPath(paths, id);
     const size = await this.#logs.append(path, part.offset, bytes);
     faultPoint("log.append");
@@ -110,32 +110,32 @@ export class RemoteReports {
 
   /** Stores reports of a run in progress. Throws `conflict`. */
   async report(binding: RunnerBinding, id: string, { epoch, events }: RunEvents): Promise<void> {
-    const row = await this.#held(binding, id, epoch);
+    const row = await this.#findLeased(binding, id, epoch);
     const fresh = events.filter(({ no }) => no > row.events);
     const last = fresh.at(-1);
     if (last === undefined) return;
     const { won } = await this.#options.db.write([
       ...noteReports(id, { epoch, from: row.events, to: last.no }),
-      ...fresh.flatMap((event) => this.#statementsOf(row, event)),
+      ...fresh.flatMap((event) => this.#buildStatements(row, event)),
     ]);
     if (!won) {
       // A concurrent copy of the request was faster.
-      if ((await this.#held(binding, id, epoch)).events >= last.no) return;
+      if ((await this.#findLeased(binding, id, epoch)).events >= last.no) return;
       throw conflict(`Cannot store reports of run ${id}: other reports arrived first`);
     }
     faultPoint("pid.recorded");
     for (const event of fresh) if (event.kind === "step") this.#options.steps.note(id, event.words);
   }
 
-  #statementsOf(row: RemoteRunRow, event: RunReport): Statement[] {
+  #buildStatements(row: RemoteRunRow, event: RunReport): Statement[] {
     const { recorder, clock } = this.#options;
     switch (event.kind) {
       case "started":
         // The runner's clock may be wrong.
-        return row.started_at === null ? recorder.started(claimOf(row), clock.now()) : [];
+        return row.started_at === null ? recorder.buildStart(buildClaim(row), clock.now()) : [];
       case "session": {
-        const id = sessionOf(event.id);
-        return id === "" ? [] : recorder.session(claimOf(row), { id, usage: sane(event.usage) });
+        const id = parseSession(event.id);
+        return id === "" ? [] : recorder.buildSession(buildClaim(row), { id, usage: sane(event.usage) });
       }
       case "usage":
         return [countUse(row.execution_id, sane(event.usage))];
@@ -148,7 +148,7 @@ export class RemoteReports {
   async media(binding: RunnerBinding, id: string, name: string): Promise<RunFile> {
     const { db, paths } = this.#options;
     const row = await findRemoteRun(db, binding.id, id);
-    if (row === null || row.lease_until === null || row.lease_until === 0) throw over(id);
+    if (row === null || row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
     const media = (await listParts(db, row.message_id)).map((part) => part.media)
       .find((one) => one !== null && basename(one.path) === name);
     const found = media === undefined || media === null ? null : await openInside(paths.uploads, media.path);
@@ -164,17 +164,17 @@ export class RemoteReports {
     const now = clock.now();
     const at = end.ran_ms === null ? null : Math.max(row.created_at, Math.trunc(now - end.ran_ms));
     const start = { at: row.started_at ?? at, stored: row.started_at !== null };
-    const { verify, ...told } = end.outcome;
+    const { verify, ...reported } = end.outcome;
     const outcome = {
-      ...told,
-      text: cutResult(told.text),
-      error: cutToBytes(told.error.replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
-      usage: sane(told.usage),
-      sessionId: sessionOf(told.sessionId),
-      sessionUsage: sane(told.sessionUsage),
+      ...reported,
+      text: cutResult(reported.text),
+      error: cutToBytes(reported.error.replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
+      usage: sane(reported.usage),
+      sessionId: parseSession(reported.sessionId),
+      sessionUsage: sane(reported.sessionUsage),
     };
-    const statements = await recorder.end(
-      claimOf(row),
+    const statements = await recorder.buildEnd(
+      buildClaim(row),
       verify === undefined ? outcome : { ...outcome, verify },
       start,
       end.interruption as Interruption | null,
@@ -188,30 +188,30 @@ export class RemoteReports {
     waits.forget(id);
     steps.forget(id);
     // A concurrent copy of the report was faster.
-    if (!won && (await this.#find(binding, id, end.epoch)).reported === 0) throw over(id);
+    if (!won && (await this.#find(binding, id, end.epoch)).reported === 0) throw buildLostError(id);
     if (!won) log.info("The end of run {id} was reported twice", { id });
   }
 
-  async #held(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
+  async #findLeased(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
     const row = await this.#find(binding, id, epoch);
-    if (row.lease_until === null || row.lease_until === 0) throw over(id);
+    if (row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
     return row;
   }
 
   // A run of another runner looks like a missing one: runners see nothing of each other.
   async #find(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
     const row = await findRemoteRun(this.#options.db, binding.id, id);
-    if (row === null || row.epoch !== epoch) throw over(id);
+    if (row === null || row.epoch !== epoch) throw buildLostError(id);
     return row;
   }
 }
 
-function sessionOf(id: string): string {
+function parseSession(id: string): string {
   return isSessionId(id) ? id : "";
 }
 
 const ERROR_MAX_BYTES = 4 * 1024;
 
-function over(id: string) {
+function buildLostError(id: string) {
   return conflict(`Cannot accept this: run ${id} does not belong to this runner, or no longer does`);
 }

@@ -306,7 +306,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     const sum = model.settled(budget, now) + counted + reserved;
     return !model.mayStart(budget, sum, model.amount(expected, budget.unit));
   });
-  const round = await admission.round(now);
+  const round = await admission.startRound(now);
   const verdict = worker.id === COORDINATOR
     ? await round.judgeCoordinator({ session_key, engine: "echo" })
     : await round.judge(task);

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Heads } from "../../../src/pipeline/dispatch/next_tasks.ts";
+import { NextTasks } from "../../../src/pipeline/dispatch/next_tasks.ts";
 import { Database } from "../../../src/store/db/database.ts";
 import { migrate } from "../../../src/store/db/migrate.ts";
 import { openApp } from "../../harness/service/app.ts";
@@ -30,13 +30,13 @@ async function world(count: number, held: string): Promise<Database> {
 for (const held of ["", "runner:x"]) {
   it(`the heads of many lanes are looked at a part at a time, the oldest first${held === "" ? "" : ", held ones too"} (contract 4.5)`, async () => {
     const db = await world(7, held);
-    const heads = new Heads(db, 3);
+    const heads = new NextTasks(db, 3);
     const firsts = ["t0", "t1", "t2", "t4", "t5", "t6"].map((id) => `${id}-first`);
     for (let cycle = 0; cycle < 2; cycle++) {
       const seen = new Set<string>();
       const looks = [];
       for (let more = true; more;) {
-        const look = await heads.look(2_000);
+        const look = await heads.read(2_000);
         ({ more } = look);
         looks.push(look.tasks.map(({ id }) => id));
         for (const { id } of look.tasks) seen.add(id);
@@ -48,7 +48,7 @@ for (const held of ["", "runner:x"]) {
       expect(looks.length).toBe(3);
       expect([...seen].sort()).toEqual(firsts);
     }
-    const whole = await new Heads(db, 100).look(2_000);
+    const whole = await new NextTasks(db, 100).read(2_000);
     expect([whole.more, whole.tasks.map(({ id }) => id)]).toEqual([false, firsts.toReversed()]);
     await db.close();
   });
@@ -57,12 +57,12 @@ for (const held of ["", "runner:x"]) {
 it("what is held and what is not is looked at to its end, however different the numbers are (contract 4.5)", async () => {
   const db = await world(9, "");
   await db.write([{ sql: TASK, args: ["held", "w0", 1, "runner:x"] }]);
-  const heads = new Heads(db, 2);
+  const heads = new NextTasks(db, 2);
   for (let cycle = 0; cycle < 2; cycle++) {
     let looks = 1;
     const seen = new Set<string>();
     for (let more = true; more; looks++) {
-      const look = await heads.look(2_000);
+      const look = await heads.read(2_000);
       ({ more } = look);
       for (const { id } of look.tasks) seen.add(id);
     }
