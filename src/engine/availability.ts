@@ -119,9 +119,9 @@ async function readVersion(
 ): Promise<string | null> {
   const info = await Deno.stat(program).catch(() => null);
   const key = `${program} ${info?.mtime?.getTime()} ${info?.size}`;
-  const known = versions.get(key) ?? askVersion(program, inherited);
-  versions.set(key, known);
-  const version = await known;
+  const pending = versions.get(key) ?? askVersion(program, inherited);
+  versions.set(key, pending);
+  const version = await pending;
   // The next call tries again after a failure.
   if (version === null) versions.delete(key);
   return version;

@@ -43,7 +43,7 @@ export async function buildBriefing(
   },
 ): Promise<Briefing> {
   const { execution, workDir } = claim;
-  const [worker, task, global, memory, parts, history, runs, session, asked] = await Promise.all([
+  const [worker, task, global, memory, parts, history, runs, session, origin] = await Promise.all([
     findWorker(db, execution.worker_id),
     findTask(db, execution.task_id),
     findMemoryMap(db, "global", maxBytes / 4),
@@ -86,12 +86,12 @@ export async function buildBriefing(
     context: contextFile(context, instruction),
     prompt: workerPrompt(context, instruction, {
       said: [],
-      asked: session === null ? asked : "",
+      asked: session === null ? origin : "",
       interrupted,
       ctl,
       maxBytes,
     }),
-    retelling: workerPrompt(context, instruction, { said: earlier, asked, interrupted, ctl, maxBytes }),
+    retelling: workerPrompt(context, instruction, { said: earlier, asked: origin, interrupted, ctl, maxBytes }),
     session,
     extraArgs: worker?.engine_args[engine.name] ?? "",
   };
@@ -106,9 +106,9 @@ async function findSession(
 ): Promise<EngineSession | null> {
   if (!engine.agent || claim.task.type !== "immediate") return null;
   const { session_key, worker_id, task_id } = claim.execution;
-  const asked = await findAskedSession(db, task_id, engine.name);
-  if (asked !== null && asked.work_dir === claim.workDir) {
-    return { id: asked.session_id, usage: asked.usage };
+  const origin = await findAskedSession(db, task_id, engine.name);
+  if (origin !== null && origin.work_dir === claim.workDir) {
+    return { id: origin.session_id, usage: origin.usage };
   }
   const context = await findContext(db, session_key, worker_id, engine.name);
   if (context === null || context.work_dir !== claim.workDir) return null;

@@ -63,7 +63,7 @@ export class LogSender {
         if (bytes.length === 0) continue;
         const offset = this.#sent;
         const query = `epoch=${epoch}&offset=${offset}&kind=${kind}`;
-        const { value: { size } } = await link.insist<RunLogged>(
+        const { value: { size } } = await link.postUntilAnswered<RunLogged>(
           `/api/runs/${executionId}/log?${query}`,
           bytes,
           {

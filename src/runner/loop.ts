@@ -77,7 +77,7 @@ export class RunnerLoop {
    * runner.
    */
   async run(): Promise<void> {
-    await this.#options.leftovers.sweep();
+    await this.#options.leftovers.endAll();
     const beats = this.#sendBeats();
     const watch = this.#watch();
     try {
@@ -133,7 +133,7 @@ export class RunnerLoop {
     const request = buildClaim(this.#options, this.#process, this.#epoch);
     const sending = { timeoutMs: CLAIM_TIMEOUT_MS, signal: this.#stopping.signal };
     try {
-      this.#handleAnswer(await link.insist<RunnerClaimed>(CLAIM_PATH, request, sending));
+      this.#handleAnswer(await link.postUntilAnswered<RunnerClaimed>(CLAIM_PATH, request, sending));
     } catch (error) {
       if (this.#stopping.signal.aborted) {
         const late = await repeatClaim(link, request);
@@ -198,7 +198,7 @@ export class RunnerLoop {
       else if (this.#isEnding(run)) this.#interrupt(run.id, "lost");
       return done;
     }).catch((error) => log.error("The run {id} broke: {error}", { id: run.id, error })).then(() => {
-      leftovers.end(run.id);
+      leftovers.remove(run.id);
       this.#runs.delete(run.id);
       if (this.#lastInDir.get(workDir) === ended) this.#lastInDir.delete(workDir);
       this.#onFree();
@@ -209,7 +209,7 @@ export class RunnerLoop {
   // The next process here could not end a run without a note, so such a run does not start.
   #recordRun({ id, order: { execution } }: RemoteRun): boolean {
     try {
-      this.#options.leftovers.begin(id, execution.run_id);
+      this.#options.leftovers.record(id, execution.run_id);
       return true;
     } catch (error) {
       log.error("Cannot start run {id}, which returns to the queue: {error}", { id, error });
@@ -240,9 +240,9 @@ export class RunnerLoop {
     }
   }
 
-  #applyAnswer(asked: readonly string[], { runs }: RunnerHeard, sentAt: Moment): void {
+  #applyAnswer(sent: readonly string[], { runs }: RunnerHeard, sentAt: Moment): void {
     const reports = new Map(runs.map((run) => [run.id, run]));
-    for (const id of asked) {
+    for (const id of sent) {
       const run = this.#runs.get(id);
       const report = reports.get(id);
       if (run === undefined) continue;

@@ -32,13 +32,13 @@ export class Leftovers {
   }
 
   /** Records a run before it starts. */
-  begin(executionId: string, runId: string): void {
+  record(executionId: string, runId: string): void {
     Deno.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     Deno.writeTextFileSync(join(this.#folder, executionId), `${runId}\n`, { mode: 0o600 });
   }
 
   /** Records a process of a run, which leads a group. */
-  started(executionId: string, pid: number): void {
+  recordProcess(executionId: string, pid: number): void {
     if (this.#marks) return;
     try {
       Deno.writeTextFileSync(join(this.#folder, executionId), `${pid} ${readStartTime(pid)}\n`, {
@@ -51,7 +51,7 @@ export class Leftovers {
   }
 
   /** Removes the record, logs and files of a run whose end the service has stored. */
-  end(executionId: string): void {
+  remove(executionId: string): void {
     remove(logPath(this.#paths, executionId));
     remove(eventsPath(this.#paths, executionId));
     remove(resolveFiles(this.#paths, executionId));
@@ -59,7 +59,7 @@ export class Leftovers {
   }
 
   /** Ends every process of the runs that an earlier runner left, and removes their files (contract 18.7). */
-  async sweep(): Promise<void> {
+  async endAll(): Promise<void> {
     const found = this.#read();
     if (found.size === 0) return;
     const runs = [...found.values()];
@@ -79,7 +79,7 @@ export class Leftovers {
         { runs: found.size, ended: runs.flatMap(({ groups }) => groups).filter(endGroup).length },
       );
     }
-    for (const executionId of found.keys()) this.end(executionId);
+    for (const executionId of found.keys()) this.remove(executionId);
   }
 
   #read(): Map<string, OrphanRun> {

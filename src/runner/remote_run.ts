@@ -151,7 +151,7 @@ export class RemoteRun {
   }
 
   #onStart(pid?: number): void {
-    if (pid !== undefined) this.#options.leftovers.started(this.id, pid);
+    if (pid !== undefined) this.#options.leftovers.recordProcess(this.id, pid);
     if (this.#startedAt !== null) return;
     this.#startedAt = this.#options.clock.monotonic();
     this.#reports.add({ kind: "started" });

@@ -75,7 +75,7 @@ export class ReportSender {
           ...report,
           no: ++this.#last,
         }));
-        await link.insist(`/api/runs/${executionId}/events`, { epoch, events }, {
+        await link.postUntilAnswered(`/api/runs/${executionId}/events`, { epoch, events }, {
           timeoutMs: SEND_TIMEOUT_MS,
           signal,
           ofRun: true,

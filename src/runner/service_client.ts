@@ -117,8 +117,8 @@ export class Link {
   }
 
   /** Sends until the service answers. Throws Refused, and Unanswered once `signal` has aborted. */
-  insist<T>(path: string, body: object | Uint8Array, sending: SendOptions): Promise<ServiceAnswer<T>> {
-    return this.#until(() => this.post<T>(path, body, sending), sending.signal);
+  postUntilAnswered<T>(path: string, body: object | Uint8Array, sending: SendOptions): Promise<ServiceAnswer<T>> {
+    return this.#retry(() => this.post<T>(path, body, sending), sending.signal);
   }
 
   /**
@@ -126,10 +126,10 @@ export class Link {
    * aborted.
    */
   download(from: string, target: Target): Promise<void> {
-    return this.#until(() => this.#download(from, target), target.signal);
+    return this.#retry(() => this.#download(from, target), target.signal);
   }
 
-  async #until<T>(ask: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  async #retry<T>(ask: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     for (let attempt = 1;; attempt++) {
       try {
         const answered = await ask();

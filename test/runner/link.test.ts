@@ -22,9 +22,9 @@ it("only the service itself can refuse: a 4xx of anything on the way is asked ag
     path === "/gone" ? problem(403, "forbidden") : onTheWay[times - 1] ?? Response.json({ fine: true })
   );
   const sending = { timeoutMs: 10_000 };
-  expect((await service.link.insist("/claim", {}, sending)).value).toEqual({ fine: true });
+  expect((await service.link.postUntilAnswered("/claim", {}, sending)).value).toEqual({ fine: true });
   expect(service.asked.length).toBe(onTheWay.length + 1);
-  await expect(service.link.insist("/gone", {}, sending)).rejects.toThrow(Refused);
+  await expect(service.link.postUntilAnswered("/gone", {}, sending)).rejects.toThrow(Refused);
 });
 
 it("a file of a message is asked for until it is there as a whole (contract 18.6)", async () => {

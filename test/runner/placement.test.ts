@@ -13,10 +13,10 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   const paths = dataPaths(app.dataDir);
   const { engines } = runOptionsOf({} as never, app.dataDir);
   const times = { lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
-  const polls = new Polls();
-  const placement = new Placement({ db: app.db, clock: systemClock, paths, engines, polls, times });
+  const requests = new Polls();
+  const placement = new Placement({ db: app.db, clock: systemClock, paths, engines, polls: requests, times });
   if (runner !== null) {
-    await polls.add({
+    await requests.add({
       runner: { name: "r1", ...runner },
       ...{ requestId: "request", giving: null, isRepeated: false, wake: () => {} },
     });
@@ -26,9 +26,9 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   const { heads } = await listLaneHeads(app.db, now);
   const round = await placement.startRound(heads, now);
   const kinds = heads.map((task) => {
-    const place = round.findSlot(task);
-    if (place.kind === "spot") round.take(place.spot);
-    return place.kind;
+    const result = round.findSlot(task);
+    if (result.kind === "slot") round.take(result.slot);
+    return result.kind;
   });
   return kinds.sort();
 }
@@ -49,7 +49,7 @@ it("a task starts only where a claim waits, its runner has a slot, and its direc
   expect(await look(app, claim)).toEqual(["later"]);
   await taskFor(app, free, "waits for a claim");
   expect(await look(app, null)).toEqual(["later", "later"]);
-  expect(await look(app, claim)).toEqual(["later", "spot"]);
+  expect(await look(app, claim)).toEqual(["later", "slot"]);
   await app.db.write([{ sql: "update runner set max_runs = 1", args: [] }]);
   expect(await look(app, claim)).toEqual(["later", "later"]);
   await app.db.write([{ sql: "update runner set max_runs = 4, epoch = epoch + 1", args: [] }]);

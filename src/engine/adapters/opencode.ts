@@ -91,8 +91,8 @@ export const opencode: Adapter = {
     const words = /message="stream error".* error\.error="([^"]*)"/.exec(line)?.[1];
     if (words === undefined) return [];
     const session = /session\.id=(ses_\w+).* mode=primary/.exec(line)?.[1];
-    const told: AgentEvent[] = session === undefined ? [] : [{ kind: "session", id: session }];
-    return [...told, { kind: "failure", failure: classifyFailure(words, "model") }];
+    const events: AgentEvent[] = session === undefined ? [] : [{ kind: "session", id: session }];
+    return [...events, { kind: "failure", failure: classifyFailure(words, "model") }];
   },
   classifyEnd({ stderr }) {
     const words = formatLastLines(stderr);

@@ -102,8 +102,8 @@ const tools = new Map<string, string | null>();
 
 /** Finds a small system program, or null. Searched once, on the service's PATH and never on an agent's. */
 function findTool(name: string): string | null {
-  const known = tools.get(name);
-  if (known !== undefined) return known;
+  const cached = tools.get(name);
+  if (cached !== undefined) return cached;
   const folders = [...(Deno.env.get("PATH") ?? "").split(":"), "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
   const found =
     folders.filter((folder) => folder.startsWith("/")).map((folder) => `${folder}/${name}`).find((path) => {
@@ -117,12 +117,12 @@ function findTool(name: string): string | null {
   return found;
 }
 
-let known: Promise<Isolation> | null = null;
+let detected: Promise<Isolation> | null = null;
 
 /** Finds the best isolation that this machine allows, once, by starting a program in it. */
 export function detectIsolation(): Promise<Isolation> {
-  known ??= tryNamespace();
-  return known;
+  detected ??= tryNamespace();
+  return detected;
 }
 
 async function tryNamespace(): Promise<Isolation> {

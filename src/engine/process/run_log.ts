@@ -77,9 +77,9 @@ export class RunLog {
     if (this.#full || this.#closed) return;
     let bytes = this.#carry.length === 0 ? chunk : joined([this.#carry, chunk]);
     for (const secret of this.#secrets) bytes = maskBytes(bytes, secret);
-    const held = this.#findSecretStart(bytes);
-    this.#carry = bytes.slice(bytes.length - held);
-    this.#emit(bytes.subarray(0, bytes.length - held));
+    const heldBytes = this.#findSecretStart(bytes);
+    this.#carry = bytes.slice(bytes.length - heldBytes);
+    this.#emit(bytes.subarray(0, bytes.length - heldBytes));
   }
 
   /** Stores all output of `work` by one write to the file, also when `work` throws. */

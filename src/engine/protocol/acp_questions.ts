@@ -65,8 +65,8 @@ export async function answerForm(order: Order, params: Line, signal: AbortSignal
     const label = getText(field, "title") || getText(field, "description") || name;
     const text = `${getText(params, "message")}\n\n${label}`;
     const few = choices.length > 0 && choices.length < OPTIONS_MAX;
-    const asked = few ? { text, options: [...choices, DECLINE], default: DECLINE } : { text };
-    const answer = await ask(order, asked, signal);
+    const question = few ? { text, options: [...choices, DECLINE], default: DECLINE } : { text };
+    const answer = await ask(order, question, signal);
     const value = answer === null || answer === DECLINE ? undefined : parseAnswer(field, answer);
     if (value === undefined) return { action: answer === null ? "cancel" : "decline" };
     content[name] = value;
@@ -165,8 +165,8 @@ async function askPerson(env: Order["env"], question: Question, signal: AbortSig
   let id = "";
   try {
     const body = { message_id: env.SVC_MESSAGE_ID, ...question, text };
-    const asked = await sendUntilAnswered(env, { method: "POST", path: "/api/questions", body, key }, signal);
-    id = getText(asked, "id");
+    const created = await sendUntilAnswered(env, { method: "POST", path: "/api/questions", body, key }, signal);
+    id = getText(created, "id");
     while (true) {
       const path = `/api/questions/${id}/wait?timeout_ms=${WAIT_MS}`;
       const now = await sendUntilAnswered(env, { method: "GET", path }, signal);

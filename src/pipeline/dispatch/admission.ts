@@ -46,7 +46,7 @@ export interface Reservation {
   expected: Amounts;
 }
 
-export type Verdict = { hold: Hold } | { hold: null; reservation: Reservation };
+export type Verdict = { block: Hold } | { block: null; reservation: Reservation };
 
 /** The budget subjects of a run. */
 type CountedRun = Pick<WaitingTask, "worker_id" | "session_key">;
@@ -101,7 +101,7 @@ class AdmissionRound {
   readonly #now: number;
   readonly #usage: UsageSnapshot;
   /** Budgets that are used up, with their targets. */
-  readonly #full = new Map<string, { hold: Hold; target: string }>();
+  readonly #full = new Map<string, { block: Hold; target: string }>();
   /** Runs that this round has admitted since it read the open runs. */
   readonly #admitted: OpenUse[] = [];
   #open: OpenUse[] | null = null;
@@ -128,21 +128,21 @@ class AdmissionRound {
     const engine = engines.find(task.engine);
     const name = engine?.name ?? task.engine;
     const full = this.#full.get(task.held);
-    if (full !== undefined && await this.#isUnder(full.target, task, name)) return { hold: full.hold };
+    if (full !== undefined && await this.#isUnder(full.target, task, name)) return { block: full.block };
     // A runner has its own provider login, so the limits of this machine's login do not apply there (contract 18).
     const limit = task.runs_on !== "[]" ? null : this.#findLimit(name) ??
       (task.patient === 1 ? this.#findReserve(name, engine?.config.reserve ?? 0) : null);
-    if (limit !== null) return { hold: limit };
+    if (limit !== null) return { block: limit };
     await this.#readOpen();
     const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
     const runLimit = engine?.external === false ? null : await this.#findRunLimit(task, counted);
-    if (runLimit !== null) return { hold: runLimit };
+    if (runLimit !== null) return { block: runLimit };
     return await this.#judgeBudgets(task, counted);
   }
 
   #admit(reservation: Reservation): Verdict {
     this.#admitted.push({ ...reservation, counted: NOTHING_USED });
-    return { hold: null, reservation };
+    return { block: null, reservation };
   }
 
   // The worker may have left the department since, and the budget may have a new target.
@@ -168,8 +168,8 @@ class AdmissionRound {
       : [];
     const expected = await this.#estimate(run, budgets);
     for (const budget of budgets) {
-      const hold = await this.#findBudgetBlock(budget, expected, run);
-      if (hold !== null) return { hold };
+      const block = await this.#findBudgetBlock(budget, expected, run);
+      if (block !== null) return { block };
     }
     return this.#admit({ targets, expected });
   }
@@ -250,9 +250,9 @@ class AdmissionRound {
     const whom = budget.target.startsWith("session:")
       ? { kind: "conversation" as const, session_key: run.session_key }
       : { kind: "all" as const };
-    const hold: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
-    if (!mayStart(budget, standing, 0)) this.#full.set(held, { hold, target: budget.target });
-    return hold;
+    const block: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
+    if (!mayStart(budget, standing, 0)) this.#full.set(held, { block, target: budget.target });
+    return block;
   }
 
   // Returns when the budget allows the run again. Open runs may end earlier.

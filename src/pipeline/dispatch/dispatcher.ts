@@ -104,7 +104,7 @@ export class Dispatcher {
     const now = clock.now();
     const { chosen, notes, nextAt, more } = await this.#decide(now);
     // A claim request may have ended meanwhile. Another one may take its task.
-    const open = chosen.filter(({ slot: slot }) => slot === null || placement.isOpen(slot));
+    const open = chosen.filter(({ slot }) => slot === null || placement.isOpen(slot));
     await allEnded(open.map((one) => this.#claim(one, now)));
     // The new blocks may have hidden tasks that could start.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
@@ -117,7 +117,7 @@ export class Dispatcher {
     const { admission, placement } = this.#options;
     // A run that ends during this round may have changed the next tasks of its directory, so the directory stays busy.
     const busy = new Set(this.#workDirLocks);
-    const { tasks: tasks, more } = await this.#nextTasks.read(now);
+    const { tasks, more } = await this.#nextTasks.read(now);
     const decisions: Decisions = { chosen: [], notes: [], nextAt: Infinity, more };
     if (tasks.length === 0) return decisions;
     const [round, placements] = await Promise.all([
@@ -133,12 +133,12 @@ export class Dispatcher {
         continue;
       }
       const verdict = await round.judge(task);
-      if (verdict.hold !== null) {
-        decisions.nextAt = Math.min(decisions.nextAt, verdict.hold.until ?? Infinity);
-        decisions.notes.push(...buildBlockNote(task, verdict.hold, now));
+      if (verdict.block !== null) {
+        decisions.nextAt = Math.min(decisions.nextAt, verdict.block.until ?? Infinity);
+        decisions.notes.push(...buildBlockNote(task, verdict.block, now));
         continue;
       }
-      const { lane: lock, spot: slot } = start;
+      const { lock, slot } = start;
       if (slot === null && this.#isLastChance(task)) {
         if (this.#lastChance) continue;
         this.#lastChance = true;
@@ -147,7 +147,7 @@ export class Dispatcher {
         this.#workDirLocks.add(lock);
         free--;
       } else placements.take(slot);
-      decisions.chosen.push({ task, lock: lock, slot: slot, reservation: verdict.reservation });
+      decisions.chosen.push({ task, lock, slot, reservation: verdict.reservation });
     }
     return decisions;
   }
@@ -157,20 +157,20 @@ export class Dispatcher {
     task: WaitingTask,
     placements: PlacementRound,
     { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
-  ): { kind: "start"; lane: string; spot: RunnerSlot | null } | { kind: "note"; notes: Statement[] } | null {
+  ): { kind: "start"; lock: string; slot: RunnerSlot | null } | { kind: "note"; notes: Statement[] } | null {
     if (task.runs_on === "[]") {
       // Two paths to one directory share one lock.
       const lock = realPath(task.work_dir);
       return free <= 0 || busy.has(lock) || this.#workDirLocks.has(lock)
         ? null
-        : { kind: "start", lane: lock, spot: null };
+        : { kind: "start", lock, slot: null };
     }
     const start = placements.findSlot(task);
     switch (start.kind) {
-      case "spot":
-        return { kind: "start", lane: "", spot: start.spot };
-      case "hold":
-        return { kind: "note", notes: buildBlockNote(task, start.hold, now) };
+      case "slot":
+        return { kind: "start", lock: "", slot: start.slot };
+      case "block":
+        return { kind: "note", notes: buildBlockNote(task, start.block, now) };
       case "later": {
         // The missing runner is available again, so the task only waits for its turn.
         const isOver = task.held.startsWith("runner:");
@@ -199,12 +199,12 @@ export class Dispatcher {
   }
 
   #claim(chosen: TaskStart, now: number): Promise<void> {
-    const { slot: slot } = chosen;
+    const { slot } = chosen;
     return slot === null ? this.#claimHere(chosen, now) : this.#claimOnRunner(slot, chosen, now);
   }
 
   async #claimHere(chosen: TaskStart, now: number): Promise<void> {
-    const { task, lock: lock } = chosen;
+    const { task, lock } = chosen;
     let claimed: StoredClaim | null = null;
     try {
       claimed = await this.#storeClaim(chosen, now);
@@ -224,7 +224,7 @@ export class Dispatcher {
     }
   }
 
-  async #storeClaim({ task, reservation, slot: slot }: TaskStart, now: number): Promise<StoredClaim | null> {
+  async #storeClaim({ task, reservation, slot }: TaskStart, now: number): Promise<StoredClaim | null> {
     const { db, engines, placement } = this.#options;
     const work = await findWork(db, task.id);
     // A gate that has passed is not asked again (contract 15).

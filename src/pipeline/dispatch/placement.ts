@@ -28,9 +28,9 @@ export interface RunnerSlot {
 }
 
 /** A slot on a runner, no slot yet, or a block. */
-export type PlacementResult = { kind: "spot"; spot: RunnerSlot } | { kind: "later" } | {
-  kind: "hold";
-  hold: Hold;
+export type PlacementResult = { kind: "slot"; slot: RunnerSlot } | { kind: "later" } | {
+  kind: "block";
+  block: Hold;
 };
 
 /** Assigns tasks to the waiting claim requests of runners. */
@@ -76,12 +76,12 @@ export class Placement {
   }
 
   /** Whether the claim request still waits. A run given to an ended request would be lost. */
-  isOpen({ request: request }: RunnerSlot): boolean {
+  isOpen({ request }: RunnerSlot): boolean {
     return this.#options.polls.isOpen(request);
   }
 
   /** Keeps the claim request open until `giving` has stored its run. */
-  give<T>({ request: request }: RunnerSlot, giving: Promise<T>): Promise<T> {
+  give<T>({ request }: RunnerSlot, giving: Promise<T>): Promise<T> {
     return this.#options.polls.give(request, giving);
   }
 }
@@ -120,15 +120,15 @@ export class PlacementRound {
 
   /** Finds a slot for this task. */
   findSlot(task: WaitingTask): PlacementResult {
-    if (task.gated === 1) return { kind: "hold", hold: GATED };
+    if (task.gated === 1) return { kind: "block", block: GATED };
     const candidates = this.#findCandidates(task);
     const { online } = candidates;
-    if (online.size === 0) return { kind: "hold", hold: buildBlock(task, candidates) };
+    if (online.size === 0) return { kind: "block", block: buildBlock(task, candidates) };
     for (const request of this.#free) {
       const runner = online.get(request.runner.id);
       if (runner?.epoch !== request.runner.epoch) continue;
       const workDir = this.#findWorkDir(runner, task);
-      if (workDir !== null) return { kind: "spot", spot: { request: request, workDir } };
+      if (workDir !== null) return { kind: "slot", slot: { request, workDir } };
     }
     return { kind: "later" };
   }
@@ -163,7 +163,7 @@ export class PlacementRound {
   }
 
   /** Assigns the claim request. It gets no other task in this round. */
-  take({ request: request }: RunnerSlot): void {
+  take({ request }: RunnerSlot): void {
     this.#free.delete(request);
   }
 

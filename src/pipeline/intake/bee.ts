@@ -177,7 +177,7 @@ export class Bee {
       if (!this.#hasSlot) return Infinity;
       const round = await admission.startRound(now);
       const verdict = await round.judgeCoordinator({ session_key: message.session_key, engine });
-      if (verdict.hold !== null) return await this.#waitForBudget(message, verdict.hold, now);
+      if (verdict.block !== null) return await this.#waitForBudget(message, verdict.block, now);
       const identity = createAttempt(message);
       const { targets, expected } = verdict.reservation;
       const { won } = await db.write([

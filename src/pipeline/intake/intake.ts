@@ -56,8 +56,8 @@ export function createIntake(
     // In order of arrival across conversations.
     closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);
     const sessions = countValues(closed.map(([first]) => first?.session_key ?? ""));
-    let known: Promise<Candidate[]> | undefined;
-    const candidates = () => known ??= listCandidates(db);
+    let cached: Promise<Candidate[]> | undefined;
+    const candidates = () => cached ??= listCandidates(db);
     await Promise.all(closed.map(async (parts, index) => {
       const [first] = parts;
       if (first === undefined) return;

@@ -88,7 +88,7 @@ export class RemoteClaims {
     const request: ClaimRequest = {
       ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
       // With a reason, because abort() without one creates an error with its stack.
-      wake: () => wakeup.abort("rung"),
+      wake: () => wakeup.abort("woken"),
     };
     try {
       // From here on an earlier copy of this request no longer waits, and its run is stored.

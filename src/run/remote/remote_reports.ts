@@ -86,9 +86,9 @@ export class RemoteReports {
       renewLeases({ runner_id: row.id, epoch }, running, now, times.lease_ms),
     ], () => buildReplacedError(binding));
     const leased = await listHeldRuns(db, row.id, epoch);
-    const asked = new Set(running);
+    const requested = new Set(running);
     return {
-      runs: leased.filter(({ id }) => asked.has(id))
+      runs: leased.filter(({ id }) => requested.has(id))
         .map(({ id, stop }) => ({ id, stop, waited_ms: waits.waitedMs(id) })),
     };
   }

@@ -312,13 +312,13 @@ async function tryRun(world: World, label: string): Promise<void> {
     : await round.judge(task);
   const [first] = holding;
   if (first !== undefined) {
-    expect(verdict.hold?.held, label).toBe(`budget:${first.id}`);
+    expect(verdict.block?.held, label).toBe(`budget:${first.id}`);
     const until = model.until(first, now, model.amount(expected, first.unit));
-    expect(verdict.hold?.until, `${label}: until ${JSON.stringify(first)}`).toBe(until);
+    expect(verdict.block?.until, `${label}: until ${JSON.stringify(first)}`).toBe(until);
     return;
   }
-  expect(verdict.hold, label).toBeNull();
-  if (verdict.hold !== null) return;
+  expect(verdict.block, label).toBeNull();
+  if (verdict.block !== null) return;
   expect([...verdict.reservation.targets].sort(), label).toEqual([...new Set(targets)].sort());
   const id = newId();
   const identity = { execution_id: id, worker_id: worker.id, task_id: task.id, message_id: "m", session_key };
