@@ -91,7 +91,13 @@ export async function buildBriefing(
       ctl,
       maxBytes,
     }),
-    retelling: workerPrompt(context, instruction, { said: earlier, asked: origin, interrupted, ctl, maxBytes }),
+    retelling: workerPrompt(context, instruction, {
+      said: earlier,
+      asked: origin,
+      interrupted,
+      ctl,
+      maxBytes,
+    }),
     session,
     extraArgs: worker?.engine_args[engine.name] ?? "",
   };

@@ -117,7 +117,11 @@ export class Link {
   }
 
   /** Sends until the service answers. Throws Refused, and Unanswered once `signal` has aborted. */
-  postUntilAnswered<T>(path: string, body: object | Uint8Array, sending: SendOptions): Promise<ServiceAnswer<T>> {
+  postUntilAnswered<T>(
+    path: string,
+    body: object | Uint8Array,
+    sending: SendOptions,
+  ): Promise<ServiceAnswer<T>> {
     return this.#retry(() => this.post<T>(path, body, sending), sending.signal);
   }
 

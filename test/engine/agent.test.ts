@@ -15,7 +15,7 @@ function openFake(engine: object = {}, options: AppOptions = {}): Promise<App> {
   });
 }
 
-/** One conversation with one worker; each call sends a message and waits for the end of the run. */
+/** Opens a conversation with one worker; each call sends a message and waits for the end of the run. */
 async function conversation(app: App, worker: object = {}) {
   const made = await app.call("POST /api/workers", { name: "Ada", ...worker });
   const session = await app.call("POST /api/local/sessions", { worker_id: made.id });
@@ -92,7 +92,7 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
     expect((await (await conversation(late)).say("hang")).execution).toMatchObject({ failure: "timeout" });
   });
 
-  it("does not keep a line of 20 MB in memory, and reads on after it", async () => {
+  it("skips a line of 20 MB without keeping it in memory, and continues", async () => {
     await using app = await openFake();
     const { say } = await conversation(app);
     await say("ok");
@@ -123,7 +123,7 @@ describe("agent: logs (contract 3, Execution)", () => {
     expect(await app.call(`GET /api/executions/${execution.id}/logs`)).not.toContain("canary");
   });
 
-  it("has no events file for engines without events", async () => {
+  it("creates no events file for engines without events", async () => {
     await using app = await openApp();
     const { say } = await conversation(app);
     const { execution } = await say("hello");
@@ -145,7 +145,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
       worker_id: worker.id,
       engine: "claude",
     }]);
-    // A total that started again from zero is the run's own.
+    // A total that restarted from zero is the run's own.
     expect((await say("cost 0.1")).execution.usage.cost_usd).toBe(0.1);
   });
 
@@ -232,7 +232,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
     expect(execution.session_id).not.toBe(first.session_id);
   });
 
-  it("keeps each worker's state apart, unless it is shared, and removes it with the worker", async () => {
+  it("keeps each worker's state separate unless it is shared, and removes it with the worker", async () => {
     await using app = await openFake();
     const { say, worker } = await conversation(app);
     const { execution } = await say("ok");
@@ -243,7 +243,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
   });
 });
 
-describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
+describe("agent: settings (contract 3, Worker; contract 7)", () => {
   it.each([
     ["claude", "--output-format=json", "--output-format=json"],
     ["claude", "--model x -p", "-p"],
@@ -259,7 +259,7 @@ describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
     expect(reply.body.detail).toContain(`cannot have ${flag}:`);
   });
 
-  it("shows version, login and what is missing in the worker's status", async () => {
+  it("shows version, login and problems in the worker's status", async () => {
     const status = async (engine: object) => {
       await using app = await openFake(engine);
       const { id } = await app.call("POST /api/workers", { name: "Ada" });

@@ -34,12 +34,12 @@ async function sessionsIn(
 
 const init = (session_id: string) => ({ type: "system", subtype: "init", session_id });
 
-it("an agent that names one session after the other has twenty of them stored [CHD-6]", async () => {
+it("stores at most twenty sessions of an agent [CHD-6]", async () => {
   expect(await sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
   expect(await sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
 });
 
-it("rejects a session id that is no safe argument of a program", async () => {
+it("rejects a session id that is not a safe argument", async () => {
   const bad = ["--help", "", "a b", "x".repeat(201), "a\n"];
   expect(await sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
 });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { runNoticeProgram } from "../../src/run/local/notice_program.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-/** Tells a shell script something; answers what the log has of it, by level and text. */
+/** Runs a shell script as a notice program. Returns the log lines by level and text. */
 async function told(script: string, body = "{}"): Promise<string[]> {
   const records: LogRecord[] = [];
   await configure({
@@ -19,7 +19,7 @@ async function told(script: string, body = "{}"): Promise<string[]> {
   return records.map(({ level, message }) => `${level}: ${message.join("")}`);
 }
 
-it("a program that is told gets the body on its standard input, and what went wrong with it is in the log (contract 11)", async () => {
+it("a notice program gets the body on its standard input, and its failures go to the log (contract 11)", async () => {
   await using folder = await tempDir();
   const got = join(folder.path, "got");
   expect(await told(`cat > ${got}`, "a body")).toEqual([]);

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
 import { Leftovers, resolveFiles } from "../../src/runner/orphan_runs.ts";
 
-it("what a runner left is ended by the next one in its directory, and nothing else is [RUN-1]", async () => {
+it("leftovers of a runner are ended by the next one in its directory, and nothing else [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const start = (runId: string) =>
@@ -26,7 +26,7 @@ it("what a runner left is ended by the next one in its directory, and nothing el
   }
 });
 
-it("where marks cannot be read, the groups of what a runner left are ended, and no other process [RUN-1]", async () => {
+it("without process marks, leftover process groups are ended, and no other process [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const paths = dataPaths(root);
@@ -37,7 +37,7 @@ it("where marks cannot be read, the groups of what a runner left are ended, and 
     const before = new Leftovers(paths, false);
     before.record("one", "run");
     before.recordProcess("one", leftover.pid);
-    // As if the number had been given to another process since.
+    // As if the process number had been reused.
     const line = `${reused.pid} Thu Jan  1 00:00:00 1970\n`;
     await Deno.writeTextFile(join(root, "open", "one"), line, { append: true });
     await Deno.mkdir(resolveFiles(paths, "one"), { recursive: true });

@@ -8,7 +8,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { runOptionsOf } from "../harness/fakes/fake_service.ts";
 import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
 
-/** Looks once for places of all that waits, with one claim of this runner or none; answers what there is for each. */
+/** Finds a slot for each waiting task, with one claim of this runner or none. Returns the kinds of results. */
 async function look(app: App, runner: { id: string; epoch: number } | null): Promise<string[]> {
   const paths = dataPaths(app.dataDir);
   const { engines } = runOptionsOf({} as never, app.dataDir);
@@ -33,7 +33,7 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   return kinds.sort();
 }
 
-it("a task starts only where a claim waits, its runner has a slot, and its directory has no run (contract 18)", async () => {
+it("Placement: a task starts only with a waiting claim, a free slot and a free directory (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);

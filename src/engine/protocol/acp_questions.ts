@@ -165,7 +165,11 @@ async function askPerson(env: Order["env"], question: Question, signal: AbortSig
   let id = "";
   try {
     const body = { message_id: env.SVC_MESSAGE_ID, ...question, text };
-    const created = await sendUntilAnswered(env, { method: "POST", path: "/api/questions", body, key }, signal);
+    const created = await sendUntilAnswered(
+      env,
+      { method: "POST", path: "/api/questions", body, key },
+      signal,
+    );
     id = getText(created, "id");
     while (true) {
       const path = `/api/questions/${id}/wait?timeout_ms=${WAIT_MS}`;

@@ -9,7 +9,10 @@ interface AnswerHandlers {
 /** Sends JSON-RPC requests to an agent, and passes on the answers. */
 export class JsonRpcClient {
   readonly #say: (message: Line) => void;
-  readonly #pending = new Map<number, AnswerHandlers & { timer: ReturnType<typeof setTimeout> | undefined }>();
+  readonly #pending = new Map<
+    number,
+    AnswerHandlers & { timer: ReturnType<typeof setTimeout> | undefined }
+  >();
   #lastId = 0;
 
   constructor(say: (message: Line) => void) {

@@ -32,7 +32,7 @@ async function setUp(app: App) {
 }
 
 describe("the windows of a provider (contract 14)", () => {
-  it("hold what no person waits for above the reserve, while a chat goes on, and let it go on at the reset to the second", async () => {
+  it("block scheduled work above the reserve during a chat, and release it at the reset, to the second", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const { worker, say } = await setUp(app);
@@ -62,7 +62,7 @@ describe("the windows of a provider (contract 14)", () => {
         /^claude has used 85 % of its window five_hour, and the rest is reserved for people/,
       ),
     });
-    // It stands in front of what a person says now, in the same lane.
+    // The schedule's task precedes the user's new task in the same directory.
     await say("ok");
     await app.settle();
     expect(await app.call("GET /api/executions?status=completed")).toHaveLength(2);
@@ -77,7 +77,7 @@ describe("the windows of a provider (contract 14)", () => {
     );
   });
 
-  it("a reserve that is not reached holds nothing", async () => {
+  it("block nothing below the reserve", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const { worker, say } = await setUp(app);
@@ -97,7 +97,7 @@ describe("the windows of a provider (contract 14)", () => {
     );
   });
 
-  it("a rejection parks the engine for everybody, and engine lift ends that at once", async () => {
+  it("block the engine for all work after a refusal, until engine lift", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const { say, statusOf, worker } = await setUp(app);
@@ -119,7 +119,7 @@ describe("the windows of a provider (contract 14)", () => {
 });
 
 describe("a runaway (contract 14, limits.max_runs_per_hour)", () => {
-  it("of one worker waits, says so once, and goes on when an hour has made room", async () => {
+  it("blocks a worker with one notice, until an hour has freed a run", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock, { max_runs_per_hour: 3 });
     const { worker } = await setUp(app);

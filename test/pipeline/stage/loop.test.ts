@@ -4,7 +4,7 @@ import { Stage } from "../../../src/pipeline/stage/stage.ts";
 import { Wakeups } from "../../../src/base/wakeups.ts";
 import { TestClock } from "../../harness/clock.ts";
 
-it("Bells: a listener that is closed twice takes nothing from the one after it", async () => {
+it("Wakeups: closing a listener twice does not affect the next one", async () => {
   const wakeups = new Wakeups();
   const first = wakeups.listen("door");
   first.close();
@@ -31,7 +31,7 @@ describe("Stage", () => {
     expect(wakeups.size).toBe(0);
   });
 
-  it("logs what its step throws, backs off, and goes on [SHD-8]", async () => {
+  it("logs errors of its step, backs off, and continues [SHD-8]", async () => {
     const clock = new TestClock();
     const wakeups = new Wakeups();
     let calls = 0;
@@ -52,7 +52,7 @@ describe("Stage", () => {
     await stage.stop();
   });
 
-  it("with a pause looks once at what comes within it, and loses nothing that comes later", async () => {
+  it("runs one round for all wakeups within its pause, and loses no later one", async () => {
     const wakeups = new Wakeups();
     let made = 0;
     const seen: number[] = [];
@@ -65,7 +65,7 @@ describe("Stage", () => {
       made++;
       stage.wake();
       await turn();
-      // What waits for its pause is not at rest.
+      // A stage in its pause is not idle.
       expect(stage.idle).toBe(false);
     }
     await until(() => stage.rounds === 2 && stage.idle);
@@ -91,7 +91,7 @@ describe("Stage", () => {
     expect(finished).toBe(true);
   });
 
-  it("is not healthy when a round does not return for a minute [CRN-9]", async () => {
+  it("is unhealthy when a round takes longer than a minute [CRN-9]", async () => {
     const clock = new TestClock();
     let release = (_ms: number) => {};
     const step = () => new Promise<number>((resolve) => release = resolve);
