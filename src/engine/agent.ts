@@ -98,8 +98,8 @@ function findFailure(adapter: Adapter, { request, end, output }: TurnResult): En
 }
 
 /**
- * Builds the outcome. The service's cancel or limit decides first, then the engine's final event, then the exit code (facts,
- * engines 2.4).
+ * Builds the outcome. The service's cancel or limit decides first, then the engine's final event, then the exit code (facts, engines
+ * 2.4).
  */
 function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): EngineOutcome {
   const { request, end, output, finished } = result;

@@ -34,8 +34,8 @@ const CLOSED_WITHIN_MS = 3_000;
 const STRAY_AGAIN_MS = 100;
 
 /**
- * Runs the turns of one agent process. A process that ends after one turn uses the directory and mark of its run; a
- * process that stays open has separate ones (contract 19).
+ * Runs the turns of one agent process. A process that ends after one turn uses the directory and mark of its run; a process that stays
+ * open has separate ones (contract 19).
  */
 export class AgentProcess {
   readonly startedAt = performance.now();
@@ -218,8 +218,8 @@ export class AgentProcess {
 }
 
 /**
- * Ends the processes that an earlier service left open, and removes their directories below `runs`. Each directory is named
- * after the mark of its process. Never throws.
+ * Ends the processes that an earlier service left open, and removes their directories below `runs`. Each directory is named after the
+ * mark of its process. Never throws.
  */
 export async function endOpenProcesses(runs: string): Promise<void> {
   try {

@@ -33,8 +33,8 @@ const TURN_END_MAX_MS = 2_000;
 const LINGER_MAX_MS = 3_000;
 
 /**
- * Runs one turn in a process. Resolves when a process that stays open has sent its final event, or otherwise when the process
- * has ended. Throws TurnNotStarted.
+ * Runs one turn in a process. Resolves when a process that stays open has sent its final event, or otherwise when the process has ended.
+ * Throws TurnNotStarted.
  */
 export async function runTurn(
   setup: AgentSetup,

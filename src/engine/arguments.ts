@@ -1,8 +1,6 @@
 import { parse } from "shell-quote";
 
-/**
- * Splits a worker's engine arguments like a shell, without expanding anything. Throws a plain Error when they do not parse.
- */
+/** Splits a worker's engine arguments like a shell, without expanding anything. Throws a plain Error when they do not parse. */
 export function splitArgs(text: string): string[] {
   if (!isBalanced(text)) throw new Error("has a quote that is not closed");
   if (text.includes("`")) {

@@ -22,8 +22,8 @@ interface PooledProcess {
 }
 
 /**
- * The processes of one engine. A run gets the idle process of its worker and conversation, or a new one. After its turn the
- * process stays open within the limits of `warm` (contract 19). Without `keepAlive` each process ends after one turn.
+ * The processes of one engine. A run gets the idle process of its worker and conversation, or a new one. After its turn the process stays
+ * open within the limits of `warm` (contract 19). Without `keepAlive` each process ends after one turn.
  */
 export class ProcessPool {
   readonly #setup: AgentSetup;
@@ -67,8 +67,8 @@ export class ProcessPool {
   }
 
   /**
-   * Ends the idle processes of this worker. With "" it ends every process that stays open, and keeps none from now on.
-   * Resolves when they have ended.
+   * Ends the idle processes of this worker. With "" it ends every process that stays open, and keeps none from now on. Resolves when they
+   * have ended.
    */
   async release(workerId: string): Promise<void> {
     if (workerId === "") this.#isClosed = true;

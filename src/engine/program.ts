@@ -19,8 +19,8 @@ import { decodeResult, RESULT_MAX_BYTES } from "./result.ts";
 const ERROR_TAIL_BYTES = 2_000;
 
 /**
- * Builds an engine from any program, which reads the instruction on stdin and writes the final text to stdout. All output
- * goes to the log, and exit code 0 is success (contract 7).
+ * Builds an engine from any program, which reads the instruction on stdin and writes the final text to stdout. All output goes to the
+ * log, and exit code 0 is success (contract 7).
  */
 export function buildProgramEngine(
   name: string,

@@ -11,8 +11,8 @@ import { opencode } from "./adapters/opencode.ts";
 import { qwen } from "./adapters/qwen.ts";
 
 /**
- * All kinds of engines. To add one, write its manifest in adapters/ and add it here. Each `ctl config` loads this list, so
- * adapters must not import slow modules.
+ * All kinds of engines. To add one, write its manifest in adapters/ and add it here. Each `ctl config` loads this list, so adapters must
+ * not import slow modules.
  */
 export const ADAPTERS: readonly AnyAdapter[] = [
   claude,

@@ -103,8 +103,8 @@ export async function buildBriefing(
   };
 }
 
-// Only immediate tasks continue a session, and only in its work directory, because most engines look for sessions there
-// (contract 3, Session context; facts, engines 2.11).
+// Only immediate tasks continue a session, and only in its work directory, because most engines look for sessions there (contract 3,
+// Session context; facts, engines 2.11).
 async function findSession(
   db: Database,
   claim: Claim,

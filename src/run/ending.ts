@@ -65,8 +65,8 @@ export const RUNNER_STOPPED = "its runner was stopped; the task runs again when 
 export const RUNNER_LOST = "its runner lost contact with the service";
 
 /**
- * Builds the batch that ends a run: outcome, next status of the task, reply and journal. The guard of the execution lets only
- * the first outcome write.
+ * Builds the batch that ends a run: outcome, next status of the task, reply and journal. The guard of the execution lets only the first
+ * outcome write.
  */
 export function endRun(
   run: EndedRun,

@@ -72,8 +72,8 @@ const TOKEN_MARGIN_S = 600;
 export type EnvironmentBuilder = (request: EnvironmentRequest) => Promise<RunEnvironment>;
 
 /**
- * Creates the function that builds environments from a list, never by inheritance: an agent must not see the signing key, the
- * database token or the operator's password (contract 4.8, reliability CHD-10).
+ * Creates the function that builds environments from a list, never by inheritance: an agent must not see the signing key, the database
+ * token or the operator's password (contract 4.8, reliability CHD-10).
  */
 export function createEnvironments(options: EnvironmentOptions): EnvironmentBuilder {
   const { paths, tokenOf, timeZone, url, inherited } = options;

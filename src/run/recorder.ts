@@ -142,10 +142,7 @@ function recordStart(run: RunIdentity, at: number): Statement {
   return record(at, { kind: "execution.started", ...keysOf(run) });
 }
 
-/**
- * Builds the end of an execution. When the service ended the run, its reason wins over the engine's report (facts, engines
- * 2.4).
- */
+/** Builds the end of an execution. When the service ended the run, its reason wins over the engine's report (facts, engines 2.4). */
 function buildExecutionEnd(
   sessionKey: string,
   outcome: RunOutcome,

@@ -23,8 +23,8 @@ export function addCost(usage: Usage, prices: EngineConfig["prices"]): Usage {
 }
 
 /**
- * Creates the listeners that store the usage of a run and the provider's windows. While a write is in progress only the
- * latest usage and the latest state of each window are kept, because usage is cumulative.
+ * Creates the listeners that store the usage of a run and the provider's windows. While a write is in progress only the latest usage and
+ * the latest state of each window are kept, because usage is cumulative.
  */
 export function createUsageRecorder(
   { db, clock }: { db: Database; clock: Clock },

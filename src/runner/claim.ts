@@ -46,10 +46,7 @@ export function buildClaim(
   };
 }
 
-/**
- * Repeats the claim that a stop interrupted, in case the service gave it a run. Returns null when the service does not
- * answer.
- */
+/** Repeats the claim that a stop interrupted, in case the service gave it a run. Returns null when the service does not answer. */
 export async function repeatClaim(
   link: Link,
   request: RunnerClaim,

@@ -8,8 +8,7 @@ const PROBE_BYTES = 64 * 1024;
 const PAUSE_MS = 2_000;
 
 /**
- * Resolves when runs can write below `root`, or when `signal` aborts. A machine with a full disk would fail every task
- * (contract 18.7).
+ * Resolves when runs can write below `root`, or when `signal` aborts. A machine with a full disk would fail every task (contract 18.7).
  */
 export async function waitForSpace(root: string, clock: Clock, signal: AbortSignal): Promise<void> {
   for (let isReported = false; !signal.aborted; isReported = true) {

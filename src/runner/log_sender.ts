@@ -73,8 +73,8 @@ export class LogSender {
           },
         );
         const end = offset + bytes.length;
-        // When the service lost the log, sending restarts. An answer that stores nothing counts as stored, because repeating
-        // it would never end.
+        // When the service lost the log, sending restarts. An answer that stores nothing counts as stored, because repeating it would
+        // never end.
         this.#sent = size === offset ? end : Math.min(size, end);
         this.#grown = true;
       }

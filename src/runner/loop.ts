@@ -72,10 +72,7 @@ export class RunnerLoop {
     return this.#runs.size;
   }
 
-  /**
-   * Ends the leftovers of an earlier runner, and claims runs until stop(). Throws Refused when the service rejects this
-   * runner.
-   */
+  /** Ends the leftovers of an earlier runner, and claims runs until stop(). Throws Refused when the service rejects this runner. */
   async run(): Promise<void> {
     await this.#options.leftovers.endAll();
     const beats = this.#sendBeats();
@@ -104,8 +101,7 @@ export class RunnerLoop {
     const reported = new AbortController();
     const rest = Promise.all([...this.#lastInDir.values()]).then(() => reported.abort());
     void this.#registry.stopAll();
-    // An unreachable service must not block the stop. It learns of lost runs from the next process here, or from their
-    // leases.
+    // An unreachable service must not block the stop. It learns of lost runs from the next process here, or from their leases.
     await sleep(clock, config.limits.stop_grace + ENDING_MS + TELLING_MS, reported.signal);
     for (const run of this.#runs.values()) run.markLost();
     await rest;
@@ -153,8 +149,8 @@ export class RunnerLoop {
     if (value.run !== null) this.#start(value.run, new Lease(this.#options.clock, value.lease_ms, sentAt));
   }
 
-  // The directory is locked by this process. A late claim of an ended process may have replaced it, so it may take over once. A
-  // second refusal means that a copy of the directory exists elsewhere.
+  // The directory is locked by this process. A late claim of an ended process may have replaced it, so it may take over once. A second
+  // refusal means that a copy of the directory exists elsewhere.
   async #reconnect(error: string): Promise<void> {
     log.warning("The service considers this runner replaced, retrying once: {error}", { error });
     this.#hasReconnected = true;
@@ -175,8 +171,7 @@ export class RunnerLoop {
     const { leftovers } = this.#options;
     const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease });
     this.#runs.set(run.id, run);
-    // The service gives a directory one run at a time, but after a lost lease it may not know the run that still is in
-    // progress here.
+    // The service gives a directory one run at a time, but after a lost lease it may not know the run that still is in progress here.
     const workDir = realPath(order.work_dir);
     const before = this.#lastInDir.get(workDir) ?? Promise.resolve();
     const ended = before.then(() => {
@@ -192,8 +187,8 @@ export class RunnerLoop {
         ),
         store: (outcome, interruption) => run.reportEnd(outcome, interruption),
       });
-      // Started runs may end during a stop. This one has not started, so it returns to the queue. A run whose lease is about
-      // to expire does not start either, because another runner may start it then (contract 18.7).
+      // Started runs may end during a stop. This one has not started, so it returns to the queue. A run whose lease is about to expire
+      // does not start either, because another runner may start it then (contract 18.7).
       if (this.#stopping.signal.aborted || !isRecorded) this.#interrupt(run.id, "shutdown");
       else if (this.#isEnding(run)) this.#interrupt(run.id, "lost");
       return done;

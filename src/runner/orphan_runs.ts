@@ -16,9 +16,7 @@ export function resolveFiles(paths: DataPaths, executionId: string): string {
   return join(paths.root, "files", executionId);
 }
 
-/**
- * Records the unfinished runs of this machine in one small file each, so that a crashed runner leaves no process and no copy.
- */
+/** Records the unfinished runs of this machine in one small file each, so that a crashed runner leaves no process and no copy. */
 export class Leftovers {
   readonly #folder: string;
   readonly #paths: DataPaths;

@@ -158,8 +158,8 @@ export class RemoteRun {
   }
 
   /**
-   * Reports the end after the log and all reports. Resolves when the end is stored, or the service does not want it. Throws
-   * when it must be retried.
+   * Reports the end after the log and all reports. Resolves when the end is stored, or the service does not want it. Throws when it must
+   * be retried.
    */
   async reportEnd(outcome: RunOutcome, interruption: Interruption | null): Promise<void> {
     const { link, clock, engines } = this.#options;

@@ -125,10 +125,7 @@ export class Link {
     return this.#retry(() => this.post<T>(path, body, sending), sending.signal);
   }
 
-  /**
-   * Downloads a file with retries until it is complete. Throws Refused, disk errors, and Unanswered once `signal` has
-   * aborted.
-   */
+  /** Downloads a file with retries until it is complete. Throws Refused, disk errors, and Unanswered once `signal` has aborted. */
   download(from: string, target: Target): Promise<void> {
     return this.#retry(() => this.#download(from, target), target.signal);
   }
@@ -185,10 +182,7 @@ async function readText(response: Response): Promise<string> {
   return text + decoder.decode();
 }
 
-/**
- * Turns an unsuccessful answer into an error. Only the service sends problem documents with a code, but any proxy may answer
- * 403.
- */
+/** Turns an unsuccessful answer into an error. Only the service sends problem documents with a code, but any proxy may answer 403. */
 function buildRefusal(status: number, text: string, ofRun = false): Refused | UnansweredError {
   const { code, detail } = parseProblem(text);
   const words = (detail ?? text).slice(0, DETAIL_MAX_CHARACTERS);

@@ -133,9 +133,7 @@ it("a run from a claim during the stop returns to the queue (contract 18.2) [SHD
   expect(service.of("/end").map(({ text }) => JSON.parse(text).interruption)).toEqual(["shutdown"]);
 });
 
-/**
- * A runner, and a service with one run for it. The service accepts the run's end only after a beat, or when none will come.
- */
+/** A runner, and a service with one run for it. The service accepts the run's end only after a beat, or when none will come. */
 function serviceWith(order: WireOrder, change: Partial<typeof TIMES>, root: string) {
   const over = Promise.withResolvers<void>();
   const service = new FakeService(async ({ path }, times) => {

@@ -140,8 +140,8 @@ class ProcessEnding {
     send(this.#pid, "SIGKILL");
   }
 
-  // An agent's tools run in separate sessions, which a signal to the group does not reach (facts, engines 2.6). The outermost
-  // process holds the namespace and must end last.
+  // An agent's tools run in separate sessions, which a signal to the group does not reach (facts, engines 2.6). The outermost process
+  // holds the namespace and must end last.
   async #signalTree(name: Deno.Signal): Promise<void> {
     const pids = await findMarked(new Set([this.#spec.runId]));
     const inner = this.#spec.isolation === "namespace" ? pids.filter((pid) => pid !== this.#pid) : pids;
@@ -193,8 +193,8 @@ async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<v
 }
 
 /**
- * Finds the absolute path of a program: the command itself when it contains a slash, else on `path`. Throws a SpawnError with
- * the reason, where the shell would only return 127.
+ * Finds the absolute path of a program: the command itself when it contains a slash, else on `path`. Throws a SpawnError with the reason,
+ * where the shell would only return 127.
  */
 export function findProgram(command: string, path: string): string {
   const places = command.includes("/")

@@ -20,8 +20,8 @@ const NEWLINE = 10;
 const encoder = new TextEncoder();
 
 /**
- * The log of one run: output with timestamps and masked secrets, cut at a limit with a line that reports the cut. Output is
- * written immediately, so that readers can follow the log.
+ * The log of one run: output with timestamps and masked secrets, cut at a limit with a line that reports the cut. Output is written
+ * immediately, so that readers can follow the log.
  */
 export class RunLog {
   readonly #file: Deno.FsFile;

@@ -11,10 +11,7 @@ interface LimitTimes {
   waitedMs: () => number;
 }
 
-/**
- * Calls `onLimit` once when a run lasts too long or is silent for too long. After a stop of the service pending output is
- * read first.
- */
+/** Calls `onLimit` once when a run lasts too long or is silent for too long. After a stop of the service pending output is read first. */
 export class TimeLimits {
   readonly #times: LimitTimes;
   readonly #onLimit: (reason: "timeout" | "idle_timeout") => void;

@@ -24,10 +24,7 @@ const AUTH_REQUIRED = -32_000;
 const METHOD_NOT_FOUND = -32_601;
 const INTERNAL_ERROR = -32_603;
 
-/**
- * Speaks version 1 of the Agent Client Protocol with an agent on stdin and stdout: one turn, or several with `stays`
- * (decision 0011).
- */
+/** Speaks version 1 of the Agent Client Protocol with an agent on stdin and stdout: one turn, or several with `stays` (decision 0011). */
 export class AcpDialogue implements Dialogue {
   #order: Order;
   readonly #link: Link;

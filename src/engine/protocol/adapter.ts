@@ -26,8 +26,8 @@ export interface EngineFailure {
 }
 
 /**
- * The span of a usage figure: this run, one step of it, or the whole engine session. Steps are added up. For a session, the
- * run's usage is the difference to the last known figure.
+ * The span of a usage figure: this run, one step of it, or the whole engine session. Steps are added up. For a session, the run's usage
+ * is the difference to the last known figure.
  */
 export type UsageSpan = "run" | "step" | "session";
 
@@ -121,15 +121,15 @@ export const BRIDGE_VARIABLES = ["PATH", "SVC_URL", "SVC_TOKEN_FILE", "SVC_RUN_I
 /** How an agent works in a process that stays open between turns (contract 19). */
 export interface OpenMode {
   /**
-   * Builds the command without a prompt: the model gets no request before the first turn. The agent's tools read the token
-   * from SVC_TOKEN_FILE.
+   * Builds the command without a prompt: the model gets no request before the first turn. The agent's tools read the token from
+   * SVC_TOKEN_FILE.
    */
   buildCommand(order: Order): AgentCommand;
   /** Whether the process may stay open with these operator arguments. Absent: always. */
   takes?(args: readonly string[]): boolean;
   /**
-   * Whether the agent answers before it asks its model. If so, silence means that the model got no request, and another
-   * process may do the turn.
+   * Whether the agent answers before it asks its model. If so, silence means that the model got no request, and another process may do
+   * the turn.
    */
   speaksFirst: boolean;
   /** Whether output between turns shows that the agent works without a request, which ends its process. Absent: never. */
@@ -207,8 +207,8 @@ export interface BuiltInAdapter {
 }
 
 /**
- * The manifest of one agent CLI: data and pure functions that build its command and parse its output (facts, engines 12;
- * driver: agent.ts).
+ * The manifest of one agent CLI: data and pure functions that build its command and parse its output (facts, engines 12; driver:
+ * agent.ts).
  */
 export interface Adapter {
   driver: "agent";
@@ -218,8 +218,7 @@ export interface Adapter {
   /** Meaningless stderr lines of every run. */
   noise?: RegExp;
   /**
-   * The tested package and version; null when the configuration may name any program. `release`: the package's version, if it
-   * differs.
+   * The tested package and version; null when the configuration may name any program. `release`: the package's version, if it differs.
    */
   measured: { package: string; version: string; release?: string } | null;
   /** The usage that the engine reports: `live` during the run, `cost` in US dollars. */
@@ -234,8 +233,8 @@ export interface Adapter {
   /** Further variables of the service's environment that the engine gets. */
   variables: readonly string[];
   /**
-   * Flags that an operator's arguments must not contain, because they would change the output, the session or the prompt's
-   * way, or make the engine wait for a person.
+   * Flags that an operator's arguments must not contain, because they would change the output, the session or the prompt's way, or make
+   * the engine wait for a person.
    */
   reservedFlags: readonly string[];
   buildCommand(order: Order): AgentCommand;

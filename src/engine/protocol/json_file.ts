@@ -1,8 +1,8 @@
 import { isObject } from "./json_fields.ts";
 
 /**
- * Builds a settings file: `defaults`, overridden by the present text, overridden by `ours`. Text that is not a JSON object
- * stays unchanged, so that its engine reports the problem.
+ * Builds a settings file: `defaults`, overridden by the present text, overridden by `ours`. Text that is not a JSON object stays
+ * unchanged, so that its engine reports the problem.
  */
 export function mergeJson(defaults: object, present: string | null, ours: object): string {
   const text = present?.trim() ? present : "{}";

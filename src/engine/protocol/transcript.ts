@@ -9,8 +9,8 @@ const OUTPUT_MAX_CHARACTERS = 1_000;
 const OUTPUT_MAX_LINES = 10;
 
 /**
- * Writes an agent's events for people: text unchanged, `>` a tool call, `<` its shortened result with size, `!` a failure,
- * and the service's lines in brackets (contract 3, Execution).
+ * Writes an agent's events for people: text unchanged, `>` a tool call, `<` its shortened result with size, `!` a failure, and the
+ * service's lines in brackets (contract 3, Execution).
  */
 export class Transcript {
   readonly #log: RunLog;

@@ -21,10 +21,7 @@ export class UsageCounter {
     this.#before = before;
   }
 
-  /**
-   * Adds a figure. A step replaces the earlier step with the same key, because an engine may repeat a step with a higher
-   * figure.
-   */
+  /** Adds a figure. A step replaces the earlier step with the same key, because an engine may repeat a step with a higher figure. */
   add(span: UsageSpan, usage: Partial<Usage>, step?: string): void {
     const key = step?.slice(0, KEY_CHARACTERS);
     const before = key === undefined ? {} : this.#steps.get(key) ?? {};

@@ -30,9 +30,8 @@ interface NoticesOptions {
 }
 
 /**
- * Creates the stage that sends notices to the targets of `notices:`, each once. A conversation gets a message, a webhook the
- * event `notice.raised`, and a program the event on its standard input. The cursor in the journal survives restarts (contract
- * 11).
+ * Creates the stage that sends notices to the targets of `notices:`, each once. A conversation gets a message, a webhook the event
+ * `notice.raised`, and a program the event on its standard input. The cursor in the journal survives restarts (contract 11).
  */
 export function createNotices(options: NoticesOptions): Stage {
   const { db, clock, wakeups, rules } = options;

@@ -47,8 +47,8 @@ interface OutboxOptions {
 }
 
 /**
- * Delivers messages to platforms: in order within a conversation, and independently per platform (contract 10.3). A stored
- * message on the local platform is delivered already.
+ * Delivers messages to platforms: in order within a conversation, and independently per platform (contract 10.3). A stored message on the
+ * local platform is delivered already.
  */
 export class Outbox {
   readonly stage: Stage;
@@ -149,8 +149,8 @@ export class Outbox {
     this.#failures = 0;
   }
 
-  // The second send is the last one. A silent platform must not use it up for every waiting reply, so the outbox tests the
-  // connection first.
+  // The second send is the last one. A silent platform must not use it up for every waiting reply, so the outbox tests the connection
+  // first.
   async #isReachable(platform: Platform, message: WaitingOutbound): Promise<boolean> {
     try {
       await platform.test();
@@ -163,10 +163,7 @@ export class Outbox {
     }
   }
 
-  /**
-   * Returns the parts of a reply. A new reply also returns the statements that store its parts in the commit before the first
-   * send.
-   */
+  /** Returns the parts of a reply. A new reply also returns the statements that store its parts in the commit before the first send. */
   async #prepareParts(
     platform: Platform,
     { id, content, media, is_cut }: WaitingOutbound,
@@ -177,8 +174,8 @@ export class Outbox {
       return { parts: bodies.map(createPart), statements: insertParts(id, bodies) };
     }
     const stored = await listParts(db, id);
-    // Only this outbox sends the part. An open `sending_at` therefore means that its outcome was not stored, and the part may
-    // have arrived (reliability PLT-2).
+    // Only this outbox sends the part. An open `sending_at` therefore means that its outcome was not stored, and the part may have
+    // arrived (reliability PLT-2).
     const unknown = stored.find((part) => part.sending_at !== null);
     if (unknown === undefined) return { parts: stored, statements: [] };
     await db.write(releasePart(id, unknown.number, true));

@@ -20,8 +20,8 @@ export class Holds {
   }
 
   /**
-   * Starts a cooldown for a platform, or one of its chats, of at most a day. A delay that the platform requested replaces the
-   * back-off. Returns the end in Unix ms.
+   * Starts a cooldown for a platform, or one of its chats, of at most a day. A delay that the platform requested replaces the back-off.
+   * Returns the end in Unix ms.
    */
   hold(platform: string, chat: string | undefined, retryAfterMs: number | null): number {
     const key = buildKey(platform, chat);

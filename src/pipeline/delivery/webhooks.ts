@@ -27,8 +27,8 @@ const CURSOR_STEP = 1_000;
 const JITTER = 0.1;
 
 /**
- * Creates the stage that sends journal events to webhooks: in order and at least once, from a cursor that survives restarts.
- * Webhooks do not wait for each other (contract 11).
+ * Creates the stage that sends journal events to webhooks: in order and at least once, from a cursor that survives restarts. Webhooks do
+ * not wait for each other (contract 11).
  */
 export function createWebhookStage(
   { db, clock, wakeups }: { db: Database; clock: Clock; wakeups: Wakeups },

@@ -112,8 +112,8 @@ class AdmissionRound {
     this.#usage = usage;
   }
 
-  // Open runs may be thousands, and most rounds do not need them. They are read before the ended runs: a run that ends in
-  // between counts twice rather than not at all.
+  // Open runs may be thousands, and most rounds do not need them. They are read before the ended runs: a run that ends in between counts
+  // twice rather than not at all.
   async #readOpen(): Promise<void> {
     this.#open ??= await listOpenRuns(this.#options.db, this.#now);
   }

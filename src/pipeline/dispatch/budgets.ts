@@ -42,10 +42,7 @@ interface BudgetsOptions {
   stopRun: (executionId: string, words: string) => Promise<void>;
 }
 
-/**
- * Creates the stage that reports nearly and fully used budgets, and ends the runs of budgets with action `stop` (contract
- * 14).
- */
+/** Creates the stage that reports nearly and fully used budgets, and ends the runs of budgets with action `stop` (contract 14). */
 export function createBudgets(options: BudgetsOptions): Stage {
   const { db, clock, wakeups, engines, timeZone } = options;
   const months = new Months(timeZone);

@@ -56,10 +56,7 @@ interface Decisions {
   more: boolean;
 }
 
-/**
- * Claims due tasks for free work directories, oldest first: one run per directory, and at most `maxConcurrentRuns` (contract
- * 4.5).
- */
+/** Claims due tasks for free work directories, oldest first: one run per directory, and at most `maxConcurrentRuns` (contract 4.5). */
 export class Dispatcher {
   readonly stage: Stage;
   readonly #options: DispatcherOptions;
@@ -179,8 +176,7 @@ export class Dispatcher {
     }
   }
 
-  // Waiting runs release their slots, but at most as many as there are slots. Otherwise the number of processes would be
-  // unbounded.
+  // Waiting runs release their slots, but at most as many as there are slots. Otherwise the number of processes would be unbounded.
   #countFreeSlots(): number {
     const { waits, executor, maxConcurrentRuns } = this.#options;
     const waiting = waits.countOf(executor.running.map(({ execution_id }) => execution_id));

@@ -31,8 +31,8 @@ interface NextTasksPage {
 }
 
 /**
- * Reads the next tasks of work directories in pages of limited size, blocked tasks included. Each page also has the oldest
- * tasks of all directories, so that none starves however many directories have tasks.
+ * Reads the next tasks of work directories in pages of limited size, blocked tasks included. Each page also has the oldest tasks of all
+ * directories, so that none starves however many directories have tasks.
  */
 export class NextTasks {
   readonly #db: Database;
@@ -68,9 +68,7 @@ export class NextTasks {
 
 const NONE = { heads: [], next: null };
 
-/**
- * Builds the statements that store why the tasks of this worker are blocked. Returns none when the reason is stored already.
- */
+/** Builds the statements that store why the tasks of this worker are blocked. Returns none when the reason is stored already. */
 export function buildBlockNote(task: WaitingTask, block: Hold, now: number): Statement[] {
   // The reason of a runner block may change while the key stays. Other reasons contain figures that change all the time.
   const isNewReason = block.held.startsWith("runner:") && task.reason !== block.reason;

@@ -50,8 +50,8 @@ interface SchedulerOptions {
 }
 
 /**
- * Creates the stage that fires due tasks: never early, and at most once per task and minute. Its cost depends on the due
- * tasks, not on the stored ones.
+ * Creates the stage that fires due tasks: never early, and at most once per task and minute. Its cost depends on the due tasks, not on
+ * the stored ones.
  */
 export function createScheduler(options: SchedulerOptions): Stage {
   const { db, clock, wakeups, defaultZone, catchUpWindowMs, interruptRun } = options;
@@ -211,10 +211,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
   }
 }
 
-/**
- * Whether a time that is due waits for the end of the current turn. A turn that has not started yet already is the waiting
- * one.
- */
+/** Whether a time that is due waits for the end of the current turn. A turn that has not started yet already is the waiting one. */
 function mustQueue({ overlap, status, gating, queued_at }: DueTask): boolean {
   if (status !== "running" && gating === 0) return false;
   return overlap === "replace" || overlap === "queue" && queued_at === null;

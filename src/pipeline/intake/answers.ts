@@ -11,8 +11,8 @@ import { sendMessage } from "../../store/chat/outbound.ts";
 import { type AskedHere, findQuestionOfMessage, listOpenQuestions } from "../../store/work/question.ts";
 
 /**
- * Takes the messages that answer an open question, each with its answer in one batch, and returns the others (contract 12).
- * Answers skip the debounce window, because an answer is never a part of a longer message.
+ * Takes the messages that answer an open question, each with its answer in one batch, and returns the others (contract 12). Answers skip
+ * the debounce window, because an answer is never a part of a longer message.
  */
 export async function takeAnswers(
   db: Database,

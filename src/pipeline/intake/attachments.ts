@@ -40,10 +40,7 @@ interface AttachmentOptions {
   maxUploadBytes: number;
 }
 
-/**
- * Creates the stage that fetches the files of messages. The debounce window of the conversation stays open meanwhile
- * (contract 10.1).
- */
+/** Creates the stage that fetches the files of messages. The debounce window of the conversation stays open meanwhile (contract 10.1). */
 export function createAttachments(options: AttachmentOptions): Stage {
   const { db, clock, wakeups } = options;
   /** Platforms of the messages whose files are being fetched, by message id. */

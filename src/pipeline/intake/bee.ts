@@ -136,8 +136,8 @@ export class Bee {
     return !this.#draining && this.running.length < RUNS_MAX;
   }
 
-  // An earlier process ended before this message was routed, perhaps because of it. The attempt is therefore committed first,
-  // and the coordinator gives up after `max_attempts`.
+  // An earlier process ended before this message was routed, perhaps because of it. The attempt is therefore committed first, and the
+  // coordinator gives up after `max_attempts`.
   async #countFirst(message: FeedingMessage, now: number): Promise<boolean> {
     const { db, config } = this.#options;
     if (message.attempt >= config.bee.max_attempts) {

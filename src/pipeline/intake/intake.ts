@@ -1,5 +1,5 @@
-// received -> feeding (last part) or merged (earlier parts), and on to bee_processed in the same commit where
-// routing_rules.ts decides; chat_commands.ts and answers.ts take their messages first
+// received -> feeding (last part) or merged (earlier parts), and on to bee_processed in the same commit where routing_rules.ts decides;
+// chat_commands.ts and answers.ts take their messages first
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Config } from "../../config/schema.ts";

@@ -97,9 +97,7 @@ export function retryLater(
   ];
 }
 
-/**
- * Postpones a message until its budget allows a run. No attempt is used up, and the conversation is notified once (contract 14).
- */
+/** Postpones a message until its budget allows a run. No attempt is used up, and the conversation is notified once (contract 14). */
 export function waitForBudget(
   message: MessageToRoute & { error: string },
   reason: string,

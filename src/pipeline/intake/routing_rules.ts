@@ -13,16 +13,14 @@ import { type FeedingMessage, findToFeed } from "../../store/chat/inbound_feedin
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { buildPlan, finishRouting, insertRulesRun, type Routing } from "./routed_message.ts";
 
-/**
- * Largest message that is routed in the commit that feeds it. Reading a larger one takes a separate turn of the event loop.
- */
+/** Largest message that is routed in the commit that feeds it. Reading a larger one takes a separate turn of the event loop. */
 export const IMMEDIATE_MAX_BYTES = 4_096;
 
 type RulesConfig = Pick<Config, "bee" | "platforms">;
 
 /**
- * Finds the recipient of a message by rules. Returns null when the coordinator's model has to decide (contract 4.3). A
- * message of a program is data: mentions in it do not count, and it goes to the worker of its platform (contract 10).
+ * Finds the recipient of a message by rules. Returns null when the coordinator's model has to decide (contract 4.3). A message of a
+ * program is data: mentions in it do not count, and it goes to the worker of its platform (contract 10).
  */
 export function findRoute(
   config: RulesConfig,
@@ -57,9 +55,9 @@ export function buildRoute(
 }
 
 /**
- * Builds the statements that route a received message in the commit that feeds it. Returns null when an earlier message of
- * its conversation comes first, or a model has to decide. Only for small messages that arrived at this process: a message
- * that crashes the process must count as an attempt at the next start (reliability BYT-4).
+ * Builds the statements that route a received message in the commit that feeds it. Returns null when an earlier message of its
+ * conversation comes first, or a model has to decide. Only for small messages that arrived at this process: a message that crashes the
+ * process must count as an attempt at the next start (reliability BYT-4).
  */
 export async function routeImmediately(
   { db, config }: { db: Database; config: RulesConfig },

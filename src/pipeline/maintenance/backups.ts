@@ -30,8 +30,8 @@ interface BackupOptions {
 }
 
 /**
- * Creates the stage that makes a backup at each time of `backup.cron`, and one at the start for times that passed while the
- * service was down. The journal and the doctor's report contain a failure, and the next time tries again.
+ * Creates the stage that makes a backup at each time of `backup.cron`, and one at the start for times that passed while the service was
+ * down. The journal and the doctor's report contain a failure, and the next time tries again.
  */
 export function createBackups(options: BackupOptions): Stage {
   const { db, clock, wakeups, timeZone, config } = options;

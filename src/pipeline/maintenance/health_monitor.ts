@@ -26,8 +26,8 @@ interface HealthMonitorOptions {
 }
 
 /**
- * Creates the stage that records in the journal when a platform is down for a minute, when it is back, and when the disk is
- * nearly full (contract 11).
+ * Creates the stage that records in the journal when a platform is down for a minute, when it is back, and when the disk is nearly full
+ * (contract 11).
  */
 export function createSurroundings(options: HealthMonitorOptions): Stage {
   const { db, clock, wakeups, platforms, root, freeBytes = measureFree } = options;

@@ -36,8 +36,8 @@ const POLL_MS = 30_000;
 const CLAIM_GRACE_MS = 10_000;
 
 /**
- * Ends open runs that no server runs: all open runs after a start, and as a safety net later. It kills their processes first,
- * so that a task never has two live runs (reliability CHD-3, DSP-1).
+ * Ends open runs that no server runs: all open runs after a start, and as a safety net later. It kills their processes first, so that a
+ * task never has two live runs (reliability CHD-3, DSP-1).
  */
 export class Rescuer {
   readonly stage: Stage;
@@ -107,8 +107,7 @@ export class Rescuer {
     return ({ execution_id, since }) => !own.has(execution_id) && since <= oldest;
   }
 
-  // Asks a lost gate again. A task whose gate crashes the service ends after its attempts, as its runs would (reliability
-  // CMD-1).
+  // Asks a lost gate again. A task whose gate crashes the service ends after its attempts, as its runs would (reliability CMD-1).
   async #rescueGates(graceMs: number): Promise<void> {
     const { db, clock, rules } = this.#options;
     const isLost = this.#createLostCheck(graceMs);
@@ -127,10 +126,7 @@ export class Rescuer {
     }
   }
 
-  /**
-   * Ends lost runs of the coordinator, which budgets count while they are open. Their messages are routed again (contract
-   * 14).
-   */
+  /** Ends lost runs of the coordinator, which budgets count while they are open. Their messages are routed again (contract 14). */
   async rescueBee(graceMs = 0): Promise<void> {
     const { db, clock } = this.#options;
     const isLost = this.#createLostCheck(graceMs);

@@ -55,8 +55,7 @@ const POLL_MS = 15 * 60_000;
 const PAUSE_MS = 20;
 // The other stages are busy right after a start.
 const START_DELAY_MS = 10 * 60_000;
-// When the wall clock jumps by more than this, deletion stops for an hour: a clock with the wrong year must not delete the
-// database.
+// When the wall clock jumps by more than this, deletion stops for an hour: a clock with the wrong year must not delete the database.
 const LEAP_MS = 60_000;
 const DISBELIEF_MS = 60 * 60_000;
 // The row of a younger file may not be written yet.

@@ -53,8 +53,8 @@ interface EngineRequest
 }
 
 /**
- * Runs an engine once with logs, environment and a private directory, and masks secrets in everything that is stored. When
- * this resolves, both logs are on disk. Throws when the service cannot prepare the run.
+ * Runs an engine once with logs, environment and a private directory, and masks secrets in everything that is stored. When this resolves,
+ * both logs are on disk. Throws when the service cannot prepare the run.
  */
 export async function runEngine(
   options: EngineRunOptions,

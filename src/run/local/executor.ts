@@ -58,8 +58,7 @@ export class Executor {
   }
 
   /**
-   * Ends a run, or the gate before it. Resolves when its processes are gone and its outcome is stored. Unknown ids resolve
-   * immediately.
+   * Ends a run, or the gate before it. Resolves when its processes are gone and its outcome is stored. Unknown ids resolve immediately.
    */
   interrupt(executionId: string): Promise<void> {
     return this.#end(executionId, "cancelled");

@@ -77,8 +77,8 @@ export class Gates {
   }
 
   /**
-   * Runs the gate of a claim and stores its answer. Returns the claim with the gate's output appended to the instruction when
-   * its task runs now, else null. Never throws.
+   * Runs the gate of a claim and stores its answer. Returns the claim with the gate's output appended to the instruction when its task
+   * runs now, else null. Never throws.
    */
   async pass(claim: Claim, gate: Gate): Promise<Claim | null> {
     let passed: Claim | null = null;
@@ -141,8 +141,7 @@ export class Gates {
     };
   }
 
-  // Like a check, a gate gets the run's environment without token and keys (contract 13). An engine inside this process has
-  // none.
+  // Like a check, a gate gets the run's environment without token and keys (contract 13). An engine inside this process has none.
   async #buildEnvironment(claim: Claim, engine: Engine, runDir: string) {
     const { db, environmentOf } = this.#options;
     const { execution: identity, workDir } = claim;

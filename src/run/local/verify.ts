@@ -14,8 +14,8 @@ interface CheckContext extends CommandContext {
 type CheckedOutcome = EngineOutcome & { verify: Verified };
 
 /**
- * Checks the work after the engine has succeeded. A failed check goes back to the agent in the same session, `attempts`
- * times. Then the run fails with `verify_failed` (contract 13, reliability CMD-1).
+ * Checks the work after the engine has succeeded. A failed check goes back to the agent in the same session, `attempts` times. Then the
+ * run fails with `verify_failed` (contract 13, reliability CMD-1).
  */
 export async function verifyRun(
   run: CheckContext,

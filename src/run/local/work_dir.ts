@@ -1,8 +1,8 @@
 import { type DataPaths, realPath, touchesData } from "../../base/paths.ts";
 
 /**
- * Creates a missing work directory. Returns why it cannot be used, or null. Checked before each run, because a link may have
- * been created since (reliability PTH-4).
+ * Creates a missing work directory. Returns why it cannot be used, or null. Checked before each run, because a link may have been created
+ * since (reliability PTH-4).
  */
 export function findWorkDirProblem(workDir: string, paths: DataPaths): string | null {
   if (touchesData(realPath(workDir), paths)) return "it leads into the service's own data directory";

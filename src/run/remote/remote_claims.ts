@@ -40,8 +40,7 @@ interface RemoteClaimsOptions {
 
 // A run may take longer than its engine's time limit. Its token ends with the run in any case.
 const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
-// Leases count from the sending of a claim. A waiting claim uses 25 s of the default 120 s, and at most this share of shorter
-// leases.
+// Leases count from the sending of a claim. A waiting claim uses 25 s of the default 120 s, and at most this share of shorter leases.
 const WAIT_SHARE = 1 / 4;
 // Each note is a commit. A runner noted this recently stays online during its longest wait.
 const SEEN_EVERY_MS = 5_000;
@@ -59,9 +58,8 @@ export class RemoteClaims {
   }
 
   /**
-   * Connects the runner, and returns the function that waits for its run. The answer has the run with its lease, or `run:
-   * null` when none came in time. Throws `conflict` when another process runs as this runner, or when this one is older than
-   * the service.
+   * Connects the runner, and returns the function that waits for its run. The answer has the run with its lease, or `run: null` when none
+   * came in time. Throws `conflict` when another process runs as this runner, or when this one is older than the service.
    */
   async claim(
     binding: RunnerBinding,
@@ -110,9 +108,8 @@ export class RemoteClaims {
   }
 
   /**
-   * Builds the order and renews the lease. Returns null when the lease was lost meanwhile. The lease counts from the arrival
-   * of the claim, so a younger one needs no write. A run whose order cannot be built stays unrenewed, is lost, and is
-   * retried.
+   * Builds the order and renews the lease. Returns null when the lease was lost meanwhile. The lease counts from the arrival of the
+   * claim, so a younger one needs no write. A run whose order cannot be built stays unrenewed, is lost, and is retried.
    */
   async #leaseOrder(
     row: RemoteRunRow,

@@ -27,8 +27,7 @@ describe("dispatch", () => {
         waits.push((start?.at ?? NaN) - created_at);
       }
       waits.sort((a, b) => a - b);
-      // Measured from the commit to the program's first output. The limit allows for a loaded machine, but not for a poll of
-      // a second.
+      // Measured from the commit to the program's first output. The limit allows for a loaded machine, but not for a poll of a second.
       expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(100);
       expect(waits[Math.floor(waits.length * 0.9)]).toBeLessThan(500);
     },
