@@ -95,6 +95,11 @@ export function buildFailedOutcome(
   return { status: "failed", text: "", failure, error, exitCode, usage: USAGE_UNKNOWN, ...NO_SESSION };
 }
 
+/** Builds the outcome of a successful run without a session. */
+export function buildCompletedOutcome(text: string): EngineOutcome {
+  return { ...buildFailedOutcome("exit_code", "", 0), status: "completed", text, failure: "" };
+}
+
 /** Returns the failure and its message for a run that the service ended by a limit or a cancel (contract 3, Execution). */
 export function describeStop(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {
   if (reason === "timeout") {

@@ -1,14 +1,13 @@
 import { joined } from "../base/bytes.ts";
 import type { EngineConfig } from "./config.ts";
-import { USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import {
+  buildCompletedOutcome,
   buildFailedOutcome,
   describeStop,
   type Engine,
   type EngineOutcome,
   type EngineRun,
   type Machine,
-  NO_SESSION,
 } from "./engine.ts";
 import type { ProgramAdapter } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
@@ -102,15 +101,7 @@ function buildOutcome(end: ProcessEnd, output: Output, config: EngineConfig): En
       text,
     };
   }
-  return {
-    status: "completed",
-    text,
-    failure: "",
-    error: "",
-    exitCode: 0,
-    usage: USAGE_UNKNOWN,
-    ...NO_SESSION,
-  };
+  return buildCompletedOutcome(text);
 }
 
 /** Keeps the start of stdout and the end of stderr. */

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line, Order, ToolServer } from "../protocol/adapter.ts";
 import { buildFailure, classifyFailure, classifyStatus, formatLastLines } from "../protocol/failure.ts";
-import { mergeJson } from "../protocol/json_file.ts";
-import { formatInput, getNumber, getObject, getText } from "../protocol/json_fields.ts";
+import { formatInput, getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
 
 /** opencode: `opencode run` with a stream of JSON lines (facts, engines 6). */
 export const opencode: Adapter = {

@@ -28,6 +28,16 @@ export function isObject(value: unknown): value is Line {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Parses a text that should be a JSON object. Returns null for any other text. */
+export function parseObject(text: string): Line | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Formats content as text: a string, a part with text, or a list of both. */
 export function formatContent(value: unknown): string {
   if (typeof value === "string") return value;
@@ -61,4 +71,25 @@ export function formatInput(input: unknown): string {
     if (Array.isArray(value) && value.every((part) => typeof part === "string")) return value.join(" ");
   }
   return Object.keys(input).length === 0 ? "" : JSON.stringify(input);
+}
+
+/**
+ * Builds a settings file: `defaults`, overridden by the present text, overridden by `ours`. Text that is not a JSON object stays
+ * unchanged, so that its engine reports the problem.
+ */
+export function mergeJson(defaults: object, present: string | null, ours: object): string {
+  const text = present?.trim() ? present : "{}";
+  const parsed = parseObject(text);
+  if (parsed === null) return text;
+  return `${JSON.stringify(mergeObjects(mergeObjects({ ...defaults }, parsed), { ...ours }), null, 2)}\n`;
+}
+
+/** Merges two objects recursively. The second wins. */
+function mergeObjects(first: Line, second: Line): Line {
+  const all = { ...first };
+  for (const [key, value] of Object.entries(second)) {
+    const before = all[key];
+    all[key] = isObject(before) && isObject(value) ? mergeObjects(before, value) : value;
+  }
+  return all;
 }

@@ -1,7 +1,7 @@
 import type { Usage } from "../../domain/work/execution.ts";
 import { isSessionId } from "../../domain/chat/session.ts";
 import type { Adapter, AgentEvent, EngineFailure, Line } from "./adapter.ts";
-import { isObject } from "./json_fields.ts";
+import { parseObject } from "./json_fields.ts";
 import { LineSplitter } from "../process/line_splitter.ts";
 import type { RunLog } from "../process/run_log.ts";
 import { formatBytes, stripEscapes, Transcript } from "./transcript.ts";
@@ -102,7 +102,7 @@ export class OutputParser {
   }
 
   #line(line: string): void {
-    const parsed = parseJson(line);
+    const parsed = line.startsWith("{") && !isDeep(line) ? parseObject(line) : null;
     if (parsed === null) return this.#transcript.other(line);
     this.take(this.#options.parse(parsed));
   }
@@ -154,16 +154,6 @@ export class OutputParser {
     const before = mode === "whole" ? "" : this.#answer + joint;
     // Cutting a long text for each piece would copy the whole text each time.
     if (before.length < TEXT_MAX_CHARACTERS) this.#answer = (before + text).slice(0, TEXT_MAX_CHARACTERS);
-  }
-}
-
-function parseJson(line: string): Record<string, unknown> | null {
-  if (!line.startsWith("{") || isDeep(line)) return null;
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
   }
 }
 

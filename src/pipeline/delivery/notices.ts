@@ -1,6 +1,5 @@
 // Sends each journal event that deserves a notice once to each configured target.
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import {
   isWanted,
   type Notice,
@@ -10,21 +9,18 @@ import {
   TO_WEBHOOK,
 } from "../../domain/system/notice.ts";
 import { runNoticeProgram } from "../../run/local/notice_program.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { journalRange, type JournalRow, listEvents, record } from "../../store/events/journal.ts";
 import { countLeftOut, findTold, insertNotice, noteTold } from "../../store/chat/notice.ts";
 import { findSetting, saveSetting } from "../../store/db/setting.ts";
-import { ASIDE_MS, Stage } from "../stage/stage.ts";
+import { ASIDE_MS, Stage, type StageServices } from "../stage/stage.ts";
 import { buildNotice } from "./notice_text.ts";
 
 const EVENTS_PER_ROUND = 20;
 // Older events cause no notice: the service was down, or the rules are new.
 const OLD_MS = 24 * 60 * 60_000;
 
-interface NoticesOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface NoticesOptions extends StageServices {
   rules: readonly NoticeRule[];
   umask: number;
 }
@@ -34,9 +30,9 @@ interface NoticesOptions {
  * `notice.raised`, and a program the event on its standard input. The cursor in the journal survives restarts (contract 11).
  */
 export function createNotices(options: NoticesOptions): Stage {
-  const { db, clock, wakeups, rules } = options;
+  const { db, clock, rules } = options;
   let cursor = -1;
-  return new Stage({ name: "notices", wakeup: WAKEUP.journal, clock, wakeups, pauseMs: ASIDE_MS, step });
+  return new Stage(options, { name: "notices", wakeup: WAKEUP.journal, pauseMs: ASIDE_MS, step });
 
   async function step(signal: AbortSignal): Promise<number> {
     if (rules.length === 0) return Infinity;

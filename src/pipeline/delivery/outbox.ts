@@ -1,13 +1,12 @@
 // Message: failed (waiting) -> sent, or failed permanently. Part: sending -> sent, or waiting again.
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { logger } from "../../base/log.ts";
 import { choicesOf } from "../../domain/call/choice.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
 import { ownMessageId, placeOf } from "../../domain/chat/platform.ts";
 import { DeliveryError, type Part, type Platform } from "../../platform/platform.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { moved } from "../../store/events/journal.ts";
 import { deferOutbound, deliveredOutbound } from "../../store/chat/outbound.ts";
 import {
@@ -23,10 +22,9 @@ import {
   sendPart,
   type WaitingOutbound,
 } from "../../store/chat/outbound_part.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { Holds } from "./platform_cooldowns.ts";
-import { Stage } from "../stage/stage.ts";
-import { waitBriefly } from "../stage/drain.ts";
+import { Stage, type StageServices, waitBriefly } from "../stage/stage.ts";
 
 const log = logger("outbox");
 const HOMELESS_PER_ROUND = 50;
@@ -39,10 +37,7 @@ const SENDS_MAX = 2;
 // Delay after a failed database write.
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 
-interface OutboxOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface OutboxOptions extends StageServices {
   platforms: readonly Platform[];
 }
 
@@ -62,15 +57,13 @@ export class Outbox {
   #failures = 0;
 
   constructor(options: OutboxOptions) {
-    const { clock, wakeups, platforms } = options;
+    const { clock, platforms } = options;
     this.#options = options;
     this.#names = platforms.map(({ name }) => name);
     this.#cooldowns = new Holds(clock);
-    this.stage = new Stage({
+    this.stage = new Stage(options, {
       name: "outbox",
       wakeup: WAKEUP.outbox,
-      clock,
-      wakeups,
       step: (signal) => this.#step(signal),
     });
   }

@@ -1,12 +1,10 @@
 // Shows work in progress on platforms: a typing sign first, then a message that is edited and finally deleted.
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { logger } from "../../base/log.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
 import { ownMessageId, placeOf } from "../../domain/chat/platform.ts";
 import { progressDueMs, progressText, TYPING_EVERY_MS } from "../../domain/work/progress.ts";
 import { DeliveryError, type Platform, type Progress } from "../../platform/platform.ts";
-import type { Database } from "../../store/db/database.ts";
 import {
   deleteProgress,
   keepProgress,
@@ -16,17 +14,14 @@ import {
   type Working,
 } from "../../store/work/progress.ts";
 import type { Holds } from "./platform_cooldowns.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("progress");
 /** The sign must appear within a second (contract 10.6). */
 const POLL_MS = 500;
 const CONVERSATIONS_PER_ROUND = 200;
 
-interface ProgressOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface ProgressOptions extends StageServices {
   /** Platforms that can show progress. */
   platforms: readonly Platform[];
   steps: RecentActivity;
@@ -51,13 +46,10 @@ export class ProgressSigns {
   readonly #signedAt = new Map<string, number>();
 
   constructor(options: ProgressOptions) {
-    const { clock, wakeups } = options;
     this.#options = options;
-    this.stage = new Stage({
+    this.stage = new Stage(options, {
       name: "progress",
       wakeup: WAKEUP.progress,
-      clock,
-      wakeups,
       pollMs: POLL_MS,
       step: () => this.#step(),
     });

@@ -1,20 +1,17 @@
 // open -> answered by its default, or expired
 import { newId } from "../../base/id.ts";
-import type { Clock } from "../../base/clock.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { BY_DEFAULT } from "../../domain/call/vocabulary.ts";
-import type { Database } from "../../store/db/database.ts";
 import { type DueQuestion, listDueQuestions, nextExpiry } from "../../store/work/question.ts";
 import { answerQuestion, expireQuestion } from "../../store/work/question_transitions.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const QUESTIONS_PER_ROUND = 200;
 
 /** Creates the stage that ends overdue questions: with their default answer, or as expired (contract 12). */
-export function createQuestionStage(
-  { db, clock, wakeups }: { db: Database; clock: Clock; wakeups: Wakeups },
-): Stage {
-  return new Stage({ name: "question", wakeup: WAKEUP.question, clock, wakeups, step });
+export function createQuestionStage(services: StageServices): Stage {
+  const { db, clock } = services;
+  return new Stage(services, { name: "question", wakeup: WAKEUP.question, step });
 
   async function step(): Promise<number> {
     const now = clock.now();

@@ -1,13 +1,12 @@
 // Owed -> delivered (the cursor advances), owed again later, or the webhook is disabled.
 import { newId } from "../../base/id.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { logger } from "../../base/log.ts";
 import { nameKey } from "../../domain/call/name.ts";
 import { TO_WEBHOOK } from "../../domain/system/notice.ts";
 import { kindsOf, RETRIES_MS } from "../../domain/system/webhook.ts";
 import { sendEvent, type Tried } from "../../platform/event.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { journalRange, type JournalRow, listEvents, moved } from "../../store/events/journal.ts";
 import {
   advanceWebhook,
@@ -17,8 +16,7 @@ import {
   listDueWebhooks,
   postponeWebhook,
 } from "../../store/events/webhook.ts";
-import { ASIDE_MS, Stage } from "../stage/stage.ts";
-import { waitBriefly } from "../stage/drain.ts";
+import { ASIDE_MS, Stage, type StageServices, waitBriefly } from "../stage/stage.ts";
 
 const log = logger("webhooks");
 const EVENTS_PER_READ = 20;
@@ -30,18 +28,10 @@ const JITTER = 0.1;
  * Creates the stage that sends journal events to webhooks: in order and at least once, from a cursor that survives restarts. Webhooks do
  * not wait for each other (contract 11).
  */
-export function createWebhookStage(
-  { db, clock, wakeups }: { db: Database; clock: Clock; wakeups: Wakeups },
-): { stage: Stage; settled: () => Promise<void> } {
+export function createWebhookStage(services: StageServices): { stage: Stage; settled: () => Promise<void> } {
+  const { db, clock } = services;
   const busy = new Map<string, Promise<void>>();
-  const stage = new Stage({
-    name: "webhooks",
-    wakeup: WAKEUP.journal,
-    clock,
-    wakeups,
-    pauseMs: ASIDE_MS,
-    step,
-  });
+  const stage = new Stage(services, { name: "webhooks", wakeup: WAKEUP.journal, pauseMs: ASIDE_MS, step });
   return { stage, settled: () => waitBriefly([...busy.values()]) };
 
   async function step(signal: AbortSignal): Promise<number> {

@@ -12,12 +12,10 @@ import {
   stateOf,
 } from "../../domain/workers/budget.ts";
 import { Months } from "../../domain/workers/month.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { logger } from "../../base/log.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import { noteTold } from "../../store/workers/budget.ts";
-import type { Database } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import {
   hasBudgets,
@@ -28,14 +26,11 @@ import {
   type OpenRun,
 } from "../../store/workers/budget_ledger.ts";
 import { insertNotice } from "../../store/chat/notice.ts";
-import { ASIDE_MS, Stage } from "../stage/stage.ts";
+import { ASIDE_MS, Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("budgets");
 
-interface BudgetsOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface BudgetsOptions extends StageServices {
   engines: Catalog;
   timeZone: string;
   /** Ends a run with a reason. Resolves when its outcome is stored. */
@@ -44,13 +39,13 @@ interface BudgetsOptions {
 
 /** Creates the stage that reports nearly and fully used budgets, and ends the runs of budgets with action `stop` (contract 14). */
 export function createBudgets(options: BudgetsOptions): Stage {
-  const { db, clock, wakeups, engines, timeZone } = options;
+  const { db, clock, engines, timeZone } = options;
   const months = new Months(timeZone);
   // After the first round only budgets with changes since the previous round are measured.
   let since = -1;
   /** Runs that are being ended. Later rounds do not request it again. */
   const ending = new Set<string>();
-  return new Stage({ name: "budgets", wakeup: WAKEUP.budget, clock, wakeups, pauseMs: ASIDE_MS, step });
+  return new Stage(options, { name: "budgets", wakeup: WAKEUP.budget, pauseMs: ASIDE_MS, step });
 
   async function step(): Promise<number> {
     if (!await hasBudgets(db)) return Infinity;

@@ -1,6 +1,5 @@
 // Task: pending -> running with a new execution in the same batch. With a gate: occurrence -> gating.
 import { allEnded } from "../../base/settle_all.ts";
-import type { Clock } from "../../base/clock.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Gate } from "../../domain/work/command.ts";
@@ -8,22 +7,19 @@ import { realPath } from "../../base/paths.ts";
 import { turn } from "../../base/yield_to_loop.ts";
 import { askGate, type Claim, createExecution, startRun } from "../../run/claim.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
-import { type Database, isDuplicate, type Statement } from "../../store/db/database.ts";
+import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
 import { reserve } from "../../store/workers/budget_ledger.ts";
 import { findWork } from "../../store/work/task.ts";
 import { releaseTasks } from "../../store/work/task_transitions.ts";
 import { nextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Admission } from "./admission.ts";
 import type { Placement, PlacementRound, RunnerSlot } from "./placement.ts";
 import { buildBlockNote, NextTasks, type TaskStart } from "./next_tasks.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
-interface DispatcherOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface DispatcherOptions extends StageServices {
   engines: Catalog;
   /** Runs that wait for a person. They keep their work directory, but use no slot. */
   waits: HumanWaits;
@@ -69,13 +65,11 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    const { db, clock, wakeups } = options;
+    const { db } = options;
     this.#nextTasks = new NextTasks(db);
-    this.stage = new Stage({
+    this.stage = new Stage(options, {
       name: "dispatcher",
       wakeup: WAKEUP.dispatcher,
-      clock,
-      wakeups,
       step: () => options.admission.runExclusive(() => this.#step()),
     });
   }

@@ -1,12 +1,11 @@
 // Task: scheduled -> pending, when its time has come or a queued time gets its turn.
 import { allEnded } from "../../base/settle_all.ts";
-import type { Clock } from "../../base/clock.ts";
 import { missedOccurrences } from "../../domain/work/cron.ts";
 import { nextRunAt } from "../../domain/work/task_plan.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { logger } from "../../base/log.ts";
-import { type Database, isDuplicate, type Statement } from "../../store/db/database.ts";
+import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import { dueAfterStepBack, settleByNow } from "../../store/work/clock_back.ts";
 import { latestEventAt, moved, record } from "../../store/events/journal.ts";
 import { insertOccurrence } from "../../store/work/occurrence.ts";
@@ -27,8 +26,8 @@ import {
   listQueuedTasks,
   listSchedulesAfter,
 } from "../../store/work/task_queue.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import { Stage } from "../stage/stage.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("scheduler");
 
@@ -38,10 +37,7 @@ const STEP_BACK_MS = 30_000;
 // A schedule without a next time is checked again after this time.
 const LATER_MS = 24 * 60 * 60 * 1000;
 
-interface SchedulerOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface SchedulerOptions extends StageServices {
   defaultZone: string;
   /** A missed time still fires when it is at most this old (contract 3, Task). */
   catchUpWindowMs: number;
@@ -54,9 +50,9 @@ interface SchedulerOptions {
  * the stored ones.
  */
 export function createScheduler(options: SchedulerOptions): Stage {
-  const { db, clock, wakeups, defaultZone, catchUpWindowMs, interruptRun } = options;
+  const { db, clock, defaultZone, catchUpWindowMs, interruptRun } = options;
   let latestNow: number | null = null;
-  return new Stage({ name: "scheduler", wakeup: WAKEUP.scheduler, clock, wakeups, step });
+  return new Stage(options, { name: "scheduler", wakeup: WAKEUP.scheduler, step });
 
   async function step(): Promise<number> {
     const now = clock.now();

@@ -1,8 +1,8 @@
 // received stays received: its file is fetched, or its text says why the fetch failed
 import { join } from "node:path";
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import { type Clock, sleep } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
+import { sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { DataPaths } from "../../base/paths.ts";
 import { newId } from "../../base/id.ts";
@@ -17,9 +17,9 @@ import {
   type WaitingAttachment,
 } from "../../store/chat/attachment.ts";
 import { insertUpload } from "../../store/chat/chat.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("attachments");
 /** The debounce window waits this long for a file (contract 10.1). */
@@ -31,10 +31,7 @@ const PLATFORM_FETCHES_MAX = 4;
 const AGAIN_MS = 1_000;
 const RETRY: Backoff = { firstMs: 500, lastMs: 8_000 };
 
-interface AttachmentOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface AttachmentOptions extends StageServices {
   platforms: readonly Platform[];
   paths: DataPaths;
   maxUploadBytes: number;
@@ -42,10 +39,10 @@ interface AttachmentOptions {
 
 /** Creates the stage that fetches the files of messages. The debounce window of the conversation stays open meanwhile (contract 10.1). */
 export function createAttachments(options: AttachmentOptions): Stage {
-  const { db, clock, wakeups } = options;
+  const { db, clock } = options;
   /** Platforms of the messages whose files are being fetched, by message id. */
   const busy = new Map<string, string>();
-  const stage = new Stage({ name: "attachments", wakeup: WAKEUP.attachments, clock, wakeups, step });
+  const stage = new Stage(options, { name: "attachments", wakeup: WAKEUP.attachments, step });
   return stage;
 
   async function step(signal: AbortSignal): Promise<number> {

@@ -8,15 +8,15 @@ import { joinParts } from "../../domain/chat/message.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { insertBeeRun } from "../../store/chat/bee_run.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { reserve } from "../../store/workers/budget_ledger.ts";
 import { attemptMessage, releaseMessage } from "../../store/chat/inbound.ts";
 import { type FeedingMessage, listFeeding } from "../../store/chat/inbound_feeding.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Admission } from "../dispatch/admission.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 import {
   buildRouting,
   dropRun,
@@ -40,9 +40,7 @@ const RUNS_MAX = 4;
 // How often a message that waits for a budget is checked.
 const HELD_LOOK_MS = 10_000;
 
-interface BeeOptions extends BeeRunnerOptions {
-  db: Database;
-  wakeups: Wakeups;
+interface BeeOptions extends BeeRunnerOptions, StageServices {
   timeZone: string;
   admission: Admission;
   /** When this process started. Messages that are due since before were left by an earlier process. */
@@ -59,9 +57,9 @@ export class Bee {
 
   constructor(options: BeeOptions) {
     this.#options = options;
-    const { db, clock, wakeups } = options;
+    const { db, clock } = options;
     this.#runner = new BeeRunner(options, new OutcomeWriter(clock, () => db.broken !== null));
-    this.stage = new Stage({ name: "bee", wakeup: WAKEUP.bee, clock, wakeups, step: () => this.#step() });
+    this.stage = new Stage(options, { name: "bee", wakeup: WAKEUP.bee, step: () => this.#step() });
   }
 
   /** Starts no more engine runs. Runs in progress may finish. */

@@ -1,18 +1,17 @@
 // received -> feeding (last part) or merged (earlier parts), and on to bee_processed in the same commit where routing_rules.ts decides;
 // chat_commands.ts and answers.ts take their messages first
-import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Config } from "../../config/schema.ts";
 import { mergedMessages, quietUntil, quietWindowMs } from "../../domain/chat/message.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import { feedMessage, listReceived, type WaitingMessage } from "../../store/chat/inbound.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { takeAnswers } from "./answers.ts";
 import { type CarryOut, takeCommands } from "./chat_commands.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 import { IMMEDIATE_MAX_BYTES, routeImmediately } from "./routing_rules.ts";
 
 const log = logger("intake");
@@ -22,18 +21,15 @@ const AT_ONCE_MAX = 50;
 
 /** Creates the stage that joins consecutive messages of a conversation after a debounce window (contract 4.2). */
 export function createIntake(
-  options: {
-    db: Database;
-    clock: Clock;
-    wakeups: Wakeups;
+  options: StageServices & {
     config: Config;
     /** When this process started. */
     openedAt: number;
     carryOut: CarryOut;
   },
 ): Stage {
-  const { db, clock, wakeups, config, openedAt, carryOut } = options;
-  return new Stage({ name: "intake", wakeup: WAKEUP.intake, clock, wakeups, step });
+  const { db, clock, config, openedAt, carryOut } = options;
+  return new Stage(options, { name: "intake", wakeup: WAKEUP.intake, step });
 
   async function step(): Promise<number> {
     const listed = await listReceived(db, MESSAGES_PER_ROUND);

@@ -1,6 +1,4 @@
-import type { Wakeups } from "../../base/wakeups.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { nextOccurrence } from "../../domain/work/cron.ts";
 import { ServiceError } from "../../domain/call/error.ts";
@@ -8,7 +6,7 @@ import { keepNewest, scheduledName, storeBackup } from "../../files/backups.ts";
 import type { Database } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import { findSetting, saveSetting } from "../../store/db/setting.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("backup");
 
@@ -18,10 +16,7 @@ const BUSY_MS = 60_000;
 // A large backup takes long, and the stage counts as healthy meanwhile.
 const STALLED_MS = 6 * 60 * 60_000;
 
-interface BackupOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface BackupOptions extends StageServices {
   timeZone: string;
   /** Schedule ("" for never), number of files to keep, and directory (contract 8.16). */
   config: { cron: string; keep: number; dir: string };
@@ -34,12 +29,10 @@ interface BackupOptions {
  * down. The journal and the doctor's report contain a failure, and the next time tries again.
  */
 export function createBackups(options: BackupOptions): Stage {
-  const { db, clock, wakeups, timeZone, config } = options;
-  return new Stage({
+  const { db, clock, timeZone, config } = options;
+  return new Stage(options, {
     name: "backup",
     wakeup: WAKEUP.backup,
-    clock,
-    wakeups,
     pollMs: POLL_MS,
     stalledMs: STALLED_MS,
     step,

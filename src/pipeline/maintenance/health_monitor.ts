@@ -1,11 +1,9 @@
 // Reports once when a platform is down or back, and when the disk is nearly full.
 import { statfs } from "node:fs/promises";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Platform } from "../../platform/platform.ts";
-import type { Database } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const POLL_MS = 5_000;
 // A connection that recovers sooner is not reported.
@@ -14,10 +12,7 @@ const MB = 1_000_000;
 /** Less free space is reported. Twice as much ends the state. */
 const DISK_LOW_BYTES = 1_000 * MB;
 
-interface HealthMonitorOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface HealthMonitorOptions extends StageServices {
   platforms: readonly Platform[];
   /** The data directory. */
   root: string;
@@ -30,17 +25,10 @@ interface HealthMonitorOptions {
  * (contract 11).
  */
 export function createSurroundings(options: HealthMonitorOptions): Stage {
-  const { db, clock, wakeups, platforms, root, freeBytes = measureFree } = options;
+  const { db, clock, platforms, root, freeBytes = measureFree } = options;
   const away = new Set<string>();
   let low = false;
-  return new Stage({
-    name: "surroundings",
-    wakeup: WAKEUP.surroundings,
-    clock,
-    wakeups,
-    pollMs: POLL_MS,
-    step,
-  });
+  return new Stage(options, { name: "surroundings", wakeup: WAKEUP.surroundings, pollMs: POLL_MS, step });
 
   async function step(): Promise<number> {
     const now = clock.now();

@@ -1,27 +1,23 @@
 // Ends runs whose server or runner has died. run/ending.ts decides what happens to the task.
-import type { Clock } from "../../base/clock.ts";
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import { sweep } from "../../engine/process/isolation.ts";
 import { logger } from "../../base/log.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import { finishBeeRun, listOpenBeeRuns } from "../../store/chat/bee_run.ts";
-import { type Database, isOutOfReach, type Statement } from "../../store/db/database.ts";
+import { isOutOfReach, type Statement } from "../../store/db/database.ts";
 import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../../store/work/execution.ts";
 import { firstLeaseEnd, loseLease } from "../../store/workers/remote_run.ts";
 import { findTask } from "../../store/work/task.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { endRun, type Rules, RUNNER_LOST } from "../../run/ending.ts";
 import { endOfGate, storeGateEnd } from "../../run/local/gate_end.ts";
 import { listOpenGates } from "../../store/work/occurrence.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("rescuer");
 
-interface RescuerOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface RescuerOptions extends StageServices {
   rules: Rules;
   /** In-memory state of runs on runners, which is dropped with a lost run. */
   waits: HumanWaits;
@@ -47,7 +43,7 @@ export class Rescuer {
 
   constructor(options: RescuerOptions) {
     this.#options = options;
-    const { clock, wakeups } = options;
+    const { clock } = options;
     const step = async () => {
       this.#isStuck = false;
       await this.rescue(CLAIM_GRACE_MS);
@@ -55,14 +51,7 @@ export class Rescuer {
       const leaseEnd = await firstLeaseEnd(options.db);
       return leaseEnd === null || this.#isStuck ? Infinity : Math.max(0, leaseEnd - clock.now());
     };
-    this.stage = new Stage({
-      name: "rescuer",
-      wakeup: WAKEUP.rescuer,
-      clock,
-      wakeups,
-      pollMs: POLL_MS,
-      step,
-    });
+    this.stage = new Stage(options, { name: "rescuer", wakeup: WAKEUP.rescuer, pollMs: POLL_MS, step });
   }
 
   /** Ends every open run that is older than `graceMs` and not in progress here. Returns their number. */

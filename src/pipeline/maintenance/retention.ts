@@ -1,6 +1,5 @@
 // Deletes ended rows and files that are older than `retention` allows. Open work is never deleted.
 import { join } from "node:path";
-import type { Clock } from "../../base/clock.ts";
 import type { Config } from "../../config/schema.ts";
 import { logger } from "../../base/log.ts";
 import { type DataPaths, eventsPath, logPath } from "../../base/paths.ts";
@@ -30,15 +29,12 @@ import {
   pruneUsage,
   pruneWaited,
 } from "../../store/db/retention.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import { Stage } from "../stage/stage.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("retention");
 
-interface RetentionOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface RetentionOptions extends StageServices {
   paths: DataPaths;
   config: Config["retention"];
 }
@@ -63,11 +59,11 @@ const ORPHAN_AGE_MS = DAY_MS;
 
 /** Creates the stage that deletes expired rows in batches, and once a day files without a row (contract 7). */
 export function createRetention(options: RetentionOptions): Stage {
-  const { db, clock, wakeups, paths } = options;
+  const { db, clock, paths } = options;
   let quietUntil = clock.monotonic() + START_DELAY_MS;
   let offset = clock.now() - clock.monotonic();
   let orphansAt = clock.monotonic() + START_DELAY_MS;
-  return new Stage({ name: "retention", wakeup: WAKEUP.retention, clock, wakeups, pollMs: POLL_MS, step });
+  return new Stage(options, { name: "retention", wakeup: WAKEUP.retention, pollMs: POLL_MS, step });
 
   async function step(signal: AbortSignal): Promise<number> {
     const now = clock.now();

@@ -2,6 +2,7 @@ import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
+import type { Database } from "../../store/db/database.ts";
 
 /** Pause of stages that every commit wakes and no caller waits for: one round covers the three commits of a message. */
 export const ASIDE_MS = 10;
@@ -12,11 +13,16 @@ const RETRY: Backoff = { firstMs: 200, lastMs: 5_000 };
 // A longer round counts as unhealthy (reliability CRN-9).
 const STALLED_MS = 60_000;
 
+/** The services that stages share. */
+export interface StageServices {
+  db: Database;
+  clock: Clock;
+  wakeups: Wakeups;
+}
+
 interface StageOptions {
   name: string;
   wakeup: string;
-  clock: Clock;
-  wakeups: Wakeups;
   /** Longest wait between two rounds. Default: POLL_MS. */
   pollMs?: number;
   /** How long a round may take before the stage counts as unhealthy. Default: STALLED_MS. */
@@ -30,14 +36,16 @@ interface StageOptions {
 /** A loop over rows. Between two rounds it waits for its wakeup, the next due time, or the poll, whichever comes first. */
 export class Stage {
   readonly name: string;
+  readonly #services: Pick<StageServices, "clock" | "wakeups">;
   readonly #options: StageOptions;
   readonly #stopped = new AbortController();
   #loop: Promise<void> | null = null;
   #busySince: number | null = null;
   #rounds = 0;
 
-  constructor(options: StageOptions) {
+  constructor(services: Pick<StageServices, "clock" | "wakeups">, options: StageOptions) {
     this.name = options.name;
+    this.#services = services;
     this.#options = options;
   }
 
@@ -52,7 +60,7 @@ export class Stage {
   }
 
   wake(): void {
-    this.#options.wakeups.notify(this.#options.wakeup);
+    this.#services.wakeups.notify(this.#options.wakeup);
   }
 
   /** Whether the stage waits for work. */
@@ -67,12 +75,13 @@ export class Stage {
 
   /** Whether the stage is idle, or its round has not exceeded the limit. */
   get well(): boolean {
-    const { clock, stalledMs = STALLED_MS } = this.#options;
-    return this.#busySince === null || clock.monotonic() - this.#busySince < stalledMs;
+    const { stalledMs = STALLED_MS } = this.#options;
+    return this.#busySince === null || this.#services.clock.monotonic() - this.#busySince < stalledMs;
   }
 
   async #run(): Promise<void> {
-    const { clock, wakeups, wakeup, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#options;
+    const { clock, wakeups } = this.#services;
+    const { wakeup, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#options;
     const { signal } = this.#stopped;
     const log = logger(name);
     const listener = wakeups.listen(wakeup);
@@ -97,4 +106,15 @@ export class Stage {
     }
     listener.close();
   }
+}
+
+// How long a stop waits for pending answers.
+const STOP_WAIT_MAX_MS = 2_000;
+
+/** Resolves when all promises have, or after 2 s. The next start handles what is still pending. */
+export async function waitBriefly(promises: Iterable<Promise<unknown>>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, STOP_WAIT_MAX_MS);
+  await Promise.race([Promise.all(promises), late.promise]);
+  clearTimeout(timer);
 }

@@ -21,7 +21,7 @@ describe("Stage", () => {
     for (let i = 0; i < 100; i++) {
       let rounds = 0;
       const step = () => Promise.resolve(++rounds && Infinity);
-      const stage = new Stage({ name: "test", wakeup: "test", clock: systemClock, wakeups, step });
+      const stage = new Stage({ clock: systemClock, wakeups }, { name: "test", wakeup: "test", step });
       stage.start();
       stage.start();
       stage.wake();
@@ -36,7 +36,7 @@ describe("Stage", () => {
     const wakeups = new Wakeups();
     let calls = 0;
     const step = () => ++calls < 4 ? Promise.reject(new Error("broken")) : Promise.resolve(Infinity);
-    const stage = new Stage({ name: "test", wakeup: "test", clock, wakeups, step });
+    const stage = new Stage({ clock, wakeups }, { name: "test", wakeup: "test", step });
     stage.start();
     for (const backOffMs of [200, 400, 800]) {
       const before = calls;
@@ -57,8 +57,8 @@ describe("Stage", () => {
     let made = 0;
     const seen: number[] = [];
     const step = () => Promise.resolve(seen.push(made) && Infinity);
-    const parts = { name: "test", wakeup: "test", clock: new TestClock(), wakeups, step };
-    const stage = new Stage({ ...parts, pauseMs: 200 });
+    const services = { clock: new TestClock(), wakeups };
+    const stage = new Stage(services, { name: "test", wakeup: "test", step, pauseMs: 200 });
     stage.start();
     await until(() => seen.length === 1);
     for (let i = 0; i < 3; i++) {
@@ -84,7 +84,7 @@ describe("Stage", () => {
       finished = true;
       return Infinity;
     };
-    const stage = new Stage({ name: "test", wakeup: "test", clock: systemClock, wakeups, step });
+    const stage = new Stage({ clock: systemClock, wakeups }, { name: "test", wakeup: "test", step });
     stage.start();
     await turn();
     await stage.stop();
@@ -95,7 +95,7 @@ describe("Stage", () => {
     const clock = new TestClock();
     let release = (_ms: number) => {};
     const step = () => new Promise<number>((resolve) => release = resolve);
-    const stage = new Stage({ name: "test", wakeup: "test", clock, wakeups: new Wakeups(), step });
+    const stage = new Stage({ clock, wakeups: new Wakeups() }, { name: "test", wakeup: "test", step });
     stage.start();
     await turn();
     expect(stage.well).toBe(true);
