@@ -131,7 +131,13 @@ class AdmissionRound {
     if (full !== undefined && await this.#isUnder(full.target, task, name)) return { block: full.block };
     // A runner has its own provider login, so the limits of this machine's login do not apply there (contract 18).
     const limit = task.runs_on !== "[]" ? null : this.#findLimit(name) ??
-      (task.patient === 1 ? this.#findReserve(name, engine?.config.reserve ?? 0) : null);
+      (task.patient === 1
+        ? findReserveBlock(
+          this.#usage.windows,
+          { engine: name, reserve: engine?.config.reserve ?? 0 },
+          this.#now,
+        )
+        : null);
     if (limit !== null) return { block: limit };
     await this.#readOpen();
     const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
@@ -180,28 +186,6 @@ class AdmissionRound {
     return holdOf({ engine, until });
   }
 
-  // An expired window says nothing about the next one.
-  #findReserve(engine: string, reserve: number): Hold | null {
-    if (reserve === 0) return null;
-    const above = this.#usage.windows.filter((window) =>
-      window.engine === engine && (window.resets_at === null || window.resets_at > this.#now) &&
-      window.utilization > 1 - reserve
-    );
-    const [first] = above;
-    if (first === undefined) return null;
-    const ends = above.map(({ resets_at }) => resets_at);
-    const until = ends.some((end) => end === null) ? null : Math.max(...ends.map((end) => end ?? 0));
-    const when = until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
-    const share = `${Math.round(first.utilization * 100)} %`;
-    return {
-      held: `reserve:${engine}`,
-      until,
-      reason:
-        `${engine} has used ${share} of its window ${first.name}, and the rest is reserved for people${when}`,
-      whom: { kind: "patient" },
-    };
-  }
-
   async #findRunLimit(task: WaitingTask, counted: CountedTarget[]): Promise<Hold | null> {
     const { db, maxRunsPerHour } = this.#options;
     for (const { target, runs } of counted) {
@@ -211,18 +195,13 @@ class AdmissionRound {
       const most = Math.max(0, maxRunsPerHour - 1 - open);
       const at = await findRoom(db, { target, unit: "runs", settled: runs }, most, this.#now - HOUR_MS);
       const until = at === null ? null : at + HOUR_MS;
-      const whom = target.startsWith("session:")
-        ? { kind: "conversation" as const, session_key: task.session_key }
-        : { kind: "all" as const };
+      const whom = findBlockedTasks(target, task);
       const what = whom.kind === "all" ? "its worker" : "its conversation";
       return {
         held: `run_limit:${target}`,
         until,
-        reason:
-          `${what} has had ${
-            runs + open
-          } runs within an hour (limits.max_runs_per_hour is ${maxRunsPerHour})` +
-          (until === null ? "" : `; resumes at ${new Date(until).toISOString()}`),
+        reason: `${what} has had ${runs + open} runs within an hour ` +
+          `(limits.max_runs_per_hour is ${maxRunsPerHour})${formatResume(until)}`,
         whom,
       };
     }
@@ -247,9 +226,7 @@ class AdmissionRound {
     if (mayStart(budget, standing, more)) return null;
     const until = await this.#findFreeAt(budget, standing, more);
     const held = `budget:${budget.id}`;
-    const whom = budget.target.startsWith("session:")
-      ? { kind: "conversation" as const, session_key: run.session_key }
-      : { kind: "all" as const };
+    const whom = findBlockedTasks(budget.target, run);
     const block: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
     if (!mayStart(budget, standing, 0)) this.#full.set(held, { block, target: budget.target });
     return block;
@@ -268,4 +245,37 @@ class AdmissionRound {
     if (limit === 0 || most < 0) return null;
     return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#usage.month });
   }
+}
+
+/** Blocks scheduled work while a provider window has less than the reserved share left. Returns null without such a window. */
+export function findReserveBlock(
+  windows: readonly EngineWindow[],
+  { engine, reserve }: { engine: string; reserve: number },
+  now: number,
+): Hold | null {
+  // An expired window says nothing about the next one.
+  const full = windows.filter((window) =>
+    window.engine === engine && (window.resets_at ?? Infinity) > now && window.utilization > 1 - reserve
+  );
+  const [first] = full;
+  if (reserve === 0 || first === undefined) return null;
+  const resetsAt = Math.max(...full.map(({ resets_at }) => resets_at ?? Infinity));
+  const until = resetsAt === Infinity ? null : resetsAt;
+  const share = `${Math.round(first.utilization * 100)} %`;
+  const reason =
+    `${engine} has used ${share} of its window ${first.name}, and the rest is reserved for people`;
+  return {
+    held: `reserve:${engine}`,
+    until,
+    reason: reason + formatResume(until),
+    whom: { kind: "patient" },
+  };
+}
+
+function findBlockedTasks(target: string, { session_key }: CountedRun): Hold["whom"] {
+  return target.startsWith("session:") ? { kind: "conversation", session_key } : { kind: "all" };
+}
+
+function formatResume(until: number | null): string {
+  return until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
 }

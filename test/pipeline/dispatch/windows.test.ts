@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { eventually } from "../../harness/wait.ts";
+import { findReserveBlock } from "../../../src/pipeline/dispatch/admission.ts";
 
 const FAKE_CLAUDE = new URL("../../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 const HOUR_MS = 3_600_000;
@@ -148,5 +149,34 @@ describe("a runaway (contract 14, limits.max_runs_per_hour)", () => {
     await eventually("one has run", async () => (await waiting()).length === 1);
     const told = await app.db.read("select data from journal where kind = 'run_limit.met'");
     expect(told).toHaveLength(1);
+  });
+});
+
+describe("findReserveBlock", () => {
+  const window = (utilization: number, resets_at: number | null, engine = "claude") => ({
+    ...{ engine, name: "five_hour", utilization, resets_at, seen_at: 0 },
+  });
+
+  it.each([
+    ["no reserve", [window(1, 2_000)], 0, null],
+    ["a window at the reserve", [window(0.8, 2_000)], 0.2, null],
+    ["a window above the reserve", [window(0.81, 2_000)], 0.2, 2_000],
+    ["an expired window", [window(1, 1_000)], 0.2, null],
+    ["a window of another engine", [window(1, 2_000, "codex")], 0.2, null],
+    ["two windows above the reserve", [window(1, 2_000), window(1, 3_000)], 0.2, 3_000],
+  ])("%s", (_name, windows, reserve, until) => {
+    expect(findReserveBlock(windows, { engine: "claude", reserve }, 1_000)?.until ?? null).toBe(until);
+  });
+
+  it("blocks without an end when a window has none", () => {
+    const block = findReserveBlock(
+      [window(1, 2_000), window(1, null)],
+      { engine: "claude", reserve: 0.2 },
+      1_000,
+    );
+    expect(block).toMatchObject({ held: "reserve:claude", until: null, whom: { kind: "patient" } });
+    expect(block?.reason).toBe(
+      "claude has used 100 % of its window five_hour, and the rest is reserved for people",
+    );
   });
 });

@@ -254,7 +254,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(await replies(it.app, it.session.id)).toEqual([
       expect.stringMatching(/^I am \*{100,}, and glad$/),
       // Only the end of the error output is kept, and so only the end of the token.
-      expect.stringMatching(/exit code 3: \*{100,}\. Say it again/),
+      expect.stringMatching(/exit code 3: \*{100,}\. Send it again/),
     ]);
     const runs = JSON.stringify(await it.app.call("GET /api/system/executions"));
     expect(runs).not.toContain("eyJ");
