@@ -288,7 +288,7 @@ describe("agent: settings (contract 3, Worker; contract 7)", () => {
     await Deno.writeTextFile(join(home, ".claude", ".credentials.json"), "{}");
     expect(await status({ env: { HOME: home } })).toMatchObject({
       usable: false,
-      detail: expect.stringContaining(`the one in ${home}/.claude would be used with state: shared`),
+      detail: expect.stringContaining(`To use the one in ${home}/.claude, set state: shared`),
     });
     expect(await status({ env: { HOME: home }, state: "shared" })).toMatchObject({ usable: true });
     await Deno.remove(home, { recursive: true });

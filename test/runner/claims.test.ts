@@ -122,7 +122,7 @@ it("a runner is one process at a time; replaced and outdated processes get nothi
     async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",
   );
   const old = await restarted.claim({ protocol: 1_000, wait_ms: 0 });
-  expect([old.status, old.body.detail]).toEqual([409, expect.stringContaining("install")]);
+  expect([old.status, old.body.detail]).toEqual([409, expect.stringContaining("Install")]);
 });
 
 it("a task names the missing runner, and other work directories continue (contract 18)", async () => {
@@ -321,7 +321,7 @@ it("a run that is returned repeatedly is finally lost, and an end has a known re
     expect((await runner.end(id, { status: "failed" }, "shutdown")).status).toBe(200);
     errors.push((await app.call(`GET /api/executions/${id}`)).error.slice(0, 22));
   }
-  expect(errors).toEqual([...Array(20).fill("its runner was stopped"), "its runner and the ser"]);
+  expect(errors).toEqual([...Array(20).fill("its runner was stopped"), "its runner lost contac"]);
   const after = await app.call(`GET /api/tasks/${task}`);
   expect(after).toMatchObject({
     status: "pending",
