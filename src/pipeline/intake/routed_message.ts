@@ -27,7 +27,7 @@ export interface MessageToRoute {
 export interface Routing {
   plan: BeePlan;
   reason: string;
-  /** The recipient; `nobody` when only a system reply is sent. */
+  /** The recipient, or "nobody" when only the system replies. */
   routed: Exclude<RoutedTo, "">;
 }
 
