@@ -1,11 +1,11 @@
 import { probeAgent } from "./availability.ts";
 import type { EngineConfig } from "./config.ts";
 import {
+  buildFailedOutcome,
   describeStop,
   type Engine,
   type EngineOutcome,
   type EngineRun,
-  failedOutcome,
   type Machine,
 } from "./engine.ts";
 import { resolveKeepAlive } from "./keep_alive.ts";
@@ -18,7 +18,7 @@ import { buildFailure, classifyFailure, formatLastLines } from "./protocol/failu
 import { cutResult } from "./result.ts";
 import type { Failure } from "../domain/call/vocabulary.ts";
 
-/** Builds an engine from an agent CLI. The driver is the same for all agents; the adapter has the differences (facts, engines 12). */
+/** Builds an engine from an agent CLI. All agents share this driver; an adapter has the differences (facts, engines 12). */
 export function buildAgentEngine(
   name: string,
   config: EngineConfig,
@@ -43,48 +43,48 @@ export function buildAgentEngine(
   };
 }
 
-// A lost session is replaced by a new session once, and a session whose id is in use is resumed once.
+// A lost session is replaced once, and a session whose id is in use is resumed once.
 const STARTS_MAX = 3;
 
 async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): Promise<EngineOutcome> {
   const { adapter } = setup;
   let request: TurnRequest = run.session === null
-    ? { sessionId: newSessionId(adapter), resume: false, prompt: run.prompt }
+    ? { sessionId: createSessionId(adapter), resume: false, prompt: run.prompt }
     : { sessionId: run.session.id, resume: true, prompt: run.prompt };
   try {
     for (let turns = 1;; turns++) {
       const result = await pool.run(run, request);
-      const next = turns < STARTS_MAX ? nextRequest(adapter, run, result) : null;
+      const next = turns < STARTS_MAX ? planNextRequest(adapter, run, result) : null;
       if (next === null) return buildOutcome(setup, result);
       request = next;
     }
   } catch (error) {
     if (!(error instanceof SpawnError)) throw error;
-    return failedOutcome("spawn_failed", `Cannot start ${adapter.kind}: ${error.message}`);
+    return buildFailedOutcome("spawn_failed", `Cannot start ${adapter.kind}: ${error.message}`);
   }
 }
 
-function newSessionId(adapter: Adapter): string {
+function createSessionId(adapter: Adapter): string {
   return adapter.plansSession ? crypto.randomUUID() : "";
 }
 
-/** Returns the next turn after the engine has refused the session; null when there is no reason for another turn. */
-function nextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): TurnRequest | null {
+/** Returns the next turn after the engine refused its session, or null when none is needed. */
+function planNextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): TurnRequest | null {
   const { request, finished, openedOtherSession } = result;
   if (run.signal.aborted || !finished) return null;
   const failure = openedOtherSession ? "unknown_session" : findFailure(adapter, result)?.kind;
   if (failure === "unknown_session" && request.resume) {
-    run.log.line("[the engine has lost the session: a new one begins, told what was said before]");
-    return { sessionId: newSessionId(adapter), resume: false, prompt: run.retelling };
+    run.log.line("[the engine lost the session; a new one starts with the earlier conversation]");
+    return { sessionId: createSessionId(adapter), resume: false, prompt: run.retelling };
   }
   if (failure === "session_exists" && !request.resume) {
-    run.log.line("[the session exists already: it goes on]");
+    run.log.line("[the session exists already, so it is resumed]");
     return { ...request, resume: true };
   }
   return null;
 }
 
-/** Returns the failure of a turn that we did not end, or null. */
+/** Returns the failure of a turn that the service did not end, or null. */
 function findFailure(adapter: Adapter, { request, end, output }: TurnResult): EngineFailure | null {
   const { done, failure, stderr } = output;
   if (done !== null) {
@@ -92,12 +92,15 @@ function findFailure(adapter: Adapter, { request, end, output }: TurnResult): En
   }
   if (failure !== null) return failure;
   if (end.code === 0) {
-    return buildFailure("crashed", `it ended without saying that it is done: ${formatLastLines(stderr)}`);
+    return buildFailure("crashed", `it ended without a final event: ${formatLastLines(stderr)}`);
   }
   return adapter.classifyEnd({ code: end.code, stderr, resume: request.resume });
 }
 
-/** Builds the outcome: our own cancel or limit decides first, then the engine's final event, then the exit code (facts, engines 2.4). */
+/**
+ * Builds the outcome. The service's cancel or limit decides first, then the engine's final event, then the exit code (facts, engines
+ * 2.4).
+ */
 function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): EngineOutcome {
   const { request, end, output, finished } = result;
   const rest = {
@@ -107,18 +110,18 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
     sessionId: output.session || (request.resume ? request.sessionId : ""),
     sessionUsage: output.usage.session,
   };
-  if (!finished) return { ...failedOutcome(...describeStop(end.reason, config), end.code), ...rest };
+  if (!finished) return { ...buildFailedOutcome(...describeStop(end.reason, config), end.code), ...rest };
   const failure = findFailure(adapter, result);
   if (failure !== null) {
     const { kind, reset } = failure;
     const words = kind === "auth" ? `${failure.words} (${adapter.login.advice})` : failure.words;
-    return { ...failedOutcome(FAILURES[kind], `${kind}: ${words}`, end.code), ...rest, reset };
+    return { ...buildFailedOutcome(FAILURES[kind], `${kind}: ${words}`, end.code), ...rest, reset };
   }
   // A run without any text and any action is not a success.
   if (!output.acted) {
-    return { ...failedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
+    return { ...buildFailedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
   }
-  return { ...failedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
+  return { ...buildFailedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
 }
 
 const FAILURES: Record<EngineFailureKind, Failure> = {

@@ -12,31 +12,30 @@ import type { AgentCommand, AgentEvent, Dialogue, Line, Link, Order } from "./pr
 
 const log = logger("engine");
 
-/** Receives what a process does during a turn. */
 interface TurnListener {
   output(stream: "stdout" | "stderr", chunk: Uint8Array): void;
-  /** Receives events that come without a line, such as after a request timed out. */
+  /** Receives events that have no line, such as a request time-out. */
   take(events: AgentEvent[]): void;
-  /** The program has exited. Its pipes may still hold output. */
+  /** Called when the program has exited. Its pipes may still hold output. */
   exited(): void;
 }
 
-/** The mark and the private directory of a process: those of its run, or its own when it stays open. */
+/** The mark and private directory of a process: those of its run, or separate ones when it stays open. */
 interface ProcessPlace {
   id: string;
   dir: string;
-  /** Whether the process may take more turns than one. */
+  /** Whether the process may take several turns. */
   stays: boolean;
 }
 
-// The variables that differ from run to run. A process that stays open has none of them; each bash that it starts reads them.
+// Variables that change with each run. A process that stays open has none of them; each bash that it starts reads them.
 const RUN_VARIABLES = ["SVC_TOKEN", "SVC_EXECUTION_ID", "SVC_TASK_ID", "SVC_MESSAGE_ID"];
 const CLOSED_WITHIN_MS = 3_000;
 const STRAY_AGAIN_MS = 100;
 
 /**
- * One process of an agent, from its start to its end, and the turns in it. A process that does not stay takes one turn, in the
- * directory and with the mark of its run; a process that stays has its own of both (contract 19).
+ * Runs the turns of one agent process. A process that ends after one turn uses the directory and mark of its run; a process that stays
+ * open has separate ones (contract 19).
  */
 export class AgentProcess {
   readonly startedAt = performance.now();
@@ -44,7 +43,7 @@ export class AgentProcess {
   readonly stays: boolean;
   /** The file to which the engine writes its usage when it exits. */
   readonly usageFile: string | null;
-  /** How many turns have started. */
+  /** Number of started turns. */
   turns = 0;
   pid = 0;
   hasEnded = false;
@@ -76,7 +75,7 @@ export class AgentProcess {
       // Awaited, because the service may exit as soon as its processes have ended.
       if (this.stays) await Deno.remove(place.dir, { recursive: true }).catch(() => {});
     });
-    // The turn reports a failed start; without this handler the service would crash of it.
+    // The turn reports a failed start. Without this handler the rejection would crash the service.
     this.ended.catch(() => {});
   }
 
@@ -91,7 +90,7 @@ export class AgentProcess {
     const program = findProgram(config.command || adapter.program, machine.path);
     const id = stays ? newId() : run.runId;
     const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays };
-    const { order, command, env } = prepare(setup, run, request, place);
+    const { order, command, env } = prepareProcess(setup, run, request, place);
     const isolation = await detectIsolation();
     const converse = stays ? adapter.open?.converse : adapter.converse;
     const { usageFile } = command;
@@ -127,12 +126,12 @@ export class AgentProcess {
     return this.hasEnded || this.#ending.signal.aborted;
   }
 
-  /** Whether the service talks with the process over its stdin, so that a session id is never an argument. */
+  /** Whether the service sends the session id over stdin, never as an argument. */
   get converses(): boolean {
     return this.#dialogue !== null;
   }
 
-  /** Starts a turn: the agent's tools get the token and the context of this run, and `listener` gets the output. */
+  /** Starts a turn. The agent's tools get the token and context of this run, and `listener` gets the output. */
   startTurn(run: EngineRun, request: TurnRequest, listener: TurnListener): void {
     this.turns++;
     this.#listener = listener;
@@ -143,17 +142,16 @@ export class AgentProcess {
     this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
   }
 
-  /** Returns what a line of output means. */
   parse(line: Line): AgentEvent[] {
     return this.#dialogue === null ? this.#setup.adapter.parseLine(line) : this.#dialogue.hear(line);
   }
 
-  /** Asks the agent to end its turn. The process goes on. */
+  /** Asks the agent to end its turn. The process continues. */
   interrupt(): void {
     this.#dialogue?.interrupt();
   }
 
-  /** The session exists: from here on every new pid belongs to the turn. */
+  /** Marks the session as ready. Every later new pid belongs to the turn. */
   markReady(): void {
     if (this.stays) this.#ownPids ??= this.#findPids().then((pids) => new Set(pids), () => new Set());
   }
@@ -185,14 +183,14 @@ export class AgentProcess {
     clearTimeout(timer);
   }
 
-  /** Whether a program that a turn started is still running. Such a program must end with its run. */
+  /** Whether a program of an earlier turn is still running. Such a program must end with its run. */
   async hasStrays(): Promise<boolean> {
     if (await this.#countStrays() === 0) return false;
     await new Promise((resolve) => setTimeout(resolve, STRAY_AGAIN_MS));
     return await this.#countStrays() > 0;
   }
 
-  /** Returns the memory of the process and its children in bytes; 0 where the system does not tell. */
+  /** Returns the memory of the process and its children in bytes, or 0 where the system does not report it. */
   async readRss(): Promise<number> {
     const pids = await this.#findPids();
     return pids.reduce((sum, pid) => sum + readRss(pid), 0);
@@ -220,8 +218,8 @@ export class AgentProcess {
 }
 
 /**
- * Ends the processes that an earlier service left open, and removes `runs`, the folder of their directories. The name of each
- * directory is the mark of its process. Never throws.
+ * Ends the processes that an earlier service left open, and removes their directories below `runs`. Each directory is named after the
+ * mark of its process. Never throws.
  */
 export async function endOpenProcesses(runs: string): Promise<void> {
   try {
@@ -235,8 +233,8 @@ export async function endOpenProcesses(runs: string): Promise<void> {
   }
 }
 
-/** Builds the command and the environment, and writes the files that the agent needs. Leaves nothing behind when that fails. */
-function prepare(
+/** Builds the command and environment, and writes the files of the agent. Leaves nothing behind on failure. */
+function prepareProcess(
   setup: AgentSetup,
   run: EngineRun,
   request: TurnRequest,
@@ -263,7 +261,7 @@ function prepare(
     throw error;
   }
   const env = buildEnvironment(config, own, command);
-  // Also where the operator sets them: each turn brings its own values.
+  // Overrides the operator's values, too, because each turn has separate ones.
   for (const name of RUN_VARIABLES) delete env[name];
   return { order, command, env: { ...env, BASH_ENV: join(dir, "turn.sh") } };
 }
@@ -276,24 +274,24 @@ function adaptEnvironment(dir: string, id: string, { env, runDir }: EngineRun): 
     SVC_RUN_ID: id,
     SVC_TOKEN_FILE: join(dir, "token"),
     SVC_CONTEXT_FILE: join(dir, "context.json"),
-    // A bash at level 0 whose stdin is a socket takes itself for a remote login, and reads another file than BASH_ENV.
+    // A bash at level 0 whose stdin is a socket acts as a remote login, and reads another file than BASH_ENV.
     SHLVL: "1",
   };
 }
 
-/** Builds a text that is equal for two runs when the same process can do both; everything else comes with each turn. */
+/** Builds a text that is equal for two runs when one process can do both. Everything else is sent with each turn. */
 export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: EngineRun): string {
   const { env, workDir, stateDir, extraArgs, runDir, rights } = run;
   const program = findProgram(config.command || adapter.program, machine.path);
   const changing = [...RUN_VARIABLES, "SVC_RUN_ID", "SVC_CONTEXT_FILE", "TMPDIR"];
   const kept = Object.entries(env).filter(([name, value]) => !changing.includes(name) && value !== runDir);
   const changedAt = Deno.statSync(program).mtime?.getTime() ?? 0;
-  // The path may name another directory by now.
+  // The path may lead to another directory by now.
   const { dev, ino } = Deno.statSync(workDir);
   return JSON.stringify([program, changedAt, workDir, dev, ino, stateDir, extraArgs, rights, kept.sort()]);
 }
 
-// The last turn may have removed the folder. Without the private directory itself the turn fails.
+// The last turn may have removed `tmp`. Without the private directory the turn fails.
 function makeTmp(dir: string): void {
   try {
     Deno.mkdirSync(join(dir, "tmp"), { mode: 0o700 });
@@ -306,7 +304,7 @@ function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun):
   const lines = RUN_VARIABLES.map((name) => `export ${name}=${shellWord(env[name] ?? "")}\n`);
   const own = config.env.BASH_ENV ?? env.BASH_ENV ?? "";
   if (own !== "") {
-    // Bash expands this variable, and a missing file is no error.
+    // Bash expands this variable. A missing file is no error.
     const file = `"${own.replaceAll('"', '\\"')}"`;
     lines.push(`[ ! -r ${file} ] || . ${file}\n`);
   }

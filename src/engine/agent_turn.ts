@@ -10,31 +10,30 @@ import { STOPPED_MIN_MS, TimeLimits } from "./process/time_limits.ts";
 import type { Adapter, AgentEvent, Line, ProviderWindow } from "./protocol/adapter.ts";
 import { OutputParser } from "./protocol/output_parser.ts";
 
-/** The result of a turn. */
 export interface TurnResult {
   request: TurnRequest;
   end: ProcessEnd;
   output: OutputParser;
-  /** The turn ended without our doing, or had sent its final event before we ended it. */
+  /** The turn ended without the service, or had sent its final event before the service ended it. */
   finished: boolean;
   /** The engine opened another session than the one to resume. */
   openedOtherSession: boolean;
-  /** The process can take another turn. */
+  /** Whether the process can take another turn. */
   isReusable: boolean;
 }
 
-/** A process that was idle did not take its turn. The model got no request, so another process may do the turn. */
+/** An idle process did not take its turn. The model got no request, so another process may do the turn. */
 export class TurnNotStarted extends Error {}
 
 // An agent answers as soon as it has read the prompt, long before its model does.
 const START_MAX_MS = 10_000;
 // How long an agent may take to end an interrupted turn.
 const TURN_END_MAX_MS = 2_000;
-// Some engines wait ten seconds for a network after their final event (facts, engines 2.5).
+// Engines may wait ten seconds for a network after their final event (facts, engines 2.5).
 const LINGER_MAX_MS = 3_000;
 
 /**
- * Has a process do one run. Resolves when a process that stays has sent its final event, and otherwise when the process has ended.
+ * Runs one turn in a process. Resolves when a process that stays open has sent its final event, or otherwise when the process has ended.
  * Throws TurnNotStarted.
  */
 export async function runTurn(
@@ -95,7 +94,7 @@ export async function runTurn(
   }
 }
 
-/** Returns the result of a run that was ended before its process could start. */
+/** Builds the result of a run that was ended before its process could start. */
 export function buildAbortedResult(
   { adapter }: AgentSetup,
   run: EngineRun,
@@ -139,26 +138,26 @@ class Turn {
     this.#wasIdle = process.turns > 0;
   }
 
-  /** Ends the turn. A process that stays survives a turn that a person ended; in every other case it ends with the turn. */
+  /** Ends the turn. A process that stays open survives a turn that a person ended, and no other. */
   stop(reason: ProcessEnd["reason"]): void {
     if (this.#reason !== "exited" || this.#hasExited) return;
     this.#reason = reason;
     this.#exit.end();
     this.#process.interrupt();
-    // An agent that has not answered yet may read the prompt after the interruption, and do the turn.
+    // An agent that has not answered yet may read the prompt after the interruption, and run the turn.
     const hasStarted = this.hasOutput || !this.#speaksFirst;
     const survives = this.#process.stays && reason === "aborted" && this.#run.signal.aborted && hasStarted;
     if (survives) this.#endAfter(TURN_END_MAX_MS);
     else void this.#process.end();
   }
 
-  /** The program has exited: nothing can end the turn any other way. */
+  /** After the exit of the program nothing else can end the turn. */
   exited(): void {
     this.#hasExited = true;
     this.#timers.forEach(clearTimeout);
   }
 
-  /** Resolves when the turn has ended, with all its processes unless they stay. Throws TurnNotStarted. */
+  /** Resolves when the turn and all its processes have ended, except a process that stays open. Throws TurnNotStarted. */
   async waitForEnd(): Promise<ProcessEnd> {
     const { signal, finished } = this.#exit;
     const onAbort = () => this.stop("aborted");
@@ -188,7 +187,7 @@ class Turn {
     this.#timers.push(setTimeout(() => void this.#process.end(), ms));
   }
 
-  // After a stop of the service itself, the output of that time is read before the agent is judged.
+  // When the service itself was stopped, its pending output is read before the agent counts as silent.
   #expectOutput(ms: number): void {
     const due = performance.now() + ms;
     this.#timers.push(setTimeout(() => {
@@ -209,7 +208,7 @@ class Turn {
   }
 }
 
-/** Builds the parser of a turn's output, which reports usage, windows and tools while the turn runs. */
+/** Builds the parser of a turn's output, which reports usage, windows and tools during the turn. */
 function buildParser(
   adapter: Adapter,
   run: EngineRun,
@@ -241,7 +240,7 @@ function buildParser(
 const TAIL_BYTES = 64 * 1024;
 const USAGE_FILE_MAX_BYTES = 1024 * 1024;
 
-// A file that is missing or too large is no usage.
+// A missing or too large file has no usage.
 function readUsage(file: string): string | null {
   try {
     return readPlain(file, USAGE_FILE_MAX_BYTES);
@@ -250,7 +249,7 @@ function readUsage(file: string): string | null {
   }
 }
 
-/** Reports the provider's windows of an engine that writes them only into the file of its session. */
+/** Reports the provider's windows of engines that write them only into their session file. */
 function reportWindows(adapter: Adapter, run: EngineRun, sessionId: string): void {
   const windows = readWindows(adapter, run, sessionId);
   if (windows.length > 0) run.onWindows(windows);

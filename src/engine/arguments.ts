@@ -4,7 +4,7 @@ import { parse } from "shell-quote";
 export function splitArgs(text: string): string[] {
   if (!isBalanced(text)) throw new Error("has a quote that is not closed");
   if (text.includes("`")) {
-    throw new Error("must be plain arguments; there is nothing to substitute a command with");
+    throw new Error("must be plain arguments, without command substitution");
   }
   // Variables are not replaced: the arguments are not a shell script.
   return parse(text, (name) => `$${name}`).map((part) => {

@@ -9,7 +9,7 @@ import { findProgram } from "./process/process.ts";
 const log = logger("engine");
 const VERSION_MAX_MS = 20_000;
 
-/** Whether an agent can be started: the program exists, its version is recent enough, and there is a login. */
+/** Checks whether an agent can be started: its program exists, its version is recent enough, and a login exists. */
 export async function probeAgent(
   name: string,
   parts: AgentSetup,
@@ -24,7 +24,7 @@ export async function probeAgent(
     const words = error instanceof Error ? error.message : String(error);
     return { usable: false, version: "", detail: `${words}; ${formatAdvice(name, parts)}` };
   }
-  // The configuration can name any program, so there is no version to compare with.
+  // The configuration may name any program, so no version can be compared.
   if (adapter.measured === null) return { usable: true, version: "", detail: program };
   const { version: measured } = adapter.measured;
   const version = await readVersion(program, machine.inherited);
@@ -32,7 +32,7 @@ export async function probeAgent(
     return {
       usable: false,
       version: "",
-      detail: `${program} does not tell its version; does it run at all?`,
+      detail: `${program} does not report its version. Check that it runs.`,
     };
   }
   if (isOlder(version, measured)) {
@@ -45,14 +45,13 @@ export async function probeAgent(
 
 // A configured program is not replaced by another one.
 function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): string {
-  if (config.command !== "") return `engines.${name}.command names it: correct that`;
+  if (config.command !== "") return `engines.${name}.command names it. Correct the setting`;
   const other = `or set engines.${name}.command (docs/how-to/set-up-engines.md)`;
   return hasProgram("npm", machine.path)
     ? `install it with: ${formatInstall(adapter)}, ${other}`
     : `install npm, which is part of Node.js, and then: ${formatInstall(adapter)}, ${other}`;
 }
 
-/** Formats the command that installs the tested version of an agent. */
 export function formatInstall({ measured, install, needs }: Adapter): string {
   const version = measured?.release ?? measured?.version ?? "";
   const command = (install ?? `npm install -g ${measured?.package}@<version>`).replace("<version>", version);
@@ -67,7 +66,7 @@ function hasProgram(program: string, path: string): boolean {
   }
 }
 
-/** Why there is no login, or null. Whether a login is valid, only the provider knows. */
+/** Returns why no login was found, or null. Only the provider knows whether a login is valid. */
 function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
@@ -78,7 +77,7 @@ function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: st
     ...config.env,
     ...Object.fromEntries(config.pass_env.map((name) => [name, inherited[name]])),
   };
-  // Any other key that the operator configured is taken for the login of a provider.
+  // Any other key in the configuration counts as a provider login.
   if (
     Object.entries(configured).some(([name, value]) => value && (isLogin(login, name) || OWN_KEY.test(name)))
   ) {
@@ -90,7 +89,7 @@ function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: st
     place !== null && login.files.some((file) => isFile(join(place, file)));
   if (holds(apart ? stateDir : home)) return null;
   if (apart && holds(home)) {
-    return `each worker has a login of its own; the one in ${home} would be used with state: shared, else ${login.advice}`;
+    return `each worker has a separate login. To use the one in ${home}, set state: shared; otherwise ${login.advice}`;
   }
   return `no login was found; ${login.advice}`;
 }
@@ -109,21 +108,21 @@ function isFile(path: string): boolean {
   }
 }
 
-// A few programs, each in a few versions.
+// A few programs with a few versions each.
 const VERSIONS_MAX = 100;
 const versions = new LRUCache<string, Promise<string | null>>({ max: VERSIONS_MAX });
 
-/** The output of `<program> --version`, asked once for each version of the file. */
+/** Reads the output of `<program> --version`, once for each version of the file. */
 async function readVersion(
   program: string,
   inherited: Readonly<Record<string, string | undefined>>,
 ): Promise<string | null> {
   const info = await Deno.stat(program).catch(() => null);
   const key = `${program} ${info?.mtime?.getTime()} ${info?.size}`;
-  const known = versions.get(key) ?? askVersion(program, inherited);
-  versions.set(key, known);
-  const version = await known;
-  // A failure is not kept: it may work the next time.
+  const pending = versions.get(key) ?? askVersion(program, inherited);
+  versions.set(key, pending);
+  const version = await pending;
+  // The next call tries again after a failure.
   if (version === null) versions.delete(key);
   return version;
 }

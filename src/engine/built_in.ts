@@ -1,7 +1,6 @@
 import type { EngineConfig } from "./config.ts";
-import { USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import type { BuiltInAdapter } from "./protocol/adapter.ts";
-import { type Engine, NO_SESSION } from "./engine.ts";
+import { buildCompletedOutcome, type Engine } from "./engine.ts";
 
 /** Builds an engine that runs inside this process, without a program and without sessions. */
 export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: BuiltInAdapter): Engine {
@@ -20,15 +19,7 @@ export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: 
       run.onStart();
       const text = adapter.answer(run.instruction);
       run.log.line(text);
-      return Promise.resolve({
-        status: "completed",
-        text,
-        failure: "",
-        error: "",
-        exitCode: 0,
-        usage: USAGE_UNKNOWN,
-        ...NO_SESSION,
-      });
+      return Promise.resolve(buildCompletedOutcome(text));
     },
   };
 }

@@ -7,10 +7,9 @@ import { buildBuiltInEngine } from "./built_in.ts";
 import type { Availability, Engine, Machine } from "./engine.ts";
 import { buildProgramEngine } from "./program.ts";
 
-/** The engines: those of the configuration, those that need none, and which one is the default (contract 7). */
+/** Holds the configured engines, those that need no configuration, and the name of the default (contract 7). */
 export class Catalog {
   readonly defaultName: string;
-  /** The names of the configured engines. */
   readonly configured: readonly string[];
   readonly #engines = new Map<string, Engine>();
 
@@ -32,7 +31,7 @@ export class Catalog {
     return [...this.#engines.keys()].sort();
   }
 
-  /** The engine of this name, "" meaning the default; null when there is none. */
+  /** Returns the engine of this name, the default for "", or null. */
   find(name: string): Engine | null {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
   }
@@ -47,7 +46,7 @@ export class Catalog {
     });
   }
 
-  /** Whether the engine of this name can be started; `stateDirOf` gives the state directory that it would use. */
+  /** Checks whether the engine of this name can be started; `stateDirOf` returns its state directory. */
   async probeOne(name: string, stateDirOf: (engine: Engine) => string | null): Promise<Availability> {
     const engine = this.find(name);
     if (engine === null) return { usable: false, version: "", detail: `no engine is called ${name}` };
@@ -59,7 +58,7 @@ export class Catalog {
     await Promise.all([...this.#engines.values()].map((engine) => engine.release?.(workerId)));
   }
 
-  /** Whether each engine can be started, by name. One after the other, since each starts a program. */
+  /** Checks whether each engine can be started, one at a time, because each check starts a program. */
   async probe(): Promise<Record<string, Availability>> {
     const found: Record<string, Availability> = {};
     for (const [name, engine] of [...this.#engines].sort(([one], [other]) => one < other ? -1 : 1)) {

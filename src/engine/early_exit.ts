@@ -2,17 +2,17 @@ import type { EngineRun } from "./engine.ts";
 import type { TurnRequest } from "./launch.ts";
 import type { AgentEvent } from "./protocol/adapter.ts";
 
-// An engine that waits for the end of a rate limit occupies a slot, while a waiting task does not.
+// An engine that waits for the end of a rate limit occupies a slot; a waiting task does not.
 const LIMIT_WAIT_MAX_MS = 60_000;
 
-/** Ends a turn that has become useless, and records whether it had sent its final event before. */
+/** Ends a useless turn, and records whether it had sent its final event before. */
 export class EarlyExit {
   /** Aborts at the final event. */
   readonly finished = new AbortController();
   /** Aborts when the turn must end. */
   readonly signal: AbortSignal;
   openedOtherSession = false;
-  /** The turn's own outcome is valid, although we ended its process. */
+  /** The turn's outcome is valid, although the service ended its process. */
   wasFinished = false;
   readonly #run: EngineRun;
   readonly #request: TurnRequest;
@@ -37,7 +37,7 @@ export class EarlyExit {
     }
   }
 
-  /** The turn has ended or is being ended: later events do not change its outcome. */
+  /** Fixes the outcome when the turn ends: later events do not change its outcome. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;

@@ -7,34 +7,29 @@ import type { RunLog } from "./process/run_log.ts";
 import type { KeepAlive } from "./keep_alive.ts";
 import type { Failure } from "../domain/call/vocabulary.ts";
 
-/** The properties of the machine that programs are started with. */
+/** The machine that runs the engines. */
 export interface Machine {
-  /** PATH for finding programs. */
   path: string;
-  /** The service's own environment, which shows the logins that exist. */
+  /** The service's environment, which shows the available logins. */
   inherited: Readonly<Record<string, string | undefined>>;
   /** The umask that the service was started with. */
   umask: number;
   stopGraceMs: number;
-  /** Whether the service runs as root. */
   root: boolean;
-  /** Shared by all engines without `warm` settings; null: their processes end after each turn. */
+  /** Shared by all engines without `warm` settings. null: their processes end after each turn. */
   keepAlive: KeepAlive | null;
 }
 
-/** A session of an engine. */
 export interface EngineSession {
   id: string;
   /** The totals before this run, where the engine reports totals only. */
   usage: Usage;
 }
 
-/** The input of an engine for one run. */
 export interface EngineRun {
   /** SVC_RUN_ID: marks every process of the run. */
   runId: string;
   workDir: string;
-  /** The bare instruction. */
   instruction: string;
   /** The briefing, followed by the instruction. */
   prompt: string;
@@ -44,11 +39,11 @@ export interface EngineRun {
   session: EngineSession | null;
   /** The complete environment of the run. */
   env: Record<string, string>;
-  /** A private directory for files of this run only. */
+  /** A private directory for this run. */
   runDir: string;
-  /** Where the engine keeps the state of this worker; null: in its default place, shared by all. */
+  /** Directory of the engine state of this worker; null: the shared default. */
   stateDir: string | null;
-  /** The worker's own arguments for this engine, as typed. */
+  /** The worker's arguments for this engine, as typed. */
   extraArgs: string;
   /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
@@ -61,7 +56,7 @@ export interface EngineRun {
   events: RunLog | null;
   /** Aborts when the run has to end. */
   signal: AbortSignal;
-  /** How long the run has waited for a person so far, in ms. This time does not count for the idle time-out. */
+  /** How long the run has waited for a person so far, in ms. This time does not count as idle. */
   waitedMs: () => number;
   /** Called for each process that the engine starts, with its pid; once without a pid by an engine without a process. */
   onStart: (pid?: number) => void;
@@ -69,34 +64,30 @@ export interface EngineRun {
   onUsage: (usage: Usage) => void;
   /** Called with the provider's windows, if the engine reports them. */
   onWindows: (windows: ProviderWindow[]) => void;
-  /** Called when the agent uses a tool. */
   onStep?: (tool: string, input: string) => void;
-  /** Called when the engine has reported its session. */
   onSession: (id: string) => void;
 }
 
 /** The outcome of an engine's run. A failed run is an outcome, never an exception. */
 export interface EngineOutcome {
   status: "completed" | "failed";
-  /** The final text. */
   text: string;
   failure: Failure | "";
   error: string;
   exitCode: number | null;
   usage: Usage;
-  /** The engine's own session id, or "" when it has no sessions. */
+  /** The engine's session id, or "" when it has none. */
   sessionId: string;
-  /** Totals of that session, as far as the engine reports them. */
+  /** Totals of that session, if the engine reports them. */
   sessionUsage: Usage;
   /** When a rate limit ends, if the engine says so. */
   reset: Reset | null;
 }
 
-/** The session fields of an outcome without a session. */
 export const NO_SESSION = { sessionId: "", sessionUsage: USAGE_UNKNOWN, reset: null } as const;
 
-/** A failed outcome without a session: of a program that has none, or of a run that never started. */
-export function failedOutcome(
+/** Builds a failed outcome without a session, for a program or a run that never started. */
+export function buildFailedOutcome(
   failure: Failure,
   error: string,
   exitCode: number | null = null,
@@ -104,7 +95,12 @@ export function failedOutcome(
   return { status: "failed", text: "", failure, error, exitCode, usage: USAGE_UNKNOWN, ...NO_SESSION };
 }
 
-/** Returns the failure and its message for a run that we ended: by a limit or a cancel (contract 3, Execution). */
+/** Builds the outcome of a successful run without a session. */
+export function buildCompletedOutcome(text: string): EngineOutcome {
+  return { ...buildFailedOutcome("exit_code", "", 0), status: "completed", text, failure: "" };
+}
+
+/** Returns the failure and its message for a run that the service ended by a limit or a cancel (contract 3, Execution). */
 export function describeStop(reason: ProcessEnd["reason"], config: EngineConfig): [Failure, string] {
   if (reason === "timeout") {
     return ["timeout", `ran longer than ${config.timeout / 1000} s (engines.<name>.timeout)`];
@@ -115,10 +111,9 @@ export function describeStop(reason: ProcessEnd["reason"], config: EngineConfig)
   return ["cancelled", "the run was ended"];
 }
 
-/** Whether an engine can be started, and if not, why. */
 export interface Availability {
   usable: boolean;
-  /** The program's version, "" where there is none or it is unknown. */
+  /** The program's version, or "" when unknown. */
   version: string;
   /** The path of the program, or what is missing and how to get it. */
   detail: string;
@@ -129,7 +124,7 @@ export interface Engine {
   readonly name: string;
   readonly kind: string;
   readonly config: EngineConfig;
-  /** Whether the engine is a program, so that it needs an environment, a private directory and a briefing. */
+  /** Whether the engine is a program, which needs an environment, a private directory and a briefing. */
   readonly external: boolean;
   /** Whether the engine has sessions, events and a state directory. */
   readonly agent: boolean;
@@ -137,9 +132,9 @@ export interface Engine {
   readonly counts: { live: boolean; cost: boolean };
   /** The maximum of idle processes; 0: each process ends after its turn. */
   readonly staysOpen: number;
-  /** Variables of the service's environment that are passed on to its runs. */
+  /** Variables of the service's environment that its runs get. */
   readonly passes: readonly string[];
-  /** Checks whether the engine can be started for the worker with this state directory; null: for any worker. */
+  /** Checks whether the engine can be started for the worker with this state directory, or with null for any worker. */
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;
   /** Ends the idle processes of this worker, or with "" every process that stays open. Resolves when they have ended. */

@@ -6,21 +6,20 @@ import type { EngineConfig } from "./config.ts";
 import type { EngineRun, Machine } from "./engine.ts";
 import { SpawnError } from "./process/process.ts";
 
-/** An agent as it is configured on this machine. */
 export interface AgentSetup {
   config: EngineConfig;
   machine: Machine;
   adapter: Adapter;
 }
 
-/** The prompt of a turn, and the session to create or to resume. */
+/** The prompt of a turn, and the session to create or resume. */
 export interface TurnRequest {
   sessionId: string;
   resume: boolean;
   prompt: string;
 }
 
-/** Builds the order from which an adapter makes a command. */
+/** Builds the input of an adapter. */
 export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, request: TurnRequest): Order {
   return {
     ...request,
@@ -55,7 +54,7 @@ export function buildEnvironment(
   };
 }
 
-// Some engines run their tools with $SHELL, and none supports every shell (facts, engines 2.10).
+// Engines may run their tools with $SHELL, and none supports every shell (facts, engines 2.10).
 const bash = ["/bin/bash", "/usr/bin/bash"].find((path) => {
   try {
     return Deno.statSync(path).isFile;
@@ -65,7 +64,7 @@ const bash = ["/bin/bash", "/usr/bin/bash"].find((path) => {
 });
 const SHELL = bash === undefined ? {} : { SHELL: bash };
 
-// An engine's settings, which an agent may have changed.
+// Limit for settings files, which agents may have changed.
 const FILE_MAX_BYTES = 1024 * 1024;
 
 /** Writes the files that an agent needs before it starts. Throws SpawnError. */

@@ -12,29 +12,27 @@ const MIB = 1024 * 1024;
 // A longer timer fires immediately.
 const TIMER_MAX_MS = 2_147_483_647;
 
-/** An idle process. */
 interface PooledProcess {
   process: AgentProcess;
   fingerprint: string;
   session: string;
   timer: ReturnType<typeof setTimeout>;
-  /** Ends the process, if it is still idle. */
+  /** Ends the process if it still is idle. */
   evict: () => void;
 }
 
 /**
- * The processes of one engine. A run gets the idle process of its worker and conversation, or a new one. Afterwards the process
- * stays open for the next turn, within the limits of `warm` (contract 19), or ends: without `keepAlive` each process ends after
- * one turn.
+ * The processes of one engine. A run gets the idle process of its worker and conversation, or a new one. After its turn the process stays
+ * open within the limits of `warm` (contract 19). Without `keepAlive` each process ends after one turn.
  */
 export class ProcessPool {
   readonly #setup: AgentSetup;
   readonly #keepAlive: KeepAlive | null;
   /** By worker and conversation. */
   readonly #idle = new Map<string, PooledProcess>();
-  /** Processes that are ending: no other process may have their session yet. */
+  /** Ending processes: their session must not be used by another process yet. */
   readonly #leaving = new Map<string, { process: AgentProcess; left: Promise<void> }>();
-  /** Every process that stays, idle or not. */
+  /** Every process that stays open, idle or not. */
   readonly #open = new Set<AgentProcess>();
   #isClosed = false;
 
@@ -43,7 +41,7 @@ export class ProcessPool {
     this.#keepAlive = keepAlive;
   }
 
-  /** Does a run in the process of its conversation, or in a new one. Throws SpawnError. */
+  /** Runs a turn in the process of its conversation, or in a new one. Throws SpawnError. */
   async run(run: EngineRun, request: TurnRequest): Promise<TurnResult> {
     const key = buildKey(run);
     const stays = this.#canStay(run);
@@ -69,8 +67,8 @@ export class ProcessPool {
   }
 
   /**
-   * Ends the idle processes of this worker. With "" it ends every process that stays, and keeps none from now on. Resolves when
-   * they have ended.
+   * Ends the idle processes of this worker. With "" it ends every process that stays open, and keeps none from now on. Resolves when they
+   * have ended.
    */
   async release(workerId: string): Promise<void> {
     if (workerId === "") this.#isClosed = true;
@@ -82,7 +80,7 @@ export class ProcessPool {
     ]);
   }
 
-  // A process belongs to one conversation, and takes a schema only when it starts.
+  // A process belongs to one conversation, and takes a schema only at its start.
   #canStay({ env, schema, extraArgs }: EngineRun): boolean {
     const { adapter: { open }, config } = this.#setup;
     if (this.#keepAlive === null || open === undefined) return false;
@@ -132,7 +130,7 @@ export class ProcessPool {
     if (this.#keepAlive === null || this.#isClosed) return false;
     const { max_turns, max_age } = this.#keepAlive.warm;
     if (process.turns >= max_turns || performance.now() - process.startedAt >= max_age) return false;
-    // The turn has its outcome already, so a process that cannot be inspected is not worth the risk.
+    // The turn has its outcome already, so an uninspectable process is not worth the risk.
     return !await process.hasStrays().catch(() => true);
   }
 
@@ -154,7 +152,7 @@ export class ProcessPool {
     process.onWork = evict;
     idle.add(evict);
     void process.ended.catch(() => {}).then(evict);
-    // Measured after the run has reported its outcome, because it takes a while.
+    // Measured after the run has reported its outcome, because measuring takes a while.
     void process.readRss().then((bytes) => {
       if (bytes > max_rss_mb * MIB) evict();
     }, evict);
@@ -174,7 +172,7 @@ export class ProcessPool {
     return isYoung && !process.isLeaving && fingerprint === this.#buildFingerprint(run);
   }
 
-  /** Returns null when the program or the directory is missing. The start of a new process reports what is wrong. */
+  /** Returns null when the program or directory is missing. The start of a new process reports the problem. */
   #buildFingerprint(run: EngineRun): string | null {
     try {
       return buildFingerprint(this.#setup, run);

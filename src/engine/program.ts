@@ -1,14 +1,13 @@
 import { joined } from "../base/bytes.ts";
 import type { EngineConfig } from "./config.ts";
-import { USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import {
+  buildCompletedOutcome,
+  buildFailedOutcome,
   describeStop,
   type Engine,
   type EngineOutcome,
   type EngineRun,
-  failedOutcome,
   type Machine,
-  NO_SESSION,
 } from "./engine.ts";
 import type { ProgramAdapter } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
@@ -19,8 +18,8 @@ import { decodeResult, RESULT_MAX_BYTES } from "./result.ts";
 const ERROR_TAIL_BYTES = 2_000;
 
 /**
- * Builds an engine from any program. The program reads the instruction on stdin and writes the final text to stdout. All output
- * goes to the log, and exit code 0 is success (contract 7).
+ * Builds an engine from any program, which reads the instruction on stdin and writes the final text to stdout. All output goes to the
+ * log, and exit code 0 is success (contract 7).
  */
 export function buildProgramEngine(
   name: string,
@@ -84,7 +83,7 @@ async function runProgram(
     return buildOutcome(end, output, config);
   } catch (error) {
     if (error instanceof SpawnError) {
-      return failedOutcome("spawn_failed", `Cannot start the program: ${error.message}`);
+      return buildFailedOutcome("spawn_failed", `Cannot start the program: ${error.message}`);
     }
     throw error;
   }
@@ -93,24 +92,16 @@ async function runProgram(
 function buildOutcome(end: ProcessEnd, output: Output, config: EngineConfig): EngineOutcome {
   const text = output.text();
   if (end.reason !== "exited") {
-    return { ...failedOutcome(...describeStop(end.reason, config), end.code), text };
+    return { ...buildFailedOutcome(...describeStop(end.reason, config), end.code), text };
   }
   if (end.code !== 0) {
     const last = output.formatLastLines();
     return {
-      ...failedOutcome("exit_code", `exit code ${end.code}${last === "" ? "" : `: ${last}`}`, end.code),
+      ...buildFailedOutcome("exit_code", `exit code ${end.code}${last === "" ? "" : `: ${last}`}`, end.code),
       text,
     };
   }
-  return {
-    status: "completed",
-    text,
-    failure: "",
-    error: "",
-    exitCode: 0,
-    usage: USAGE_UNKNOWN,
-    ...NO_SESSION,
-  };
+  return buildCompletedOutcome(text);
 }
 
 /** Keeps the start of stdout and the end of stderr. */

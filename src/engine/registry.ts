@@ -11,8 +11,8 @@ import { opencode } from "./adapters/opencode.ts";
 import { qwen } from "./adapters/qwen.ts";
 
 /**
- * All kinds of engines. To add one, write its manifest in adapters/ and add it here. The configuration loads this list for each
- * `ctl config`, so adapters must not import modules that load slowly.
+ * All kinds of engines. To add one, write its manifest in adapters/ and add it here. Each `ctl config` loads this list, so adapters must
+ * not import slow modules.
  */
 export const ADAPTERS: readonly AnyAdapter[] = [
   claude,
@@ -27,12 +27,11 @@ export const ADAPTERS: readonly AnyAdapter[] = [
   echo,
 ];
 
-/** Returns the adapter of a kind; undefined for an unknown kind. */
 export function findAdapter(kind: string | undefined): AnyAdapter | undefined {
   return ADAPTERS.find((adapter) => adapter.kind === kind);
 }
 
-/** Whether engines of this kind need no configuration: one exists by default, with the kind as its name. */
+/** Whether an engine of this kind exists by default, named after its kind. */
 export function needsNoConfiguration({ program }: AnyAdapter): boolean {
   return program !== "";
 }
@@ -50,7 +49,7 @@ export function findReservedFlag(kind: string, args: readonly string[]): string 
 
 function matchesFlag(arg: string, flag: string): boolean {
   if (!flag.startsWith("--")) return !arg.startsWith("--") && arg.startsWith(flag);
-  // Some engines take --outputFormat for --output-format.
+  // Engines may accept --outputFormat for --output-format.
   const plain = (text: string) => text.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   return plain(arg.split("=")[0] ?? "") === flag;
 }

@@ -21,30 +21,29 @@ import type { Claim } from "./claim.ts";
 import type { Briefing } from "./launch_options.ts";
 import type { Grant } from "./environment.ts";
 
-/** The rights of a worker's run: the worker's own scopes, else the default ones (contract 2). */
-export async function grantOf(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {
-  return grantWith(worker_id, (await findWorker(db, worker_id))?.scopes ?? []);
+/** Returns the rights of a worker's run: the worker's scopes, or the default ones (contract 2). */
+export async function findGrant(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {
+  return buildGrant(worker_id, (await findWorker(db, worker_id))?.scopes ?? []);
 }
 
-/** The same of a worker whose own scopes are known. */
-export function grantWith(workerId: string, own: readonly string[]): Grant {
+export function buildGrant(workerId: string, own: readonly string[]): Grant {
   return { subject: `worker:${workerId}`, scopes: own.length === 0 ? WORKER_SCOPES_DEFAULT : own };
 }
 
-/** Gathers what a worker's run has to know: the worker, memory, the conversation, attachments (contract 4.7). */
-export async function brief(
+/** Gathers the worker, memory, conversation and attachments for the prompt of a run (contract 4.7). */
+export async function buildBriefing(
   db: Database,
   claim: Claim,
   engine: Pick<Engine, "name" | "agent">,
   { ctl, maxPromptBytes: maxBytes, pathOf = (path) => path }: {
     ctl: string;
     maxPromptBytes: number;
-    /** Where a file of the message is for the agent. */
+    /** Maps a file of the message to its path for the agent. */
     pathOf?: (path: string) => string;
   },
 ): Promise<Briefing> {
   const { execution, workDir } = claim;
-  const [worker, task, global, memory, parts, history, runs, session, asked] = await Promise.all([
+  const [worker, task, global, memory, parts, history, runs, session, origin] = await Promise.all([
     findWorker(db, execution.worker_id),
     findTask(db, execution.task_id),
     findMemoryMap(db, "global", maxBytes / 4),
@@ -52,7 +51,7 @@ export async function brief(
     listParts(db, execution.message_id),
     listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES, maxBytes }),
     countExecutionsOf(db, execution.task_id),
-    sessionOf(db, claim, engine),
+    findSession(db, claim, engine),
     findAskedInstruction(db, execution.task_id),
   ]);
   const answered = new Set(parts.map((part) => part.id));
@@ -79,37 +78,43 @@ export async function brief(
       : { memory_left: { global: global.left, session: memory.left } }),
     conversation: conversation.map(({ role, content, ts }) => ({ role, content, ts })),
   };
-  // Each run of a schedule starts from the beginning, whatever the outcome of the last one was.
+  // Each run of a schedule starts anew, whatever the outcome of the previous one.
   const interrupted = task?.type !== "scheduled" && runs > 1;
-  const said = conversation.filter(({ id }) => !answered.has(id));
+  const earlier = conversation.filter(({ id }) => !answered.has(id));
   const { instruction } = execution;
   return {
     context: contextFile(context, instruction),
     prompt: workerPrompt(context, instruction, {
       said: [],
-      asked: session === null ? asked : "",
+      asked: session === null ? origin : "",
       interrupted,
       ctl,
       maxBytes,
     }),
-    retelling: workerPrompt(context, instruction, { said, asked, interrupted, ctl, maxBytes }),
+    retelling: workerPrompt(context, instruction, {
+      said: earlier,
+      asked: origin,
+      interrupted,
+      ctl,
+      maxBytes,
+    }),
     session,
     extraArgs: worker?.engine_args[engine.name] ?? "",
   };
 }
 
-// Only immediate tasks continue a conversation, and only in the directory where it began, because most engines look
-// for a session in their work directory (contract 3, Session context; facts, engines 2.11).
-async function sessionOf(
+// Only immediate tasks continue a session, and only in its work directory, because most engines look for sessions there (contract 3,
+// Session context; facts, engines 2.11).
+async function findSession(
   db: Database,
   claim: Claim,
   engine: Pick<Engine, "name" | "agent">,
 ): Promise<EngineSession | null> {
   if (!engine.agent || claim.task.type !== "immediate") return null;
   const { session_key, worker_id, task_id } = claim.execution;
-  const asked = await findAskedSession(db, task_id, engine.name);
-  if (asked !== null && asked.work_dir === claim.workDir) {
-    return { id: asked.session_id, usage: asked.usage };
+  const origin = await findAskedSession(db, task_id, engine.name);
+  if (origin !== null && origin.work_dir === claim.workDir) {
+    return { id: origin.session_id, usage: origin.usage };
   }
   const context = await findContext(db, session_key, worker_id, engine.name);
   if (context === null || context.work_dir !== claim.workDir) return null;

@@ -6,20 +6,20 @@ import { endGate, startGate, startOccurrence } from "../store/work/occurrence.ts
 import { claimTask, noteGate } from "../store/work/task_transitions.ts";
 import type { WaitingTask } from "../store/work/task_queue.ts";
 
-/** A claimed run, ready to be executed. */
+/** A claimed run that is ready to start. */
 export interface Claim {
   execution: NewExecution;
   task: Pick<Task, "type" | "cron" | "time_zone" | "attempt" | "deliver_to"> & {
-    /** JSON text of what checks its work: the task's own, or its worker's. */
+    /** JSON text of the check: the task's own, or the worker's. */
     verify: string;
   };
   workDir: string;
-  /** A runner has it. */
+  /** Set when a runner has the run. */
   remote?: true;
 }
 
-/** The run that a waiting task is about to get, which nobody has stored yet. */
-export function executionOf(
+/** Builds the execution of a waiting task, which is not stored yet. */
+export function createExecution(
   task: WaitingTask,
   { engine, instruction }: { engine: string; instruction: string },
   now: number,
@@ -37,7 +37,7 @@ export function executionOf(
   };
 }
 
-/** The statements by which a run begins. Guarded. */
+/** Builds the guarded statements that start a run. */
 export function startRun(execution: NewExecution, type: Task["type"]): Statement[] {
   const { task_id, execution_id, created_at } = execution;
   return [
@@ -47,12 +47,12 @@ export function startRun(execution: NewExecution, type: Task["type"]): Statement
   ];
 }
 
-/** The statements by which a gate begins, for the run that it may become (contract 15). Guarded. */
+/** Builds the guarded statements that start a gate for its possible run (contract 15). */
 export function askGate(execution: NewExecution): Statement[] {
   return [...startGate(execution), ...noteGate(execution.task_id, execution.created_at)];
 }
 
-/** The statements by which the run begins that its gate lets through. Guarded. */
+/** Builds the guarded statements that start the run of a passed gate. */
 export function passGate(execution: NewExecution, now: number): Statement[] {
   return [
     ...endGate(execution, { to: "running", exit: 0, error: "" }, now),

@@ -1,4 +1,4 @@
-// running -> completed, failed, cancelled, scheduled (a cron task) or pending (tried again): every outcome of a run
+// running -> completed, failed, cancelled, scheduled (a cron task) or pending (retry): every outcome of a run
 import { hasConversation, outboundOf, platformOf } from "../domain/chat/message.ts";
 import { RUN_QUESTIONS_MAX } from "../domain/work/question.ts";
 import {
@@ -27,49 +27,46 @@ import {
   requeueTask,
   retryTask,
 } from "../store/work/task_transitions.ts";
-import { type EndedSchedule, endOfSchedule } from "./schedule_end.ts";
+import { buildScheduleEnd, type EndedSchedule } from "./schedule_end.ts";
 
-/** The run that ended. */
 interface EndedRun extends RunKeys {
   attempt: number;
   worker_name: string;
 }
 
-/** What has to be known about its task. */
+/** The task fields that decide what follows its run. */
 export type EndedTask =
   | { type: "immediate"; deliver_to: string }
   | EndedSchedule & { type: TimedTaskType };
 
-/** The rate limit that a run met. */
-export interface MetLimit {
+/** A rate limit that stopped a run. */
+export interface LimitHit {
   limit: RateLimit;
-  /** How many runs of the task met one before. */
+  /** Earlier runs of this task that met a rate limit. */
   runsBefore: number;
-  /** What waits until it is over. */
+  /** Whether the whole engine or only the task waits for the end of the limit. */
   parks: "engine" | "task";
 }
 
-/** How a run ended, and which rate limit it met. */
-type RunEnd = ExecutionEnd & { met?: MetLimit | null };
+type RunEnd = ExecutionEnd & { met?: LimitHit | null };
 
-/** What decides about a task after its run. */
 export interface Rules {
   defaultZone: string;
   maxAttempts: number;
 }
 
-/** A run that ended because the service was stopped in order: it uses up no attempt (reliability SHD-2). */
+/** Error of a run that ended in an orderly shutdown. It uses up no attempt (reliability SHD-2). */
 export const STOPPED = "the service was stopped; the task runs again after the next start";
 
-/** The same on a runner: its task goes to it again, or to another one. */
-export const RUNNER_STOPPED = "its runner was stopped; the task runs again when a runner can have it";
+/** The same for a runner's shutdown. This runner or another one gets the task next. */
+export const RUNNER_STOPPED = "its runner was stopped; the task runs again when a runner is available";
 
-/** A run that ended because nobody heard of its runner any more, or because the runner heard of nobody (contract 18). */
-export const RUNNER_LOST = "its runner and the service did not hear of each other any more";
+/** Error of a run whose runner lost contact with the service (contract 18). */
+export const RUNNER_LOST = "its runner lost contact with the service";
 
 /**
- * Everything that is stored when a run ends, for one batch: outcome, next status of the task, reply, journal. The guard of
- * the execution makes the first outcome count: a second one writes nothing.
+ * Builds the batch that ends a run: outcome, next status of the task, reply and journal. The guard of the execution lets only the first
+ * outcome write.
  */
 export function endRun(
   run: EndedRun,
@@ -79,59 +76,61 @@ export function endRun(
   now: number,
 ): Statement[] {
   const keys = keysOf(run);
-  const ended = moved(finishExecution(run.execution_id, end, now), now, {
+  const finish = moved(finishExecution(run.execution_id, end, now), now, {
     kind: end.status === "completed" ? "execution.completed" : "execution.failed",
     ...keys,
     data: { failure: end.failure, exit_code: end.exit_code },
   });
-  ended.push(...endQuestions({ executionId: run.execution_id, by: endedBy(end), taskIds: freshIds() }, now));
+  finish.push(
+    ...endQuestions({ executionId: run.execution_id, by: classifyEnd(end), taskIds: createIds() }, now),
+  );
   if (end.failure === "server_lost") {
-    const again = tryAgain(run, end, rules, now, keys);
-    if (again !== null) return [...ended, ...again];
+    const again = retryRun(run, end, rules, now, keys);
+    if (again !== null) return [...finish, ...again];
   }
-  const limited = end.met?.parks === "engine" ? parked(end.met, now, keys) : [];
+  const limited = end.met?.parks === "engine" ? parkEngine(end.met, now, keys) : [];
   if (end.met && end.met.runsBefore + 1 < LIMITED_RUNS_MAX && task?.type !== "scheduled") {
-    return [...ended, ...limited, ...postpone(run, end.met, now, keys)];
+    return [...finish, ...limited, ...postpone(run, end.met, now, keys)];
   }
-  const fate = fateOf(run, end, task, rules, now);
-  return [...ended, ...limited, ...fate, ...closing(run, end, task, now)];
+  const next = finishOrReschedule(run, end, task, rules, now);
+  return [...finish, ...limited, ...next, ...buildClosing(run, end, task, now)];
 }
 
-/** What the conversation of a run that ended hears: its reply, and that nothing goes on any more. The last of its batch. */
-function closing(run: EndedRun, end: RunEnd, task: EndedTask | null, now: number): Statement[] {
+/** Builds the reply to the conversation and its idle event, the last statements of the batch. */
+function buildClosing(run: EndedRun, end: RunEnd, task: EndedTask | null, now: number): Statement[] {
   const session_key = task?.deliver_to || run.session_key;
-  const said = reply({ ...run, session_key }, end, task, now);
-  return hasConversation(run.session_key) ? [...said, recordIdle(now, run.session_key)] : said;
+  const message = buildReply({ ...run, session_key }, end, task, now);
+  return hasConversation(run.session_key) ? [...message, recordIdle(now, run.session_key)] : message;
 }
 
-// An orderly stop lets engines save their sessions; a run that was lost with the service may have lost what it saw, too.
-function endedBy(end: ExecutionEnd): "end" | "cancelled" | "lost" {
+// An orderly stop lets engines save their sessions. A run lost with the service may have lost what it saw.
+function classifyEnd(end: ExecutionEnd): "end" | "cancelled" | "lost" {
   if (end.failure === "cancelled") return "cancelled";
-  return end.failure === "server_lost" && !wasStopped(end) ? "lost" : "end";
+  return end.failure === "server_lost" && !isStopped(end) ? "lost" : "end";
 }
 
-function wasStopped({ error }: ExecutionEnd): boolean {
+function isStopped({ error }: ExecutionEnd): boolean {
   return error === STOPPED || error === RUNNER_STOPPED;
 }
 
-function freshIds(): string[] {
+function createIds(): string[] {
   return Array.from({ length: RUN_QUESTIONS_MAX }, newId);
 }
 
-function tryAgain(
+function retryRun(
   run: EndedRun,
   end: ExecutionEnd,
   rules: Rules,
   now: number,
   keys: RunKeys,
 ): Statement[] | null {
-  if (wasStopped(end)) {
+  if (isStopped(end)) {
     const again = moved(requeueTask(run, now), now, { kind: "task.requeued", ...keys });
     return [...again, endOccurrence(run.execution_id, "pending", now)];
   }
   if (run.attempt >= rules.maxAttempts) return null;
-  const whom = end.error === RUNNER_LOST ? "its runner" : "the service";
-  const reason = `attempt ${run.attempt} of ${rules.maxAttempts} was lost with ${whom}`;
+  const lostWith = end.error === RUNNER_LOST ? "its runner" : "the service";
+  const reason = `attempt ${run.attempt} of ${rules.maxAttempts} was lost with ${lostWith}`;
   const retry = retryTask(run, now + retryDelayMs(run.attempt), reason, now);
   return [
     ...moved(retry, now, { kind: "task.requeued", ...keys, data: { reason } }),
@@ -139,15 +138,15 @@ function tryAgain(
   ];
 }
 
-// The engine waits, and so do all tasks that it would run (contract 3, Task; reliability DSP-13).
-function parked({ limit }: MetLimit, now: number, keys: RunKeys): Statement[] {
+// The engine waits, and with it all tasks that need it (contract 3, Task; reliability DSP-13).
+function parkEngine({ limit }: LimitHit, now: number, keys: RunKeys): Statement[] {
   const { engine, until } = limit;
   return [setLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
 }
 
 function postpone(
   run: EndedRun,
-  { limit, runsBefore, parks }: MetLimit,
+  { limit, runsBefore, parks }: LimitHit,
   now: number,
   keys: RunKeys,
 ): Statement[] {
@@ -163,17 +162,18 @@ function postpone(
     }),
     endOccurrence(run.execution_id, "pending", now),
   ];
-  // The conversation gets one message about a long wait, not one for every limit.
-  const told = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS && hasConversation(run.session_key);
-  if (!told) return waiting;
-  const said = { ...toConversation(run), content: `${run.worker_name} has to wait: ${reason}.` };
+  // The conversation gets one message about a long wait, not one for each limit.
+  const isNotified = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS &&
+    hasConversation(run.session_key);
+  if (!isNotified) return waiting;
+  const message = { ...pickReplyKeys(run), content: `${run.worker_name} has to wait: ${reason}.` };
   return [
     ...waiting,
-    ...sendMessage(outboundOf({ ...said, source_type: "system", source_id: run.execution_id }, now)),
+    ...sendMessage(outboundOf({ ...message, source_type: "system", source_id: run.execution_id }, now)),
   ];
 }
 
-function fateOf(
+function finishOrReschedule(
   run: EndedRun,
   end: ExecutionEnd,
   task: EndedTask | null,
@@ -182,31 +182,44 @@ function fateOf(
 ): Statement[] {
   const status = end.failure === "cancelled" ? "cancelled" : end.status;
   const keys = keysOf(run);
-  const noted = task?.type === "immediate" ? [] : [endOccurrence(run.execution_id, status, now)];
+  const occurrence = task?.type === "immediate" ? [] : [endOccurrence(run.execution_id, status, now)];
   if (task?.type === "scheduled") {
-    return [...noted, ...endOfSchedule(task, { ...end, status }, { keys, of: "run", defaultZone, now })];
+    return [
+      ...occurrence,
+      ...buildScheduleEnd(task, { ...end, status }, { keys, of: "run", defaultZone, now }),
+    ];
   }
   const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
-  return [...noted, ...moved(finishTask(run, status, reason, now), now, { kind: `task.${status}`, ...keys })];
+  return [
+    ...occurrence,
+    ...moved(finishTask(run, status, reason, now), now, { kind: `task.${status}`, ...keys }),
+  ];
 }
 
-// The final text is the worker's reply; a failure is reported by the system (contract 4.6).
-function reply(run: EndedRun, end: ExecutionEnd, task: EndedTask | null, now: number): Statement[] {
+// The worker replies with its final text. The system reports a failure (contract 4.6).
+function buildReply(run: EndedRun, end: ExecutionEnd, task: EndedTask | null, now: number): Statement[] {
   if (!hasConversation(run.session_key)) return [];
-  const base = toConversation(run);
+  const base = pickReplyKeys(run);
   if (end.status === "completed" && end.result.trim() !== "") {
-    const said = { ...base, content: end.result, source_type: "worker" as const, source_id: run.worker_id };
-    return sendMessage(outboundOf(said, now), { unless: "unless-same" });
+    const message = {
+      ...base,
+      content: end.result,
+      source_type: "worker" as const,
+      source_id: run.worker_id,
+    };
+    return sendMessage(outboundOf(message, now), { unless: "unless-same" });
   }
-  const content = closingWords(run, end);
+  const content = formatClosing(run, end);
   if (task?.type === "scheduled" && end.status === "failed" && end.failure !== "cancelled") {
     return insertNotice({ kind: "schedule.failed", ...run, about: run.execution_id, content }, now);
   }
-  const said = { ...base, content, source_type: "system" as const, source_id: run.execution_id };
-  return sendMessage(outboundOf(said, now), { unless: end.status === "completed" ? "unless-any" : "always" });
+  const message = { ...base, content, source_type: "system" as const, source_id: run.execution_id };
+  return sendMessage(outboundOf(message, now), {
+    unless: end.status === "completed" ? "unless-any" : "always",
+  });
 }
 
-function toConversation(run: EndedRun) {
+function pickReplyKeys(run: EndedRun) {
   return {
     id: newId(),
     session_key: run.session_key,
@@ -216,9 +229,9 @@ function toConversation(run: EndedRun) {
   };
 }
 
-function closingWords(run: EndedRun, end: ExecutionEnd): string {
+function formatClosing(run: EndedRun, end: ExecutionEnd): string {
   const { worker_name: worker, execution_id: id } = run;
-  if (end.status === "completed") return `${worker} is done and left no words (execution ${id}).`;
+  if (end.status === "completed") return `${worker} finished without a text (execution ${id}).`;
   if (end.failure === "cancelled") return `${worker} was stopped (execution ${id}).`;
   return `${worker} failed: ${end.failure}${end.error === "" ? "" : `, ${end.error}`} (execution ${id}).`;
 }

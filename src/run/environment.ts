@@ -3,52 +3,48 @@ import type { Engine } from "../engine/engine.ts";
 import { ctlPath, type DataPaths } from "../base/paths.ts";
 import { signToken } from "../base/token.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
-import { secretsOf } from "./secrets.ts";
+import { findSecrets } from "./secrets.ts";
 
-/** In whose name a run calls the service, and what it may do there. */
+/** The identity and scopes of a run when it calls the service. */
 export interface Grant {
-  /** `worker:<id>` or `bee`. */
   subject: string;
   scopes: readonly string[];
 }
 
-/** For which run an environment is made. */
 interface EnvironmentRequest {
   identity: RunIdentity;
   grant: Grant;
   engine: Engine;
   runDir: string;
   contextPath: string;
-  /** How long the run may last in all, where that is more than its engine's time limit. */
+  /** Total time limit of the run, when it exceeds the engine's limit. */
   lifeMs?: number | undefined;
 }
 
-/** The complete environment of a run, and the values in it that must not be stored. */
+/** The environment of a run, and its values that must not be stored. */
 interface RunEnvironment {
   env: Record<string, string>;
   secrets: string[];
 }
 
-/** What environments are made from. */
 interface EnvironmentOptions {
   paths: DataPaths;
-  /** Makes the token of a run, good for so many seconds. */
+  /** Creates the token of a run that is valid for `lifeS` seconds. */
   tokenOf: (run: TokenRequest) => Promise<string>;
   timeZone: string;
-  /** The server's address as agents reach it. */
+  /** The server's address for agents. */
   url: () => string;
-  /** The server's own environment, from which only what is listed is passed on. */
+  /** The server's environment. Only listed variables are passed on. */
   inherited: Record<string, string | undefined>;
 }
 
-/** For which run a token is made. */
 interface TokenRequest {
   identity: RunIdentity;
   grant: Grant;
   lifeS: number;
 }
 
-/** The token of a run: it counts while the run is going on, and `lifeS` at most (contract 2.7). */
+/** Signs the token of a run, which is valid until the run ends, and for `lifeS` seconds at most (contract 2.7). */
 export function signRunToken(
   key: Uint8Array,
   { identity, grant, lifeS }: TokenRequest,
@@ -69,23 +65,23 @@ export function signRunToken(
   );
 }
 
-// The token must live longer than the run, which ends at its time limit.
+// The token must outlive the run, which ends at its time limit.
 const TOKEN_MARGIN_S = 600;
 
-/** Makes the environment of a run. */
-export type EnvironmentOf = (request: EnvironmentRequest) => Promise<RunEnvironment>;
+/** Builds the environment of a run. */
+export type EnvironmentBuilder = (request: EnvironmentRequest) => Promise<RunEnvironment>;
 
 /**
- * Builds environments from a list, never by inheriting: an agent must not see the signing key, the database's
+ * Creates the function that builds environments from a list, never by inheritance: an agent must not see the signing key, the database
  * token or the operator's password (contract 4.8, reliability CHD-10).
  */
-export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
+export function createEnvironments(options: EnvironmentOptions): EnvironmentBuilder {
   const { paths, tokenOf, timeZone, url, inherited } = options;
   return async ({ identity, grant, engine, runDir, contextPath, lifeMs = engine.config.timeout }) => {
     const { config } = engine;
     const { session_key, worker_id, task_id, execution_id, message_id, run_id } = identity;
     const token = await tokenOf({ identity, grant, lifeS: Math.ceil(lifeMs / 1000) + TOKEN_MARGIN_S });
-    const own = { ...picked(inherited, engine.passes), ...config.env };
+    const extra = { ...pickVariables(inherited, engine.passes), ...config.env };
     const env: Record<string, string> = {
       HOME: inherited.HOME ?? runDir,
       SHELL: inherited.SHELL ?? "/bin/sh",
@@ -94,7 +90,7 @@ export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
       TZ: timeZone,
       TMPDIR: join(runDir, "tmp"),
       NO_COLOR: "1",
-      ...own,
+      ...extra,
       PATH: [paths.bin, config.env.PATH ?? inherited.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
       SVC_URL: url(),
       SVC_TOKEN: token,
@@ -107,15 +103,18 @@ export function createEnvironments(options: EnvironmentOptions): EnvironmentOf {
       SVC_MESSAGE_ID: message_id,
       SVC_CONTEXT_FILE: contextPath,
     };
-    return { env, secrets: [token, ...secretsOf(own)] };
+    return { env, secrets: [token, ...findSecrets(extra)] };
   };
 }
 
-function picked(from: Record<string, string | undefined>, names: readonly string[]): Record<string, string> {
+function pickVariables(
+  from: Record<string, string | undefined>,
+  names: readonly string[],
+): Record<string, string> {
   const found: Record<string, string> = {};
   for (const name of names) {
     const value = from[name];
-    // Our own secrets are never passed on, whatever the list says.
+    // The service's own secrets are never passed on, even when the engine lists them.
     if (value !== undefined && !name.startsWith("SVC_")) found[name] = value;
   }
   return found;

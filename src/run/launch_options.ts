@@ -2,29 +2,27 @@ import { join } from "node:path";
 import { type DataPaths, stateDirOf } from "../base/paths.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
-import type { EnvironmentOf, Grant } from "./environment.ts";
+import type { EnvironmentBuilder, Grant } from "./environment.ts";
 
-/** What an agent's prompt has, beside the bare instruction. */
+/** The prompt, session and arguments of a run. */
 export interface Briefing extends Pick<EngineRun, "prompt" | "retelling" | "session" | "extraArgs"> {
-  /** Text of the file SVC_CONTEXT_FILE. */
+  /** Content of the file SVC_CONTEXT_FILE. */
   context: string;
 }
 
-/** What a run has to be equipped for. */
-export interface EquipmentRequest {
+export interface LaunchRequest {
   identity: RunIdentity;
   engine: Engine;
-  /** Whose state the engine uses: a worker's id, or `bee`. */
+  /** Owner of the engine state: a worker's id, or `bee`. */
   stateOwner: string;
-  /** Called only for an engine outside this process, as is `brief`. */
+  /** Like `brief`, called only for an engine outside this process. */
   grant: () => Promise<Grant>;
   brief: () => Promise<Briefing>;
-  /** How long the run may last in all, where that is more than its engine's time limit. */
+  /** Total time limit of the run, when it exceeds the engine's limit. */
   lifeMs?: number | undefined;
 }
 
-/** What a run gets beside the question. */
-interface Equipment extends
+interface LaunchOptions extends
   Pick<
     EngineRun,
     "runDir" | "stateDir" | "env" | "prompt" | "retelling" | "session" | "extraArgs" | "tools" | "rights"
@@ -33,8 +31,8 @@ interface Equipment extends
   secrets: string[];
 }
 
-/** For a run inside this process, which needs nothing. */
-const BARE: Equipment = {
+/** An engine inside this process needs no launch options. */
+const NO_OPTIONS: LaunchOptions = {
   runDir: "",
   stateDir: null,
   env: {},
@@ -47,13 +45,13 @@ const BARE: Equipment = {
   secrets: [],
 };
 
-/** Makes what a program gets: its briefing, its environment, and the private directory `runDir`. */
-export async function equip(
-  { paths, environmentOf }: { paths: DataPaths; environmentOf: EnvironmentOf },
-  { engine, identity, grant, brief, stateOwner, lifeMs }: EquipmentRequest,
+/** Prepares the launch options of a program: briefing, environment, and the private directory `runDir`. */
+export async function prepareLaunch(
+  { paths, environmentOf }: { paths: DataPaths; environmentOf: EnvironmentBuilder },
+  { engine, identity, grant, brief, stateOwner, lifeMs }: LaunchRequest,
   runDir: string,
-): Promise<Equipment> {
-  if (!engine.external) return BARE;
+): Promise<LaunchOptions> {
+  if (!engine.external) return NO_OPTIONS;
   const contextPath = join(runDir, "context.json");
   const [{ rights, env, secrets }, { context, ...briefing }] = await Promise.all([
     grant().then(async (grant) => ({
@@ -65,11 +63,11 @@ export async function equip(
   Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
   Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
   const stateDir = stateDirOf(paths, stateOwner, engine);
-  return { ...briefing, runDir, stateDir, env, secrets, tools: toolsOf(env, engine), rights };
+  return { ...briefing, runDir, stateDir, env, secrets, tools: buildTools(env, engine), rights };
 }
 
-// The service's tools, for an engine that supports MCP; the run's token decides which tools it sees.
-function toolsOf(env: Record<string, string>, engine: Engine): EngineRun["tools"] {
+// The service's tools for engines with MCP. The run's token decides which tools it sees.
+function buildTools(env: Record<string, string>, engine: Engine): EngineRun["tools"] {
   if (!engine.agent) return null;
   return { url: `${env.SVC_URL}/mcp`, tokenVariable: "SVC_TOKEN", token: env.SVC_TOKEN ?? "" };
 }

@@ -8,34 +8,34 @@ const RETRY: Backoff = { firstMs: 100, lastMs: 5_000 };
 // A stop waits this long for an unreachable database. The next start finds the run open and tries it again.
 const STOP_MAX_MS = 10_000;
 
-/** Stores the outcomes of runs and tries again: a finished run must not be lost because the database is unreachable for a while. */
+/** Stores the outcomes of runs with retries, so that an unreachable database does not lose a finished run. */
 export class OutcomeWriter {
   readonly #clock: Clock;
-  readonly #broken: () => boolean;
+  readonly #isBroken: () => boolean;
   #until = Infinity;
 
-  /** `broken` returns true when nothing can be stored any more; then it stops trying. */
+  /** Retries end when `broken` returns true: the database can store nothing from then on. */
   constructor(clock: Clock, broken: () => boolean) {
     this.#clock = clock;
-    this.#broken = broken;
+    this.#isBroken = broken;
   }
 
-  /** The service stops: from now on it tries for at most STOP_MAX_MS. */
+  /** Limits all retries to STOP_MAX_MS, because the service stops. */
   hurry(): void {
     this.#until = Math.min(this.#until, this.#clock.monotonic() + STOP_MAX_MS);
   }
 
-  /** Calls `write` until it has stored the outcome of the run `id`, or storing is given up. Never throws. */
+  /** Calls `write` until the outcome of the run `id` is stored or the retries end. Never throws. */
   async store(id: string, write: () => Promise<void>): Promise<void> {
     for (let attempt = 1;; attempt++) {
       try {
         return await write();
       } catch (error) {
-        if (this.#broken()) return;
+        if (this.#isBroken()) return;
         const late = this.#clock.monotonic() >= this.#until;
         log.error("Cannot store the outcome of the run {id}, {then}: {error}", {
           id,
-          then: late ? "the next start takes it for lost" : "trying again",
+          then: late ? "the next start treats it as lost" : "trying again",
           error,
         });
         if (late) return;

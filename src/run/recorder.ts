@@ -1,4 +1,4 @@
-// pending -> running when the engine has started; running -> its end: what is stored of a run, wherever it runs
+// pending -> running when the engine has started, running -> its end: what is stored of a run on any machine
 import type { Clock } from "../base/clock.ts";
 import type { Verified } from "../domain/work/command.ts";
 import { nextLimit } from "../domain/workers/rate_limit.ts";
@@ -22,16 +22,15 @@ import type { Claim } from "./claim.ts";
 import {
   type EndedTask,
   endRun,
-  type MetLimit,
+  type LimitHit,
   type Rules,
   RUNNER_LOST,
   RUNNER_STOPPED,
   STOPPED,
 } from "./ending.ts";
-import { priced } from "./usage_recorder.ts";
+import { addCost } from "./usage_recorder.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
 
-/** What the recorder works with. */
 interface RecorderOptions {
   db: Database;
   clock: Clock;
@@ -39,19 +38,19 @@ interface RecorderOptions {
   rules: Rules;
 }
 
-/** An outcome, and what checks of the work came to, where there were any. */
+/** An outcome with the result of its check, if any. */
 export type RunOutcome = EngineOutcome & { verify?: Verified };
 
-/** When a run started, and whether that is in the database already. */
-export interface Start {
+/** When a run started, and whether that is stored. */
+export interface StartState {
   at: number | null;
   stored: boolean;
 }
 
-// So often a runner may give one task back in a row.
+// A runner may return one task this many times in a row.
 const GIVEN_BACK_MAX = 20;
 
-/** Makes the statements of what becomes of a run; whoever runs it, and wherever, writes them. */
+/** Builds the statements for the start, session and end of a run. The caller writes them. */
 export class Recorder {
   readonly #options: RecorderOptions;
 
@@ -60,54 +59,54 @@ export class Recorder {
   }
 
   /** pending -> running. Guarded. */
-  started({ execution }: Claim, at: number): Statement[] {
-    return [...startExecution(execution.execution_id, at), started(execution, at)];
+  buildStart({ execution }: Claim, at: number): Statement[] {
+    return [...startExecution(execution.execution_id, at), recordStart(execution, at)];
   }
 
-  /** Stored at once: if whoever runs it dies, the next attempt resumes this session. */
-  session(claim: Claim, session: EngineSession): Statement[] {
+  /** Stored during the run, so that the next attempt can resume the session after a crash. */
+  buildSession(claim: Claim, session: EngineSession): Statement[] {
     const { execution_id: id } = claim.execution;
-    return [setSession(id, session.id), ...contextOf(claim, session, this.#options.clock.now())];
+    return [setSession(id, session.id), ...buildContext(claim, session, this.#options.clock.now())];
   }
 
-  /** Everything that is stored when a run ends: outcome, task, reply, journal. Guarded: the first outcome counts. */
-  async end(
+  /** Builds the batch that ends a run: outcome, task, reply and journal. Guarded: the first outcome wins. */
+  async buildEnd(
     claim: Claim,
     outcome: RunOutcome,
-    start: Start,
+    start: StartState,
     interruption: Interruption | null,
   ): Promise<Statement[]> {
     const { clock, rules, engines } = this.#options;
     const { execution } = claim;
     const now = clock.now();
-    const ended = endOf(execution.session_key, outcome, interruption);
+    const ended = buildExecutionEnd(execution.session_key, outcome, interruption);
     if (ended.error === STOPPED && claim.remote === true) {
-      ended.error = await this.#givenBack(execution.task_id);
+      ended.error = await this.#classifyReturn(execution.task_id);
     }
-    const met = ended.failure === "rate_limited" ? await this.#metLimit(claim, outcome, now) : null;
-    const usage = priced(ended.usage, engines.find(execution.engine)?.config.prices);
-    const end = { ...ended, usage, started_at: start.at, met };
+    const limitHit = ended.failure === "rate_limited" ? await this.#findLimit(claim, outcome, now) : null;
+    const usage = addCost(ended.usage, engines.find(execution.engine)?.config.prices);
+    const end = { ...ended, usage, started_at: start.at, met: limitHit };
     const statements = [
-      ...contextOf(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),
-      ...(end.status === "completed" && claim.remote !== true ? engineBack(execution, now) : []),
-      ...endRun(execution, end, await this.#taskOf(claim), rules, now),
+      ...buildContext(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),
+      ...(end.status === "completed" && claim.remote !== true ? buildEngineBack(execution, now) : []),
+      ...endRun(execution, end, await this.#findTask(claim), rules, now),
     ];
-    if (start.at !== null && !start.stored) statements.unshift(started(execution, start.at));
+    if (start.at !== null && !start.stored) statements.unshift(recordStart(execution, start.at));
     return statements;
   }
 
-  // A stop uses up no attempt. A runner that gives the same task back again and again has lost it.
-  async #givenBack(taskId: string): Promise<string> {
+  // A stop uses up no attempt. A runner that keeps returning the same task has lost it.
+  async #classifyReturn(taskId: string): Promise<string> {
     const often = await hasEndedWith(this.#options.db, taskId, RUNNER_STOPPED, GIVEN_BACK_MAX);
     return often ? RUNNER_LOST : RUNNER_STOPPED;
   }
 
-  async #metLimit(claim: Claim, outcome: EngineOutcome, now: number): Promise<MetLimit> {
+  async #findLimit(claim: Claim, outcome: EngineOutcome, now: number): Promise<LimitHit> {
     const { db, rules } = this.#options;
     const { engine, task_id } = claim.execution;
     const resetsAt = outcome.reset === null ? null : resolveReset(outcome.reset, now, rules.defaultZone);
     const runsBefore = await countLimitedRuns(db, task_id);
-    // A runner has a login of its own: its limit parks this task, and no engine (contract 18).
+    // A runner has its own provider login, so its limit delays this task only (contract 18).
     if (claim.remote === true) {
       const before = { engine, until: now, strikes: runsBefore };
       return { limit: nextLimit(engine, before, resetsAt, now), runsBefore, parks: "task" };
@@ -119,32 +118,32 @@ export class Recorder {
     };
   }
 
-  // A schedule may have been changed while it ran; of an immediate task nothing but its type counts.
-  async #taskOf({ execution, task }: Claim): Promise<EndedTask | null> {
+  // A schedule may have been changed during its run. Of an immediate task only the type matters.
+  async #findTask({ execution, task }: Claim): Promise<EndedTask | null> {
     return task.type === "immediate"
       ? { type: "immediate", deliver_to: task.deliver_to }
       : await findTask(this.#options.db, execution.task_id);
   }
 }
 
-function contextOf(claim: Claim, { id, usage }: EngineSession, now: number): Statement[] {
+function buildContext(claim: Claim, { id, usage }: EngineSession, now: number): Statement[] {
   if (claim.task.type !== "immediate" || id === "") return [];
   const context = { session_id: id, work_dir: claim.workDir, usage };
   return [keepContext(claim.execution.execution_id, context, now)];
 }
 
-// A limit that was met, and is over: the engine works again.
-function engineBack(run: RunIdentity & { engine: string }, now: number): Statement[] {
+// The limit has ended, and the engine works again.
+function buildEngineBack(run: RunIdentity & { engine: string }, now: number): Statement[] {
   const { engine } = run;
   return moved(forgetLimit(engine, now), now, { kind: "engine.back", ...keysOf(run), data: { engine } });
 }
 
-function started(run: RunIdentity, at: number): Statement {
+function recordStart(run: RunIdentity, at: number): Statement {
   return record(at, { kind: "execution.started", ...keysOf(run) });
 }
 
-/** How an execution ended. When we ended the run, our failure counts, whatever the engine reports (facts, engines 2.4). */
-function endOf(
+/** Builds the end of an execution. When the service ended the run, its reason wins over the engine's report (facts, engines 2.4). */
+function buildExecutionEnd(
   sessionKey: string,
   outcome: RunOutcome,
   interruption: Interruption | null,
@@ -159,11 +158,11 @@ function endOf(
     exit_code: exitCode,
     usage,
     verify,
-    ...(status === "completed" || interruption === null ? {} : failureOf(interruption)),
+    ...(status === "completed" || interruption === null ? {} : describeInterruption(interruption)),
   };
 }
 
-function failureOf(interruption: Interruption): Partial<ExecutionEnd> {
+function describeInterruption(interruption: Interruption): Partial<ExecutionEnd> {
   if (interruption === "lost") return { failure: "server_lost", error: RUNNER_LOST };
   if (interruption === "shutdown") return { failure: "server_lost", error: STOPPED };
   if (interruption.startsWith("budget: ")) {

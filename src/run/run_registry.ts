@@ -7,64 +7,59 @@ import type { OutcomeWriter } from "./outcome_writer.ts";
 
 const log = logger("run");
 
-/** One claimed run: what to do, and where its outcome goes. */
+/** A claimed run: its work, and where its outcome goes. */
 export interface Run<Outcome> {
-  /** From the claim. */
   identity: RunIdentity;
-  /** After this time it is interrupted as "late"; without it only the engine's own limits hold. */
+  /** Interrupts the run as "late" after this time. Without it only the engine's limits apply. */
   timeoutMs?: number;
-  /** Does the work. The signal aborts when the run has to end, with an Interruption as its reason. */
+  /** Does the work. The signal aborts with an Interruption when the run has to end. */
   work: (signal: AbortSignal) => Promise<Outcome>;
-  /** The outcome when `work` throws: the service itself could not do its part. */
+  /** The outcome when `work` throws, because the service could not do its part. */
   broken: Outcome;
-  /** The same when it threw because the database was out of reach: the run is lost with it, and tried again. Without it that is `broken`, too. */
+  /** The outcome when the database was unreachable: the run is lost and retried. Default: `broken`. */
   lost?: Outcome;
-  /** Stores the outcome. It is called again after an error, as OutcomeWriter promises. */
+  /** Stores the outcome. OutcomeWriter calls it again after an error. */
   store: (outcome: Outcome, interruption: Interruption | null) => Promise<void>;
 }
 
-interface Active {
+interface ActiveRun {
   identity: RunIdentity;
   abort: AbortController;
   ended: Promise<void>;
 }
 
-/**
- * Runs claimed work, whoever claimed it and wherever the outcome goes: it keeps the list of runs in progress, ends them
- * after their time-out or on request, and has each outcome stored.
- */
+/** Lists the runs in progress, ends them after their time limit or on request, and has each outcome stored. */
 export class RunRegistry {
   readonly #clock: Clock;
   readonly #writer: OutcomeWriter;
-  readonly #active = new Map<string, Active>();
+  readonly #active = new Map<string, ActiveRun>();
 
   constructor(clock: Clock, writer: OutcomeWriter) {
     this.#clock = clock;
     this.#writer = writer;
   }
 
-  /** The runs in progress. */
   get running(): RunIdentity[] {
     return [...this.#active.values()].map(({ identity }) => identity);
   }
 
   /** Whether a run with these keys is in progress. */
   has(keys: Partial<RunKeys>): boolean {
-    return this.#matching(keys).length > 0;
+    return this.#findRuns(keys).length > 0;
   }
 
-  /** Ends the runs with these keys; resolves when their processes are gone and their outcomes are stored. */
+  /** Ends the runs with these keys. Resolves when their processes are gone and their outcomes are stored. */
   interrupt(keys: Partial<RunKeys>, reason: Interruption): Promise<void> {
-    return end(this.#matching(keys), reason);
+    return endRuns(this.#findRuns(keys), reason);
   }
 
-  /** Ends every run; those that were interrupted are claimed again after the next start (reliability SHD-2). */
+  /** Ends every run. Interrupted runs are claimed again after the next start (reliability SHD-2). */
   stopAll(): Promise<void> {
     this.#writer.hurry();
-    return end([...this.#active.values()], "shutdown");
+    return endRuns([...this.#active.values()], "shutdown");
   }
 
-  /** Runs it to its end. Resolves when its outcome is stored; never throws. */
+  /** Runs the work to its end. Resolves when the outcome is stored. Never throws. */
   start<Outcome>(run: Run<Outcome>): Promise<void> {
     const { identity } = run;
     const abort = new AbortController();
@@ -90,7 +85,7 @@ export class RunRegistry {
     await this.#writer.store(id, () => store(outcome, interruption));
   }
 
-  #matching(keys: Partial<RunKeys>): Active[] {
+  #findRuns(keys: Partial<RunKeys>): ActiveRun[] {
     const wanted = Object.entries(keys) as [keyof RunKeys, string][];
     return [...this.#active.values()].filter(({ identity }) =>
       wanted.every(([name, value]) => identity[name] === value)
@@ -98,7 +93,7 @@ export class RunRegistry {
   }
 }
 
-async function end(runs: Active[], reason: Interruption): Promise<void> {
+async function endRuns(runs: ActiveRun[], reason: Interruption): Promise<void> {
   for (const { abort } of runs) abort.abort(reason);
   await Promise.all(runs.map(({ ended }) => ended));
 }

@@ -1,4 +1,4 @@
-// running or pending -> scheduled, completed (its last run), or paused (too many failures): a schedule after a run or its gate
+// running or pending -> scheduled, completed (its last run), or paused (too many failures): a schedule after its run or gate
 import type { RunKeys } from "../domain/call/run_identity.ts";
 import type { Task } from "../domain/work/task.ts";
 import { nextRunAt } from "../domain/work/task_plan.ts";
@@ -14,7 +14,7 @@ import {
   type Turn,
 } from "../store/work/schedule_transitions.ts";
 
-/** What has to be known about a schedule after its run. */
+/** The fields that decide what follows a schedule's run. */
 export type EndedSchedule = Pick<
   Task,
   | "name"
@@ -28,20 +28,19 @@ export type EndedSchedule = Pick<
   | "deliver_to"
 >;
 
-/** How its run, or the gate before it, ended. `gated`: there was no run. */
+/** The end of a run or its gate. `gated` means that the gate skipped the run. */
 interface ScheduleEnd {
   status: "completed" | "failed" | "cancelled" | "gated";
   failure: Failure | "gate_failed" | "";
   error: string;
 }
 
-// A run that was cancelled, lost or limited says nothing about the schedule (contract 15).
+// Cancelled, lost and limited runs say nothing about the schedule (contract 15).
 const NOT_COUNTED: readonly string[] = ["cancelled", "server_lost", "rate_limited", "budget"];
 
 const LOOK_AGAIN_MS = 60_000;
 
-/** What a schedule's end of a turn needs beside the turn. */
-interface Around {
+interface TurnContext {
   keys: RunKeys;
   of: Turn["of"];
   defaultZone: string;
@@ -49,11 +48,11 @@ interface Around {
 }
 
 /**
- * The statements that put a schedule back to wait for its next time, whatever the outcome was; that complete it when there is none
- * any more; and that pause it, told to its conversation, after too many failures in a row (contract 3, Task; contract 15).
+ * Builds the statements after a turn of a schedule. It waits for its next time whatever the outcome, completes when no time is left, and
+ * pauses with a notice after too many failures in a row (contract 3, Task; contract 15).
  */
-export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Around): Statement[] {
-  const { keys, of, now } = around;
+export function buildScheduleEnd(task: EndedSchedule, end: ScheduleEnd, context: TurnContext): Statement[] {
+  const { keys, of, now } = context;
   const { status, failure, error } = end;
   const counts = status === "failed" && !NOT_COUNTED.includes(failure);
   const last = status === "gated"
@@ -61,20 +60,20 @@ export function endOfSchedule(task: EndedSchedule, end: ScheduleEnd, around: Aro
     : { status, error: status === "completed" ? "" : `${failure}: ${error}`, counts };
   const turn = { ...keys, of };
   const done = last !== null && task.max_runs !== null && task.runs_ended + 1 >= task.max_runs;
-  const next = done ? null : nextOf(task, around);
+  const next = done ? null : findNext(task, context);
   const reason = status === "gated" ? error : "";
   const again = done
     ? []
     : moved(rescheduleTask(turn, last, { next, reason }, now), now, { kind: "task.rescheduled", ...keys });
-  const paused = counts && last !== null && !done ? pause(task, last.error, around) : [];
+  const paused = counts && last !== null && !done ? buildPause(task, last.error, context) : [];
   if (next !== null) return [...again, ...paused];
   const why = done ? `it has run ${task.max_runs} times` : "no time is left until its end";
   const over = moved(completeSchedule(turn, last, why, now), now, { kind: "task.completed", ...keys });
   return [...again, ...over, ...paused];
 }
 
-// A zone that the system does not know any more must not keep the outcome from being stored: the scheduler says so then.
-function nextOf(task: EndedSchedule, { defaultZone, now }: Around): number | null {
+// A time zone that the system no longer knows must not prevent the outcome. The scheduler reports it later.
+function findNext(task: EndedSchedule, { defaultZone, now }: TurnContext): number | null {
   try {
     return nextRunAt(task, defaultZone, now);
   } catch {
@@ -82,34 +81,33 @@ function nextOf(task: EndedSchedule, { defaultZone, now }: Around): number | nul
   }
 }
 
-function pause(task: EndedSchedule, error: string, { keys, now }: Around): Statement[] {
+function buildPause(task: EndedSchedule, error: string, { keys, now }: TurnContext): Statement[] {
   const words = `paused: its last ${task.pause_after_failures} runs failed; the latest: ${error}`;
-  const told = {
+  const notice = {
     kind: "schedule.paused" as const,
     session_key: task.deliver_to || keys.session_key,
     message_id: keys.message_id,
     about: keys.task_id,
     content: `The schedule ${
-      titleOf(task)
+      formatTitle(task)
     } is ${words}. Resume it with: svc ctl schedule resume ${keys.task_id}`,
   };
   return [
     ...moved(pauseFailing(keys.task_id, words, now), now, { kind: "schedule.paused", ...keys }),
-    ...insertNotice(told, now, isPausedSince(keys.task_id, words, now)),
+    ...insertNotice(notice, now, isPausedSince(keys.task_id, words, now)),
   ];
 }
 
 const TITLE_MAX_CHARACTERS = 80;
 
-/** What people know a schedule by: its name, or how its instruction begins; in quotation marks. */
-export function titleOf({ name, instruction }: Pick<Task, "name" | "instruction">): string {
+/** Returns the quoted name of a schedule, or the start of its instruction. */
+export function formatTitle({ name, instruction }: Pick<Task, "name" | "instruction">): string {
   const [line = ""] = (name || instruction).trim().split("\n");
   return JSON.stringify(
     line.length > TITLE_MAX_CHARACTERS ? `${line.slice(0, TITLE_MAX_CHARACTERS)}…` : line,
   );
 }
 
-/** What people are told when a gate failed. */
-export function gateFailedWords(title: string, error: string): string {
+export function formatGateFailure(title: string, error: string): string {
   return `The gate of ${title} failed, so nothing ran: ${error}`;
 }

@@ -7,27 +7,27 @@ const SECRET_MIN_CHARACTERS = 12;
 // Far deeper than any configuration.
 const KEY_MAX_DEPTH = 50;
 
-/** The values whose names say that they are keys, also inside of a variable that is a JSON object (reliability SEC-2). */
-export function secretsOf(env: Record<string, string>): string[] {
-  const keys = Object.entries(env).flatMap(([name, value]) => keysOf(name, value));
+/** Finds the values of variables that are keys by name, also inside of JSON objects (reliability SEC-2). */
+export function findSecrets(env: Record<string, string>): string[] {
+  const keys = Object.entries(env).flatMap(([name, value]) => findKeys(name, value));
   return [...new Set(keys)].filter((key) => key.length >= SECRET_MIN_CHARACTERS);
 }
 
 /** Whether a variable is a key by its name, or a JSON object with one in it. */
 export function holdsKey(name: string, value: string): boolean {
-  return keysOf(name, value).length > 0;
+  return findKeys(name, value).length > 0;
 }
 
-/** The outcome with secrets masked, because an answer is stored and shown as a log is (reliability SEC-3). */
-export function withoutSecrets<O extends EngineOutcome>(secrets: readonly string[], outcome: O): O {
+/** Masks secrets in an outcome, which is stored and shown like a log (reliability SEC-3). */
+export function maskOutcome<O extends EngineOutcome>(secrets: readonly string[], outcome: O): O {
   return { ...outcome, text: maskText(secrets, outcome.text), error: maskText(secrets, outcome.error) };
 }
 
-function keysOf(name: string, value: string): string[] {
-  return [...(KEY_NAME.test(name) ? [value] : []), ...keysBelow(objectOf(value), false, 0)];
+function findKeys(name: string, value: string): string[] {
+  return [...(KEY_NAME.test(name) ? [value] : []), ...findKeysBelow(parseObject(value), false, 0)];
 }
 
-function objectOf(value: string): unknown {
+function parseObject(value: string): unknown {
   if (!value.trimStart().startsWith("{")) return null;
   try {
     return JSON.parse(value);
@@ -36,11 +36,11 @@ function objectOf(value: string): unknown {
   }
 }
 
-function keysBelow(value: unknown, isKey: boolean, depth: number): string[] {
-  // Who prints the variable prints the text as it is written in JSON.
+function findKeysBelow(value: unknown, isKey: boolean, depth: number): string[] {
+  // A program may print the variable as JSON text.
   if (typeof value === "string") return isKey ? [value, JSON.stringify(value).slice(1, -1)] : [];
   if (typeof value !== "object" || value === null || depth === KEY_MAX_DEPTH) return [];
   return Object.entries(value).flatMap(([name, below]) =>
-    keysBelow(below, isKey || KEY_NAME.test(name), depth + 1)
+    findKeysBelow(below, isKey || KEY_NAME.test(name), depth + 1)
   );
 }

@@ -1,4 +1,4 @@
-// What a run uses, and what its engine says of its provider, while it runs
+// Stores the usage and provider windows that a run reports
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import { sane, type Usage } from "../domain/work/execution.ts";
@@ -12,21 +12,21 @@ import { countUse } from "../store/workers/budget_ledger.ts";
 const log = logger("executor");
 
 const MILLION = 1_000_000;
-// Of one engine; a provider has two or three.
+// Windows of one engine. A provider has two or three.
 const WINDOWS_MAX = 20;
 
-/** The use with its cost by the prices of the engine; without prices what the engine says counts. It is an estimate (contract 14). */
-export function priced(usage: Usage, prices: EngineConfig["prices"]): Usage {
+/** Adds the estimated cost by the engine's prices. Without prices the engine's figure stays (contract 14). */
+export function addCost(usage: Usage, prices: EngineConfig["prices"]): Usage {
   if (prices === undefined || usage.input_tokens === null && usage.output_tokens === null) return usage;
   const cost = (usage.input_tokens ?? 0) * prices.input + (usage.output_tokens ?? 0) * prices.output;
   return sane({ ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) });
 }
 
 /**
- * Takes the reports of a run and stores them: its use beside its reservation, the provider's windows beside the engine. Of what
- * comes while one report is being stored, the latest use and the latest of each window are kept: it has everything that was used before.
+ * Creates the listeners that store the usage of a run and the provider's windows. While a write is in progress only the latest usage and
+ * the latest state of each window are kept, because usage is cumulative.
  */
-export function meter(
+export function createUsageRecorder(
   { db, clock }: { db: Database; clock: Clock },
   executionId: string,
   engine: Engine,
@@ -38,16 +38,19 @@ export function meter(
     if (storing) return;
     storing = true;
     while (latest !== null || windowsNow.size > 0) {
-      const usage = latest === null ? [] : [countUse(executionId, priced(latest, engine.config.prices))];
+      const usage = latest === null ? [] : [countUse(executionId, addCost(latest, engine.config.prices))];
       const seen_at = clock.now();
       const windows = [...windowsNow.values()];
       latest = null;
       windowsNow.clear();
-      await tried([...usage, ...windows.map((one) => saveWindow({ ...one, engine: engine.name, seen_at }))]);
+      await tryWrite([
+        ...usage,
+        ...windows.map((one) => saveWindow({ ...one, engine: engine.name, seen_at })),
+      ]);
     }
     storing = false;
   };
-  const tried = async (statements: Statement[]) => {
+  const tryWrite = async (statements: Statement[]) => {
     try {
       await db.write(statements);
     } catch (error) {

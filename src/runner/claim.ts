@@ -9,24 +9,23 @@ import {
   type RunnerClaimed,
 } from "../domain/workers/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import type { Answered, Link } from "./service_client.ts";
+import type { Link, ServiceAnswer } from "./service_client.ts";
 
 const log = logger("runner");
 
 export const CLAIM_PATH = "/api/runners/claim";
 const LAST_CLAIM_MAX_MS = 2_000;
 
-/** What a runner says of itself with a claim. */
-interface Claiming {
+interface ClaimOptions {
   engines: Catalog;
   paths: DataPaths;
   maxRuns: number;
   place: string;
 }
 
-/** A new claim request of the process that runs as this runner, with the epoch that the service answered last, 0 after a start. */
-export function claimOf(
-  { engines, paths, maxRuns, place }: Claiming,
+/** Builds a claim request of this process. `epoch` is the last one from the service, or 0 after a start. */
+export function buildClaim(
+  { engines, paths, maxRuns, place }: ClaimOptions,
   process: string,
   epoch: number,
 ): RunnerClaim {
@@ -47,15 +46,15 @@ export function claimOf(
   };
 }
 
-/** Asks once more for what the service may have given to a claim whose answer was cut off by a stop. Null when it does not say. */
-export async function claimedMeanwhile(
+/** Repeats the claim that a stop interrupted, in case the service gave it a run. Returns null when the service does not answer. */
+export async function repeatClaim(
   link: Link,
   request: RunnerClaim,
-): Promise<Answered<RunnerClaimed> | null> {
+): Promise<ServiceAnswer<RunnerClaimed> | null> {
   try {
     return await link.post(CLAIM_PATH, { ...request, wait_ms: 0 }, { timeoutMs: LAST_CLAIM_MAX_MS });
   } catch (error) {
-    log.debug("The service does not say whether it had a run for this runner: {error}", { error });
+    log.debug("Cannot find out whether the service had a run for this runner: {error}", { error });
     return null;
   }
 }

@@ -7,12 +7,16 @@ const log = logger("runner");
 const PROBE_BYTES = 64 * 1024;
 const PAUSE_MS = 2_000;
 
-/** Resolves when runs can write below `root`, or when `signal` aborts. A machine that is full would fail every task that it gets (contract 18.7). */
-export async function waitForRoom(root: string, clock: Clock, signal: AbortSignal): Promise<void> {
-  for (let told = false; !signal.aborted; told = true) {
+/**
+ * Resolves when runs can write below `root`, or when `signal` aborts. A machine with a full disk would fail every task (contract 18.7).
+ */
+export async function waitForSpace(root: string, clock: Clock, signal: AbortSignal): Promise<void> {
+  for (let isReported = false; !signal.aborted; isReported = true) {
     const problem = findProblem(root);
     if (problem === "") return;
-    if (!told) log.error("Cannot write into {root}, so nothing is claimed: {problem}", { root, problem });
+    if (!isReported) {
+      log.error("Cannot write into {root}, so this runner claims nothing: {problem}", { root, problem });
+    }
     await sleep(clock, PAUSE_MS, signal);
   }
 }
@@ -28,7 +32,7 @@ function findProblem(root: string): string {
     try {
       Deno.removeSync(path);
     } catch {
-      // The file could not even be made.
+      // The file was not created.
     }
   }
 }

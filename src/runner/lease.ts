@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Moment } from "./service_client.ts";
 
-/** How long a run belongs to this runner: counted from when the last answered request was sent, by the earlier of both clocks (contract 18). */
+/** The lease of a run. It counts from the sending of the last answered request, by whichever of both clocks is ahead (contract 18). */
 export class Lease {
   readonly #clock: Clock;
   readonly #leaseMs: number;
@@ -13,12 +13,12 @@ export class Lease {
     this.#from = sentAt;
   }
 
-  /** A beat that was sent then was answered. */
+  /** Renews the lease from the sending of an answered beat. */
   renew(sentAt: Moment): void {
     if (sentAt.monotonic > this.#from.monotonic) this.#from = sentAt;
   }
 
-  /** How long it lasts still, in ms; less than 0 when it is over. */
+  /** The rest of the lease in ms. Negative when it has expired. */
   get leftMs(): number {
     const { wall, monotonic } = this.#from;
     const gone = Math.max(this.#clock.now() - wall, this.#clock.monotonic() - monotonic);

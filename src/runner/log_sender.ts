@@ -7,27 +7,26 @@ const log = logger("runner");
 
 const SEND_TIMEOUT_MS = 30_000;
 
-/** Where a log lies, and which of a run's it is. */
 interface LogOptions {
   link: Link;
   executionId: string;
   epoch: number;
   kind: "log" | "events";
   path: string;
-  /** Aborts when the run belongs to the runner no longer. */
+  /** Aborts when the runner loses the run. */
   signal: AbortSignal;
 }
 
-// An agent that says many small things one after the other is not many requests.
+// Gathers many small writes into one request.
 const GATHER_MS = 100;
 
-/** Sends the log of one run as it grows, part by part; what was sent twice is there once. */
+/** Sends the log of one run in parts as it grows. The service ignores repeated parts. */
 export class LogSender {
   readonly #options: LogOptions;
   readonly #hurried = new AbortController();
   #sent = 0;
   #grown = false;
-  /** The last part was as large as one may be: there is more behind it. */
+  /** The last part was full, so more is waiting. */
   #isFull = false;
   #sending: Promise<void> | null = null;
 
@@ -35,36 +34,36 @@ export class LogSender {
     this.#options = options;
   }
 
-  /** There is more of it. */
-  grew(): void {
+  /** Sends what the log has grown by. */
+  send(): void {
     this.#grown = true;
-    this.#sending ??= this.#send().finally(() => {
+    this.#sending ??= this.#sendParts().finally(() => {
       this.#sending = null;
-      // It may have grown after the last look.
-      if (this.#grown) this.grew();
+      // The log may have grown after the last read.
+      if (this.#grown) this.send();
     });
   }
 
-  /** Resolves when all of it was sent, or cannot be. Never throws. */
-  async settled(): Promise<void> {
+  /** Resolves when the log was sent, or cannot be. Never throws. */
+  async flush(): Promise<void> {
     this.#hurried.abort();
-    this.grew();
+    this.send();
     while (this.#sending !== null) await this.#sending;
   }
 
-  async #send(): Promise<void> {
+  async #sendParts(): Promise<void> {
     const { link, executionId, epoch, kind, path, signal } = this.#options;
     try {
       while (this.#grown) {
         if (!this.#isFull) await sleep(link.clock, GATHER_MS, this.#hurried.signal);
         this.#grown = false;
         if (signal.aborted) return;
-        const bytes = await partOf(path, this.#sent, LOG_CHUNK_MAX_BYTES);
+        const bytes = await readPart(path, this.#sent, LOG_CHUNK_MAX_BYTES);
         this.#isFull = bytes.length === LOG_CHUNK_MAX_BYTES;
         if (bytes.length === 0) continue;
         const offset = this.#sent;
         const query = `epoch=${epoch}&offset=${offset}&kind=${kind}`;
-        const { value: { size } } = await link.insist<RunLogged>(
+        const { value: { size } } = await link.postUntilAnswered<RunLogged>(
           `/api/runs/${executionId}/log?${query}`,
           bytes,
           {
@@ -74,21 +73,22 @@ export class LogSender {
           },
         );
         const end = offset + bytes.length;
-        // Where a log was lost there, it begins again; an answer that takes nothing in would be asked for ever.
+        // When the service lost the log, sending restarts. An answer that stores nothing counts as stored, because repeating it would
+        // never end.
         this.#sent = size === offset ? end : Math.min(size, end);
         this.#grown = true;
       }
     } catch (error) {
-      // The run goes on; whether it still belongs here, a beat says.
+      // The run continues. A beat reports when the runner has lost it.
       if (!signal.aborted) {
-        log.warning("The log of run {id} cannot be sent: {error}", { id: executionId, error });
+        log.warning("Cannot send the log of run {id}: {error}", { id: executionId, error });
       }
       this.#grown = false;
     }
   }
 }
 
-async function partOf(path: string, offset: number, maxBytes: number): Promise<Uint8Array> {
+async function readPart(path: string, offset: number, maxBytes: number): Promise<Uint8Array> {
   const file = await Deno.open(path, { read: true }).catch(() => null);
   if (file === null) return new Uint8Array();
   try {

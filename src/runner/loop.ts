@@ -1,4 +1,4 @@
-// Claims runs, keeps their leases, and ends what belongs here no longer
+// Claims runs, keeps their leases, and ends runs that this runner has lost.
 import { sleep } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
 import { realPath } from "../base/paths.ts";
@@ -10,248 +10,249 @@ import {
   type RunnerHeard,
   type WireOrder,
 } from "../domain/workers/runner.ts";
-import { failedOutcome } from "../engine/engine.ts";
+import { buildFailedOutcome } from "../engine/engine.ts";
 import { OutcomeWriter } from "../run/outcome_writer.ts";
 import { type Interruption, isInterruption } from "../domain/work/interruption.ts";
 import { RunRegistry } from "../run/run_registry.ts";
-import { CLAIM_PATH, claimedMeanwhile, claimOf } from "./claim.ts";
+import { buildClaim, CLAIM_PATH, repeatClaim } from "./claim.ts";
 import { Lease } from "./lease.ts";
-import { type Answered, type Moment, Refused } from "./service_client.ts";
+import { type Moment, Refused, type ServiceAnswer } from "./service_client.ts";
 import { RemoteRun, type RemoteRunOptions } from "./remote_run.ts";
-import { waitForRoom } from "./disk_space.ts";
+import { waitForSpace } from "./disk_space.ts";
 
 const log = logger("runner");
 
-/** What the loop works with. */
 interface LoopOptions extends RemoteRunOptions {
   maxRuns: number;
-  /** Of its work_root; the same after a restart. */
+  /** Identifies its work_root; the same after a restart. */
   place: string;
 }
 
-// An engine is asked to end, and then told to, before it is ended by force.
+// Time for an engine to end after SIGTERM before it is killed.
 const ENDING_MS = 2_000;
-// So long a stop tries to tell how runs have ended.
+// How long a stop tries to report the ends of runs.
 const TELLING_MS = 10_000;
 const LOOK_EVERY_MS = 250;
 const CLAIM_TIMEOUT_MS = CLAIM_WAIT_MAX_MS + 10_000;
 const REFUSED_PAUSE_MS = 5_000;
 
-const NOT_BEGUN = failedOutcome("spawn_failed", "Cannot begin: the runner cannot write into its directory");
+const NOT_STARTED = buildFailedOutcome(
+  "spawn_failed",
+  "Cannot start: the runner cannot write into its directory",
+);
 
-/** The work of a runner from its start to its stop. */
+/** The main loop of a runner from its start to its stop. */
 export class RunnerLoop {
   readonly #options: LoopOptions;
   readonly #process = crypto.randomUUID();
-  readonly #runner: RunRegistry;
+  readonly #registry: RunRegistry;
   readonly #runs = new Map<string, RemoteRun>();
   /** The end of the latest run in each directory. */
-  readonly #lanes = new Map<string, Promise<void>>();
+  readonly #lastInDir = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
   readonly #ended = new AbortController();
-  /** Resolves when the service has said how often it wants to hear of runs. */
-  readonly #entered = Promise.withResolvers<void>();
-  /** 0: the next claim is that of a process that has just started. */
+  /** Resolves when the service has sent the beat interval. */
+  readonly #connected = Promise.withResolvers<void>();
+  /** 0 for the first claim of a process. */
   #epoch = 0;
-  #hasComeBack = false;
+  #hasReconnected = false;
   #times: LeaseTimes = LEASE_TIMES;
   /** The latest claim. */
   #claiming = Promise.resolve();
   /** Called when a slot may be free. */
-  #freed: () => void = () => {};
+  #onFree: () => void = () => {};
 
   constructor(options: LoopOptions) {
     this.#options = options;
     const { clock } = options;
-    this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => false));
+    this.#registry = new RunRegistry(clock, new OutcomeWriter(clock, () => false));
   }
 
-  /** How many runs are in progress. */
   get running(): number {
     return this.#runs.size;
   }
 
-  /** Ends what a runner before this one has left, and claims runs until stop(). Throws Refused when the service wants none of it. */
+  /** Ends the leftovers of an earlier runner, and claims runs until stop(). Throws Refused when the service rejects this runner. */
   async run(): Promise<void> {
-    await this.#options.leftovers.sweep();
-    const beats = this.#beats();
+    await this.#options.leftovers.endAll();
+    const beats = this.#sendBeats();
     const watch = this.#watch();
     try {
-      await this.#claims();
+      await this.#claimAll();
     } finally {
       if (!this.#stopping.signal.aborted) await this.#abandon();
       this.#stopping.abort();
-      await Promise.all([...this.#lanes.values()]);
+      await Promise.all([...this.#lastInDir.values()]);
       this.#ended.abort();
-      this.#entered.resolve();
+      this.#connected.resolve();
       await Promise.all([beats, watch]);
     }
   }
 
-  /** Claims nothing more. Runs may end within `graceMs`; the rest is ended and goes back to the queue. */
+  /** Stops claiming. Runs may end within `graceMs`. The others are ended and return to the queue. */
   async stop(graceMs: number, hurried: AbortSignal): Promise<void> {
     this.#stopping.abort();
-    this.#freed();
-    // What it was given goes back to the queue, too.
+    this.#onFree();
+    // A run from the last claim returns to the queue, too.
     await this.#claiming.catch(() => {});
     const { clock, config } = this.#options;
-    const all = Promise.all([...this.#lanes.values()]);
+    const all = Promise.all([...this.#lastInDir.values()]);
     if (this.#runs.size > 0) await Promise.race([all, sleep(clock, graceMs, hurried)]);
-    const told = new AbortController();
-    const rest = Promise.all([...this.#lanes.values()]).then(() => told.abort());
-    void this.#runner.stopAll();
-    // A service that cannot be reached would be told for ever: that they are lost it learns from the next process here, or from their leases.
-    await sleep(clock, config.limits.stop_grace + ENDING_MS + TELLING_MS, told.signal);
-    for (const run of this.#runs.values()) run.disown();
+    const reported = new AbortController();
+    const rest = Promise.all([...this.#lastInDir.values()]).then(() => reported.abort());
+    void this.#registry.stopAll();
+    // An unreachable service must not block the stop. It learns of lost runs from the next process here, or from their leases.
+    await sleep(clock, config.limits.stop_grace + ENDING_MS + TELLING_MS, reported.signal);
+    for (const run of this.#runs.values()) run.markLost();
     await rest;
   }
 
-  async #claims(): Promise<void> {
+  async #claimAll(): Promise<void> {
     const { paths, clock } = this.#options;
     while (!this.#stopping.signal.aborted) {
-      await this.#slot();
-      await waitForRoom(paths.root, clock, this.#stopping.signal);
+      await this.#waitForSlot();
+      await waitForSpace(paths.root, clock, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
       this.#claiming = this.#claim();
       await this.#claiming;
     }
   }
 
-  async #slot(): Promise<void> {
+  async #waitForSlot(): Promise<void> {
     while (this.#runs.size >= this.#options.maxRuns && !this.#stopping.signal.aborted) {
-      await new Promise<void>((resolve) => this.#freed = resolve);
+      await new Promise<void>((resolve) => this.#onFree = resolve);
     }
   }
 
   async #claim(): Promise<void> {
     const { link, clock } = this.#options;
-    const request = claimOf(this.#options, this.#process, this.#epoch);
+    const request = buildClaim(this.#options, this.#process, this.#epoch);
     const sending = { timeoutMs: CLAIM_TIMEOUT_MS, signal: this.#stopping.signal };
     try {
-      this.#begin(await link.insist<RunnerClaimed>(CLAIM_PATH, request, sending));
+      this.#handleAnswer(await link.postUntilAnswered<RunnerClaimed>(CLAIM_PATH, request, sending));
     } catch (error) {
       if (this.#stopping.signal.aborted) {
-        const late = await claimedMeanwhile(link, request);
-        return late === null ? undefined : this.#begin(late);
+        const late = await repeatClaim(link, request);
+        return late === null ? undefined : this.#handleAnswer(late);
       }
-      if (!(error instanceof Refused) || error.status !== 409 || this.#hasComeBack) throw error;
+      if (!(error instanceof Refused) || error.status !== 409 || this.#hasReconnected) throw error;
       const { message } = error;
-      if (this.#epoch !== 0) return await this.#comeBack(message);
-      // Another process may run under this name, and end soon.
-      log.warning("The service refuses this runner, and is asked again: {error}", { error: message });
+      if (this.#epoch !== 0) return await this.#reconnect(message);
+      // Another process may use this name, and end soon.
+      log.warning("The service refused this runner, retrying: {error}", { error: message });
       await sleep(clock, REFUSED_PAUSE_MS, this.#stopping.signal);
     }
   }
 
-  #begin({ value, sentAt }: Answered<RunnerClaimed>): void {
-    this.#enter(value);
+  #handleAnswer({ value, sentAt }: ServiceAnswer<RunnerClaimed>): void {
+    this.#storeLeaseTimes(value);
     if (value.run !== null) this.#start(value.run, new Lease(this.#options.clock, value.lease_ms, sentAt));
   }
 
-  // Nobody else works in this directory, which this process has locked: the claim of one that has ended may have come late, and then
-  // this one may take over from it. Once: elsewhere there may be a copy of the directory.
-  async #comeBack(error: string): Promise<void> {
-    log.warning("The service takes this runner for replaced, and is asked once more: {error}", { error });
-    this.#hasComeBack = true;
+  // The directory is locked by this process. A late claim of an ended process may have replaced it, so it may take over once. A second
+  // refusal means that a copy of the directory exists elsewhere.
+  async #reconnect(error: string): Promise<void> {
+    log.warning("The service considers this runner replaced, retrying once: {error}", { error });
+    this.#hasReconnected = true;
     this.#epoch = 0;
     await this.#abandon();
   }
 
-  #enter({ epoch, version, lease_ms, beat_ms, margin_ms }: RunnerClaimed): void {
+  #storeLeaseTimes({ epoch, version, lease_ms, beat_ms, margin_ms }: RunnerClaimed): void {
     if (this.#epoch === 0) {
       log.info("Connected to svc {version} at {url}", { version, url: this.#options.link.url });
     }
     this.#epoch = epoch;
     this.#times = { lease_ms, beat_ms, margin_ms };
-    this.#entered.resolve();
+    this.#connected.resolve();
   }
 
   #start(order: WireOrder, lease: Lease): void {
     const { leftovers } = this.#options;
     const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease });
     this.#runs.set(run.id, run);
-    // The service gives a directory one run at a time; after a lease that was lost it may not know what is still going on here.
-    const lane = realPath(order.work_dir);
-    const before = this.#lanes.get(lane) ?? Promise.resolve();
+    // The service gives a directory one run at a time, but after a lost lease it may not know the run that still is in progress here.
+    const workDir = realPath(order.work_dir);
+    const before = this.#lastInDir.get(workDir) ?? Promise.resolve();
     const ended = before.then(() => {
-      // While it waited it may have become another one's.
-      if (run.disowned) return;
-      const noted = this.#note(run);
-      const done = this.#runner.start({
+      // The runner may have lost this run while it waited.
+      if (run.isLost) return;
+      const isRecorded = this.#recordRun(run);
+      const done = this.#registry.start({
         identity: order.execution,
-        work: (signal) => noted ? run.run(signal) : Promise.resolve(NOT_BEGUN),
-        broken: failedOutcome(
+        work: (signal) => isRecorded ? run.run(signal) : Promise.resolve(NOT_STARTED),
+        broken: buildFailedOutcome(
           "spawn_failed",
-          "Cannot run this: the runner could not prepare it; its log tells more",
+          "Cannot run this: the runner could not prepare it. See its log",
         ),
-        store: (outcome, interruption) => run.tell(outcome, interruption),
+        store: (outcome, interruption) => run.reportEnd(outcome, interruption),
       });
-      // Those that had begun may end; this one had not, and goes back to the queue. Nor does one begin whose order came late, or
-      // whose turn, so that its lease is about to be over: somebody else may begin it then (contract 18.7).
-      if (this.#stopping.signal.aborted || !noted) this.#interrupt(run.id, "shutdown");
+      // Started runs may end during a stop. This one has not started, so it returns to the queue. A run whose lease is about to expire
+      // does not start either, because another runner may start it then (contract 18.7).
+      if (this.#stopping.signal.aborted || !isRecorded) this.#interrupt(run.id, "shutdown");
       else if (this.#isEnding(run)) this.#interrupt(run.id, "lost");
       return done;
     }).catch((error) => log.error("The run {id} broke: {error}", { id: run.id, error })).then(() => {
-      leftovers.end(run.id);
+      leftovers.remove(run.id);
       this.#runs.delete(run.id);
-      if (this.#lanes.get(lane) === ended) this.#lanes.delete(lane);
-      this.#freed();
+      if (this.#lastInDir.get(workDir) === ended) this.#lastInDir.delete(workDir);
+      this.#onFree();
     });
-    this.#lanes.set(lane, ended);
+    this.#lastInDir.set(workDir, ended);
   }
 
-  // What is noted nowhere would not be ended by the next process here, and so does not begin.
-  #note({ id, order: { execution } }: RemoteRun): boolean {
+  // The next process here could not end a run without a note, so such a run does not start.
+  #recordRun({ id, order: { execution } }: RemoteRun): boolean {
     try {
-      this.#options.leftovers.begin(id, execution.run_id);
+      this.#options.leftovers.record(id, execution.run_id);
       return true;
     } catch (error) {
-      log.error("Cannot begin run {id}, which goes back to the queue: {error}", { id, error });
+      log.error("Cannot start run {id}, which returns to the queue: {error}", { id, error });
       return false;
     }
   }
 
-  async #beats(): Promise<void> {
+  async #sendBeats(): Promise<void> {
     const { clock } = this.#options;
-    await this.#entered.promise;
+    await this.#connected.promise;
     while (!this.#ended.signal.aborted) {
       await sleep(clock, this.#times.beat_ms, this.#ended.signal);
-      if (this.#runs.size > 0 && this.#epoch !== 0 && !this.#ended.signal.aborted) await this.#beat();
+      if (this.#runs.size > 0 && this.#epoch !== 0 && !this.#ended.signal.aborted) await this.#sendBeat();
     }
   }
 
-  async #beat(): Promise<void> {
+  async #sendBeat(): Promise<void> {
     const { link } = this.#options;
     const beat = { process: this.#process, epoch: this.#epoch, running: [...this.#runs.keys()] };
     try {
       const { value, sentAt } = await link.post<RunnerHeard>("/api/runners/beat", beat, {
         timeoutMs: Math.max(this.#times.beat_ms, 1_000),
       });
-      this.#hear(beat.running, value, sentAt);
+      this.#applyAnswer(beat.running, value, sentAt);
     } catch (error) {
-      // Without an answer the leases go on to their end; refused, nothing here is ours any more.
+      // Without an answer the leases run out. After a refusal this runner has no runs.
       if (error instanceof Refused && beat.epoch === this.#epoch) await this.#abandon();
     }
   }
 
-  #hear(asked: readonly string[], { runs }: RunnerHeard, sentAt: Moment): void {
-    const heard = new Map(runs.map((run) => [run.id, run]));
-    for (const id of asked) {
+  #applyAnswer(sent: readonly string[], { runs }: RunnerHeard, sentAt: Moment): void {
+    const reports = new Map(runs.map((run) => [run.id, run]));
+    for (const id of sent) {
       const run = this.#runs.get(id);
-      const word = heard.get(id);
+      const report = reports.get(id);
       if (run === undefined) continue;
-      if (word === undefined) {
-        run.disown();
+      if (report === undefined) {
+        run.markLost();
         this.#interrupt(id, "lost");
         continue;
       }
       run.lease.renew(sentAt);
-      run.waitedMs = word.waited_ms;
-      if (word.stop !== "") this.#interrupt(id, isInterruption(word.stop) ? word.stop : "cancelled");
+      run.waitedMs = report.waited_ms;
+      if (report.stop !== "") this.#interrupt(id, isInterruption(report.stop) ? report.stop : "cancelled");
     }
   }
 
-  // Ends runs whose leases are about to be over: when they are, somebody else may begin.
+  // Ends runs before their leases expire, because another runner may start them then.
   async #watch(): Promise<void> {
     while (!this.#ended.signal.aborted) {
       await sleep(this.#options.clock, LOOK_EVERY_MS, this.#ended.signal);
@@ -264,14 +265,14 @@ export class RunnerLoop {
   }
 
   #interrupt(id: string, reason: Interruption): void {
-    void this.#runner.interrupt({ execution_id: id }, reason);
+    void this.#registry.interrupt({ execution_id: id }, reason);
   }
 
   // Another process has taken over, or the runner was removed.
   async #abandon(): Promise<void> {
-    for (const run of this.#runs.values()) run.disown();
+    for (const run of this.#runs.values()) run.markLost();
     await Promise.all(
-      [...this.#runs.keys()].map((id) => this.#runner.interrupt({ execution_id: id }, "lost")),
+      [...this.#runs.keys()].map((id) => this.#registry.interrupt({ execution_id: id }, "lost")),
     );
   }
 }

@@ -1,4 +1,4 @@
-// One run of this runner: it is run as in the service, and everything about it is told to the service
+// Runs one order on this runner and reports it to the service.
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { logger } from "../base/log.ts";
@@ -6,15 +6,15 @@ import type { DataPaths } from "../base/paths.ts";
 import { eventsPath, logPath } from "../base/paths.ts";
 import type { RunEnd, WireOrder } from "../domain/workers/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import { failedOutcome } from "../engine/engine.ts";
+import { buildFailedOutcome } from "../engine/engine.ts";
 import type { EngineRunOptions } from "../run/local/engine_run.ts";
-import { createEnvironments, type EnvironmentOf } from "../run/environment.ts";
-import { priced } from "../run/usage_recorder.ts";
+import { createEnvironments, type EnvironmentBuilder } from "../run/environment.ts";
+import { addCost } from "../run/usage_recorder.ts";
 import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
 import { runWorker } from "../run/local/worker_run.ts";
 import type { Lease } from "./lease.ts";
-import { filesOf, type Leftovers } from "./orphan_runs.ts";
+import { type Leftovers, resolveFiles } from "./orphan_runs.ts";
 import { type Link, Refused } from "./service_client.ts";
 import { LogSender } from "./log_sender.ts";
 import { ReportSender } from "./report_sender.ts";
@@ -22,12 +22,11 @@ import { ReportSender } from "./report_sender.ts";
 const log = logger("runner");
 
 const END_TIMEOUT_MS = 30_000;
-const REFUSED = failedOutcome(
+const REFUSED = buildFailedOutcome(
   "engine_error",
-  "The service refused the outcome that the runner sent; the runner's log tells why",
+  "The service refused the outcome that the runner sent. See the runner's log",
 );
 
-/** What every run of a runner needs. */
 export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"> {
   link: Link;
   clock: Clock;
@@ -36,15 +35,14 @@ export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"
   leftovers: Leftovers;
 }
 
-/** A run, and what is known of it beside its order. */
 export class RemoteRun {
   readonly order: WireOrder;
   readonly lease: Lease;
-  /** How long it has waited for a person, as the service said last. */
+  /** How long the run has waited for a person, as last reported by the service. */
   waitedMs = 0;
   readonly #options: RemoteRunOptions;
   readonly #epoch: number;
-  readonly #gone = new AbortController();
+  readonly #lost = new AbortController();
   readonly #reports: ReportSender;
   readonly #log: LogSender;
   readonly #events: LogSender | null;
@@ -57,7 +55,7 @@ export class RemoteRun {
   ) {
     const { link, paths, engines } = options;
     const { execution_id: executionId, engine } = order.execution;
-    const { signal } = this.#gone;
+    const { signal } = this.#lost;
     const sending = { link, executionId, epoch, signal };
     this.order = order;
     this.lease = lease;
@@ -74,20 +72,20 @@ export class RemoteRun {
     return this.order.execution.execution_id;
   }
 
-  /** Whether it belongs to this runner no longer. */
-  get disowned(): boolean {
-    return this.#gone.signal.aborted;
+  /** Whether the runner has lost this run. */
+  get isLost(): boolean {
+    return this.#lost.signal.aborted;
   }
 
-  /** It belongs to this runner no longer: nothing more is told. */
-  disown(): void {
-    this.#gone.abort();
+  /** Stops all reports, because the runner has lost this run. */
+  markLost(): void {
+    this.#lost.abort();
   }
 
-  /** Runs it to its outcome. Throws when its files do not come. */
+  /** Runs the order to its outcome. Throws when its files cannot be downloaded. */
   async run(signal: AbortSignal): Promise<RunOutcome> {
     if (this.order.files.length === 0) return await this.#run(signal);
-    const folder = filesOf(this.#options.paths, this.id);
+    const folder = resolveFiles(this.#options.paths, this.id);
     try {
       await this.#fetchFiles(folder, signal);
       return await this.#run(signal);
@@ -112,7 +110,7 @@ export class RemoteRun {
     const options = {
       ...this.#options,
       config: { limits: { ...limits, max_log_bytes } },
-      environmentOf: this.#environmentOf(),
+      environmentOf: this.#createEnvironmentBuilder(),
     };
     return runWorker(options, {
       ...{ execution, workDir, verify },
@@ -127,20 +125,20 @@ export class RemoteRun {
         onStep: (words) => this.#reports.add({ kind: "step", words: words.slice(0, 500) }),
         onSession: ({ id, usage }) => this.#reports.add({ kind: "session", id, usage }),
         onUsage: (usage, engine) =>
-          this.#reports.add({ kind: "usage", usage: priced(usage, engine.config.prices) }),
-        // They are those of the runner's own login, and hold nothing at the service.
+          this.#reports.add({ kind: "usage", usage: addCost(usage, engine.config.prices) }),
+        // The windows of the runner's own login limit nothing at the service.
         onWindows: () => {},
       },
     });
   }
 
   #onWrite(): void {
-    this.#log.grew();
-    this.#events?.grew();
+    this.#log.send();
+    this.#events?.send();
   }
 
   // The token comes with the order: a runner has no key.
-  #environmentOf(): EnvironmentOf {
+  #createEnvironmentBuilder(): EnvironmentBuilder {
     const { paths, link } = this.#options;
     const { token, time_zone: timeZone } = this.order;
     return createEnvironments({
@@ -153,33 +151,36 @@ export class RemoteRun {
   }
 
   #onStart(pid?: number): void {
-    if (pid !== undefined) this.#options.leftovers.started(this.id, pid);
+    if (pid !== undefined) this.#options.leftovers.recordProcess(this.id, pid);
     if (this.#startedAt !== null) return;
     this.#startedAt = this.#options.clock.monotonic();
     this.#reports.add({ kind: "started" });
   }
 
-  /** Tells how it ended, once its log and its reports are there. Returns when that is stored, or when nobody wants to know. Throws when it has to be tried again. */
-  async tell(outcome: RunOutcome, interruption: Interruption | null): Promise<void> {
+  /**
+   * Reports the end after the log and all reports. Resolves when the end is stored, or the service does not want it. Throws when it must
+   * be retried.
+   */
+  async reportEnd(outcome: RunOutcome, interruption: Interruption | null): Promise<void> {
     const { link, clock, engines } = this.#options;
-    const { signal } = this.#gone;
-    await Promise.all([this.#reports.settled(), this.#events?.settled(), this.#log.settled()]);
+    const { signal } = this.#lost;
+    await Promise.all([this.#reports.flush(), this.#events?.flush(), this.#log.flush()]);
     if (signal.aborted) return;
     const { execution: { engine } } = this.order;
     const end: RunEnd = {
       epoch: this.#epoch,
       ran_ms: this.#startedAt === null ? null : Math.max(0, clock.monotonic() - this.#startedAt),
       interruption,
-      outcome: { ...outcome, usage: priced(outcome.usage, engines.find(engine)?.config.prices) },
+      outcome: { ...outcome, usage: addCost(outcome.usage, engines.find(engine)?.config.prices) },
     };
-    // An outcome that the service cannot take is a failure with its own words: without any end the run would seem to go on (contract 18.6).
-    if (await this.#accepted(link, end) || signal.aborted) return;
-    await this.#accepted(link, { ...end, outcome: REFUSED });
+    // An outcome that the service rejects is reported as a failure. Without any end the run would stay open (contract 18.6).
+    if (await this.#sendEnd(link, end) || signal.aborted) return;
+    await this.#sendEnd(link, { ...end, outcome: REFUSED });
   }
 
-  /** Whether this end is the last word: it is stored, or nobody wants to know. Throws when it has to be sent again. */
-  async #accepted(link: Link, end: RunEnd): Promise<boolean> {
-    const { signal } = this.#gone;
+  /** Returns whether this end is final: stored, or no longer wanted. Throws when it must be retried. */
+  async #sendEnd(link: Link, end: RunEnd): Promise<boolean> {
+    const { signal } = this.#lost;
     try {
       await link.post(`/api/runs/${this.id}/end`, end, { timeoutMs: END_TIMEOUT_MS, signal, ofRun: true });
       return true;

@@ -11,26 +11,25 @@ const PER_REQUEST_MAX = 50;
 /** A report without its number. */
 type Unnumbered<R> = R extends RunReport ? Omit<R, "no"> : never;
 
-// What comes so soon after the first goes with it.
+// Gathers reports into one request.
 const GATHER_MS = 50;
 
 type Kind = RunReport["kind"];
 
-// Of these only the latest word counts.
+// Only the latest report of these kinds is kept.
 const LATEST: readonly Kind[] = ["usage", "step"];
-// What the end of a run says, too, or what nobody asks for any more after it.
-const OVER_WITH_THE_END: readonly Kind[] = ["started", "step"];
+// Reports that the end of a run contains or makes obsolete.
+const OBSOLETE_AT_END: readonly Kind[] = ["started", "step"];
 
-/** Of which run reports are sent. */
 interface ReportOptions {
   link: Link;
   executionId: string;
   epoch: number;
-  /** Aborts when the run belongs to the runner no longer. */
+  /** Aborts when the runner loses the run. */
   signal: AbortSignal;
 }
 
-/** Sends what a run says while it goes on, numbered and in order; what was sent twice counts once. */
+/** Sends the reports of a run numbered and in order. The service ignores repeated ones. */
 export class ReportSender {
   readonly #options: ReportOptions;
   #waiting: Unnumbered<RunReport>[] = [];
@@ -47,20 +46,20 @@ export class ReportSender {
     const { kind } = report;
     if (LATEST.includes(kind)) this.#waiting = this.#waiting.filter((one) => one.kind !== kind);
     this.#waiting.push(report);
-    this.#begin();
+    this.#startSending();
   }
 
-  #begin(): void {
+  #startSending(): void {
     this.#sending ??= this.#send().finally(() => {
       this.#sending = null;
-      // One may have come after the last look.
-      if (this.#waiting.length > 0) this.#begin();
+      // A report may have come after the last check.
+      if (this.#waiting.length > 0) this.#startSending();
     });
   }
 
-  /** The run has ended. Resolves when all was sent that its end does not say, or cannot be. Never throws. */
-  async settled(): Promise<void> {
-    this.#waiting = this.#waiting.filter(({ kind }) => !OVER_WITH_THE_END.includes(kind));
+  /** Drops reports that the end of the run replaces. Resolves when the others were sent, or cannot be. Never throws. */
+  async flush(): Promise<void> {
+    this.#waiting = this.#waiting.filter(({ kind }) => !OBSOLETE_AT_END.includes(kind));
     this.#hurried.abort();
     while (this.#sending !== null) await this.#sending;
   }
@@ -76,7 +75,7 @@ export class ReportSender {
           ...report,
           no: ++this.#last,
         }));
-        await link.insist(`/api/runs/${executionId}/events`, { epoch, events }, {
+        await link.postUntilAnswered(`/api/runs/${executionId}/events`, { epoch, events }, {
           timeoutMs: SEND_TIMEOUT_MS,
           signal,
           ofRun: true,
@@ -84,7 +83,7 @@ export class ReportSender {
       }
     } catch (error) {
       if (!signal.aborted) {
-        log.warning("Reports of run {id} were refused: {error}", { id: executionId, error });
+        log.warning("Cannot send the reports of run {id}: {error}", { id: executionId, error });
       }
       this.#waiting = [];
     }

@@ -1,4 +1,4 @@
-// The way from a runner to its service: requests over HTTPS, all of them outward
+// Sends requests from a runner to its service over HTTPS. The service never connects to a runner.
 import { type Clock, sleep } from "../base/clock.ts";
 import { type Backoff, backoffMs } from "../base/backoff.ts";
 import { logger } from "../base/log.ts";
@@ -10,25 +10,23 @@ const DOWNLOAD_MAX_MS = 600_000;
 const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** A point in time on both clocks: a machine that slept has lost time on one, a clock that was set on the other. */
+/** A point in time on both clocks: sleep stops one clock, and setting the time moves the other. */
 export interface Moment {
   wall: number;
   monotonic: number;
 }
 
-/** The present. */
-function momentOf(clock: Clock): Moment {
+function readMoment(clock: Clock): Moment {
   return { wall: clock.now(), monotonic: clock.monotonic() };
 }
 
-// What the service says to whoever asks: its token, its process or its run does not count any more.
-// After so many tries the log says that there is no answer.
+// After this many attempts the log reports that the service is silent.
 const SILENT_ATTEMPTS = 4;
 const FINAL = [401, 403, 409];
-// What it says to one report or file, which is wrong by itself.
+// Statuses that reject a single report or file.
 const WRONG = [400, 404, 413];
 
-/** The service itself answered, and said no: asking again does not help. Something on the way that says no is not asked in vain (contract 18.6). */
+/** The service itself rejected the request, so a retry does not help. A rejection by a proxy is retried (contract 18.6). */
 export class Refused extends Error {
   readonly status: number;
 
@@ -38,35 +36,33 @@ export class Refused extends Error {
     this.status = status;
   }
 
-  /** Nothing of what this was about is ours any more. Otherwise only what was sent is wrong. */
+  /** Whether the token, process or run is no longer valid. Otherwise only this request was wrong. */
   get final(): boolean {
     return FINAL.includes(this.status);
   }
 }
 
-/** The service did not answer, or could not do its part: asking again may help. */
-class Unanswered extends Error {
+/** The service did not answer, or failed. A retry may help. */
+class UnansweredError extends Error {
   constructor(message: string) {
     super(message);
     this.name = "Unanswered";
   }
 }
 
-/** How a request is sent. */
-interface Sending {
+interface SendOptions {
   timeoutMs: number;
   signal?: AbortSignal | undefined;
-  /** It is about one run, so that it may be refused for what is in it. */
+  /** The request concerns one run, so its content may be rejected. */
   ofRun?: boolean;
 }
 
-/** An answer, and when its request was sent: leases count from there. */
-export interface Answered<T> {
+/** An answer, and when its request was sent: leases count from then. */
+export interface ServiceAnswer<T> {
   value: T;
   sentAt: Moment;
 }
 
-/** What a download is written to. */
 interface Target {
   path: string;
   signal: AbortSignal;
@@ -84,14 +80,14 @@ export class Link {
     this.#token = token;
   }
 
-  /** What says who asks. */
+  /** The headers that authenticate the runner. */
   get headers(): { authorization: string } {
     return { authorization: `Bearer ${this.#token}` };
   }
 
   /** Sends once. Throws Refused or Unanswered, and nothing else. */
-  async post<T>(path: string, body: object | Uint8Array, sending: Sending): Promise<Answered<T>> {
-    const sentAt = momentOf(this.clock);
+  async post<T>(path: string, body: object | Uint8Array, sending: SendOptions): Promise<ServiceAnswer<T>> {
+    const sentAt = readMoment(this.clock);
     const isBytes = body instanceof Uint8Array;
     const timeout = AbortSignal.timeout(sending.timeoutMs);
     let response: Response;
@@ -104,45 +100,46 @@ export class Link {
           ...this.headers,
           "content-type": isBytes ? "application/octet-stream" : "application/json",
         },
-        body: isBytes ? body as Uint8Array<ArrayBuffer> : JSON.stringify(body, clean),
+        body: isBytes ? body as Uint8Array<ArrayBuffer> : JSON.stringify(body, cleanText),
         signal: sending.signal === undefined ? timeout : AbortSignal.any([timeout, sending.signal]),
       });
-      text = await boundedText(response);
+      text = await readText(response);
     } catch (error) {
-      unanswered(error);
+      throwUnanswered(error);
     }
-    if (!response.ok) throw refusalOf(response.status, text, sending.ofRun);
+    if (!response.ok) throw buildRefusal(response.status, text, sending.ofRun);
     try {
-      // What comes from the service that the token belongs to is believed.
+      // The runner trusts the service that its token belongs to.
       return { value: JSON.parse(text) as T, sentAt };
     } catch {
-      throw new Unanswered("the answer was cut off");
+      throw new UnansweredError("the answer was cut off");
     }
   }
 
-  /** Sends until it is answered. Throws Refused; and Unanswered once `signal` has aborted. */
-  insist<T>(path: string, body: object | Uint8Array, sending: Sending): Promise<Answered<T>> {
-    return this.#until(() => this.post<T>(path, body, sending), sending.signal);
+  /** Sends until the service answers. Throws Refused, and Unanswered once `signal` has aborted. */
+  postUntilAnswered<T>(
+    path: string,
+    body: object | Uint8Array,
+    sending: SendOptions,
+  ): Promise<ServiceAnswer<T>> {
+    return this.#retry(() => this.post<T>(path, body, sending), sending.signal);
   }
 
-  /**
-   * Downloads a file, again and again until it is there as a whole. Throws Refused, and what the disk says; and Unanswered once
-   * `signal` has aborted.
-   */
+  /** Downloads a file with retries until it is complete. Throws Refused, disk errors, and Unanswered once `signal` has aborted. */
   download(from: string, target: Target): Promise<void> {
-    return this.#until(() => this.#download(from, target), target.signal);
+    return this.#retry(() => this.#download(from, target), target.signal);
   }
 
-  async #until<T>(ask: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  async #retry<T>(ask: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     for (let attempt = 1;; attempt++) {
       try {
         const answered = await ask();
         if (attempt > SILENT_ATTEMPTS) log.info("The service answers again");
         return answered;
       } catch (error) {
-        if (!(error instanceof Unanswered) || signal?.aborted) throw error;
+        if (!(error instanceof UnansweredError) || signal?.aborted) throw error;
         if (attempt === SILENT_ATTEMPTS) {
-          log.warning("The service does not answer, trying on: {error}", { error: error.message });
+          log.warning("The service does not answer, retrying: {error}", { error: error.message });
         }
         await sleep(this.clock, backoffMs(RETRY, attempt), signal);
       }
@@ -154,16 +151,16 @@ export class Link {
       redirect: "error",
       headers: this.headers,
       signal: AbortSignal.any([signal, AbortSignal.timeout(DOWNLOAD_MAX_MS)]),
-    }).catch(unanswered);
+    }).catch(throwUnanswered);
     if (!response.ok || response.body === null) {
-      throw refusalOf(response.status, await boundedText(response).catch(unanswered), true);
+      throw buildRefusal(response.status, await readText(response).catch(throwUnanswered), true);
     }
-    // Of a try that was cut off a part is there.
+    // An interrupted try leaves a part of the file.
     using file = await Deno.open(path, { write: true, create: true, truncate: true, mode: 0o600 });
     const reader = response.body.getReader();
     try {
       for (;;) {
-        const { value } = await reader.read().catch(unanswered);
+        const { value } = await reader.read().catch(throwUnanswered);
         if (value === undefined) return;
         for (let at = 0; at < value.length;) at += await file.write(value.subarray(at));
       }
@@ -173,7 +170,7 @@ export class Link {
   }
 }
 
-async function boundedText(response: Response): Promise<string> {
+async function readText(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
@@ -185,32 +182,32 @@ async function boundedText(response: Response): Promise<string> {
   return text + decoder.decode();
 }
 
-/** What an answer that is no success means. Only the service writes problem documents with a code; anything on the way may answer 403, too. */
-function refusalOf(status: number, text: string, ofRun = false): Refused | Unanswered {
-  const { code, detail } = problemOf(text);
+/** Turns an unsuccessful answer into an error. Only the service sends problem documents with a code, but any proxy may answer 403. */
+function buildRefusal(status: number, text: string, ofRun = false): Refused | UnansweredError {
+  const { code, detail } = parseProblem(text);
   const words = (detail ?? text).slice(0, DETAIL_MAX_CHARACTERS);
   const counts = FINAL.includes(status) || ofRun && WRONG.includes(status);
-  // What is too large for something on the way is so the next time, too.
+  // A proxy that finds the body too large will do so again.
   const tooLarge = ofRun && status === 413;
   if (tooLarge || counts && code !== undefined) return new Refused(status, words);
-  return new Unanswered(`the service, or something on the way to it, answered ${status}: ${words}`);
+  return new UnansweredError(`the service, or a proxy before it, answered ${status}: ${words}`);
 }
 
-function problemOf(text: string): { code?: string; detail?: string } {
+function parseProblem(text: string): { code?: string; detail?: string } {
   try {
     const { code, detail } = JSON.parse(text) as { code?: unknown; detail?: unknown };
     if (typeof code === "string" && typeof detail === "string") return { code, detail };
   } catch {
-    // Not a problem document: something between us and the service answered.
+    // Not a problem document: something between the runner and the service answered.
   }
   return {};
 }
 
-function unanswered(error: unknown): never {
-  throw new Unanswered(error instanceof Error ? error.message : String(error));
+function throwUnanswered(error: unknown): never {
+  throw new UnansweredError(error instanceof Error ? error.message : String(error));
 }
 
-// A service takes whole characters and no NUL; what an agent wrote may have others.
-function clean(_key: string, value: unknown): unknown {
+// The service accepts well-formed text without NUL only, but agents may write anything.
+function cleanText(_key: string, value: unknown): unknown {
   return typeof value === "string" ? value.toWellFormed().replaceAll("\0", "\ufffd") : value;
 }

@@ -34,7 +34,7 @@ it("a timeout names the missing runner, and doctor reports no engine of this mac
   const worker = await app.call("POST /api/workers", { name: "Far", engine: "elsewhere", runs_on: ["gpu"] });
   const ran = await ctl(app, ["run", worker.id, "hello", "--timeout", "2s"]);
   expect(ran.code).toBe(124);
-  expect(ran.err).toContain("is still pending: no runner with the labels gpu is known");
+  expect(ran.err).toContain("is still pending: no runner with the labels gpu exists");
   const { checks } = JSON.parse((await ctl(app, ["system", "doctor", "--json"])).out);
   const detail = (name: string) => checks.find((check: { name: string }) => check.name === name);
   expect(detail("workers")).toMatchObject({ status: "ok" });

@@ -7,7 +7,7 @@ import { eventually } from "../harness/wait.ts";
 
 const FAKE = new URL("../harness/fakes/fake_acp.ts", import.meta.url).pathname;
 
-/** An app whose engine is the strict fake of an agent that speaks the protocol, and one conversation with it. */
+/** An app with the strict fake of an agent that speaks the protocol, and a conversation with it. */
 async function talk(can: string, engine: object = {}) {
   const state = await Deno.makeTempDir({ prefix: "svc-test-acp-" });
   const app = await openApp({
@@ -99,12 +99,12 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
     const [server] = begun.params.mcpServers;
     expect(server).toMatchObject({ type: "http", name: "svc", url: `${it.app.url}/mcp` });
     expect(server.headers[0].value).toMatch(/^Bearer .{40,}/);
-    // The token is in no log.
+    // No log contains the token.
     expect(log).not.toContain(server.headers[0].value.slice(7));
   });
 
   it.each([["resume", "session/resume"], ["load", "session/load"]])(
-    "resumes a session by %s, and repeated messages are no answer",
+    "resumes a session by %s, and ignores repeated messages",
     async (can, method) => {
       await using it = await talk(can);
       const first = await it.say("say one");
@@ -121,7 +121,7 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
     },
   );
 
-  it("an agent that cannot resume a session, or has lost it, gets the conversation again", async () => {
+  it("repeats the conversation for an agent that cannot resume a session, or has lost it", async () => {
     await using none = await talk("nothing");
     await none.say("say one");
     const second = await none.say("say two");
@@ -137,7 +137,7 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
     "read",
     "execute svc ctl worker list -n 'a b'",
   ]])(
-    "with permissions %s a tool of kind %s needs no person",
+    "with permissions %s a tool of kind %s needs no approval",
     async (permissions, kind) => {
       await using it = await talk("load", { permissions });
       const { execution, log } = await it.say(`permit ${kind}`);
@@ -146,7 +146,7 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
   );
 
   it.each([["Always", "a-1"], ["2", "a-2"], ["No", "r-1"], ["what?", "r-1"]])(
-    "other tools ask a person: %s selects %s",
+    "asks a person about other tools: %s selects %s",
     async (answer, optionId) => {
       await using it = await talk("load", { permissions: "edit" });
       await it.send("permit execute");
@@ -165,7 +165,7 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
     },
   );
 
-  it("asks no more questions at a time than a run may ask, however many the agent sends [CHD-6]", async () => {
+  it("asks at most as many concurrent questions as a run may, however many the agent sends [CHD-6]", async () => {
     let asked = 0;
     const silence = Promise.withResolvers<Response>();
     await using door = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, () => {
@@ -190,7 +190,7 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
   });
 
   describe("a command that only looks like a call of svc", () => {
-    // Nobody may ask here: that is a refusal.
+    // A refused question denies the permission.
     const door = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen: () => {} },
       () => new Response("{}", { status: 403 }),
@@ -250,7 +250,7 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
     }
   });
 
-  it("a run that is cancelled ends the turn, the question and the process", async () => {
+  it("ends the turn, the question and the process of a cancelled run", async () => {
     await using it = await talk("load", { permissions: "read" });
     await it.send("permit execute; hang");
     await it.app.until("question.opened", 1, 60_000);
@@ -272,7 +272,7 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
     ["load", "stop refusal", /model: it ended its turn with refusal/],
     ["load", "die", /crashed/],
     ["load", "stop end_turn", /crashed: it said and did nothing/],
-  ])("%s, %s: the error names the failure", async (can, words, error) => {
+  ])("%s, %s: names the failure in the error", async (can, words, error) => {
     await using it = await talk(can);
     const { execution, log } = await it.say(words);
     expect(execution.status, log).not.toBe("completed");

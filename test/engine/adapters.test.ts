@@ -12,12 +12,12 @@ import { qwen } from "../../src/engine/adapters/qwen.ts";
 import { PINS } from "../engines/pins.ts";
 
 type Measured = Adapter & { measured: NonNullable<Adapter["measured"]> };
-// Of kind acp any program may be named; test/engine/acp.test.ts is about that.
+// Kind acp may name any program; see test/engine/acp.test.ts.
 const ADAPTERS = ALL.filter((adapter): adapter is Measured =>
   adapter.driver === "agent" && adapter.measured !== null
 );
 
-/** Lines that the real CLI wrote with the scripted model, without paths and without fields that nothing reads. */
+/** Returns lines of the real CLI with the scripted model, without paths and unread fields. */
 function recorded(kind: string, wanted: string): Record<string, unknown>[] {
   const text = Deno.readTextFileSync(new URL(`./recorded/${kind}.jsonl`, import.meta.url));
   return text.trim().split("\n").map((line) => JSON.parse(line)).filter((one) => one.case === wanted)
@@ -28,7 +28,7 @@ function eventsOf(adapter: Adapter, wanted: string): AgentEvent[] {
   return recorded(adapter.kind, wanted).flatMap((line) => adapter.parseLine(line));
 }
 
-/** The events in short, without the notices. */
+/** Shortens events, without the notices. */
 function brief(events: AgentEvent[]): string[] {
   return events.flatMap((event) => {
     switch (event.kind) {
@@ -167,7 +167,7 @@ describe("adapters: failures (facts, engines 2)", () => {
     expect(failures[0]?.words).toMatch(/401/);
   });
 
-  // What each wrote to stderr when asked to resume a session that it does not have.
+  // Real stderr of each CLI when it resumes a missing session.
   const gone = "8092a207-ff21-4972-a350-ef4222416ef3";
   it.each<[Adapter, string]>([
     [
@@ -211,7 +211,7 @@ describe("adapters: failures (facts, engines 2)", () => {
     expect(adapter.classifyEnd({ code: 1, stderr, resume: false }).kind).toBe(kind);
   });
 
-  it("a rate limit has its end: as a time for claude, in the message for the others", () => {
+  it("a rate limit includes its end: as a time for claude, in the message for the others", () => {
     const info = { status: "rejected", resetsAt: 1_795_271_819, rateLimitType: "five_hour" };
     expect(claude.parseLine({ type: "rate_limit_event", rate_limit_info: info })).toEqual([{
       kind: "windows",
@@ -318,7 +318,7 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
     expect(files.filter(({ path }) => !path.startsWith("/run/"))).toEqual([]);
   });
 
-  it("claude: skips permissions only where all is allowed, and hooks of the work directory elsewhere", () => {
+  it("claude: skips permissions only when everything is allowed, and hooks of the work directory otherwise", () => {
     const full = claude.buildCommand({ ...ORDER, permissions: "full" });
     expect(full.args).toContain("--dangerously-skip-permissions");
     expect(full.env.IS_SANDBOX).toBe("1");
@@ -377,7 +377,7 @@ describe("the advice to install a missing engine", () => {
       expect(install).toMatch(/^npm install -g \S+@\d+\.\d+\.\d+/);
       expect([kind, install]).toEqual([kind, expect.stringContaining(`@${version}`)]);
     }
-    // The package of goose's own name has another program.
+    // The package named goose has another program.
     expect(formatInstall(goose)).toContain("@aaif/goose-binary-");
     expect([formatInstall(gemini), formatInstall(qwen)]).toEqual([
       expect.stringContaining("Node 20"),

@@ -15,7 +15,7 @@ function openFake(engine: object = {}, options: AppOptions = {}): Promise<App> {
   });
 }
 
-/** One conversation with one worker; each call sends a message and waits for the end of the run. */
+/** Opens a conversation with one worker; each call sends a message and waits for the end of the run. */
 async function conversation(app: App, worker: object = {}) {
   const made = await app.call("POST /api/workers", { name: "Ada", ...worker });
   const session = await app.call("POST /api/local/sessions", { worker_id: made.id });
@@ -47,8 +47,8 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
   });
 
   it.each([
-    ["silent", "exit_code", /crashed: it ended without saying that it is done/],
-    ["half", "exit_code", /crashed: it ended without saying that it is done/],
+    ["silent", "exit_code", /crashed: it ended without a final event/],
+    ["half", "exit_code", /crashed: it ended without a final event/],
     ["garbage", "exit_code", /crashed: it broke/],
     ["speechless", "engine_error", /crashed: it said and did nothing/],
   ])("%s is a failure with a name, for every exit code", async (mode, failure, words) => {
@@ -92,7 +92,7 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
     expect((await (await conversation(late)).say("hang")).execution).toMatchObject({ failure: "timeout" });
   });
 
-  it("does not keep a line of 20 MB in memory, and reads on after it", async () => {
+  it("skips a line of 20 MB without keeping it in memory, and continues", async () => {
     await using app = await openFake();
     const { say } = await conversation(app);
     await say("ok");
@@ -102,7 +102,7 @@ describe("agent: outcomes (contract 3, facts, engines 2)", () => {
     const { execution, log } = await say("long-line 20000000");
     clearInterval(watch);
     expect(execution).toMatchObject({ status: "completed", result: "long" });
-    expect(log).toMatch(/\[a line of 20\.0 MB on stdout was not read; it begins \{"type":"user"/);
+    expect(log).toMatch(/\[skipped a line of 20\.0 MB on stdout; it starts with \{"type":"user"/);
     expect(highest - before).toBeLessThan(60e6);
     expect((await Deno.stat(eventsOf(app, execution.id))).size).toBeLessThan(17e6);
   });
@@ -123,7 +123,7 @@ describe("agent: logs (contract 3, Execution)", () => {
     expect(await app.call(`GET /api/executions/${execution.id}/logs`)).not.toContain("canary");
   });
 
-  it("has no events file for engines without events", async () => {
+  it("creates no events file for engines without events", async () => {
     await using app = await openApp();
     const { say } = await conversation(app);
     const { execution } = await say("hello");
@@ -145,7 +145,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
       worker_id: worker.id,
       engine: "claude",
     }]);
-    // A total that started again from zero is the run's own.
+    // A total that restarted from zero is the run's own.
     expect((await say("cost 0.1")).execution.usage.cost_usd).toBe(0.1);
   });
 
@@ -155,7 +155,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
     await say("forget");
     const { execution, log } = await say("prompt");
     expect(execution).toMatchObject({ status: "completed", result: "0" });
-    expect(log).toMatch(/\[the engine has lost the session: a new one begins, told what was said before\]/);
+    expect(log).toMatch(/\[the engine lost the session; a new one starts with the earlier conversation\]/);
     expect(await contexts()).toMatchObject([{ session_id: execution.session_id }]);
     const prompt = await Deno.readTextFile(join(worker.work_dir, "prompt.txt"));
     const told = prompt.slice(prompt.indexOf("# The conversation so far"), prompt.indexOf("# The message"));
@@ -232,7 +232,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
     expect(execution.session_id).not.toBe(first.session_id);
   });
 
-  it("keeps each worker's state apart, unless it is shared, and removes it with the worker", async () => {
+  it("keeps each worker's state separate unless it is shared, and removes it with the worker", async () => {
     await using app = await openFake();
     const { say, worker } = await conversation(app);
     const { execution } = await say("ok");
@@ -243,7 +243,7 @@ describe("agent: sessions (contract 3, Session context)", () => {
   });
 });
 
-describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
+describe("agent: settings (contract 3, Worker; contract 7)", () => {
   it.each([
     ["claude", "--output-format=json", "--output-format=json"],
     ["claude", "--model x -p", "-p"],
@@ -259,7 +259,7 @@ describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
     expect(reply.body.detail).toContain(`cannot have ${flag}:`);
   });
 
-  it("shows version, login and what is missing in the worker's status", async () => {
+  it("shows version, login and problems in the worker's status", async () => {
     const status = async (engine: object) => {
       await using app = await openFake(engine);
       const { id } = await app.call("POST /api/workers", { name: "Ada" });
@@ -279,14 +279,16 @@ describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
     expect(await status({ command: "no-such-claude" })).toMatchObject({
       usable: false,
       version: "",
-      detail: expect.stringMatching(/not found on PATH; engines\.\w+\.command names it: correct that$/),
+      detail: expect.stringMatching(
+        /not found on PATH; engines\.\w+\.command names it. Correct the setting$/,
+      ),
     });
     const home = await Deno.makeTempDir({ prefix: "svc-test-home-" });
     await Deno.mkdir(join(home, ".claude"));
     await Deno.writeTextFile(join(home, ".claude", ".credentials.json"), "{}");
     expect(await status({ env: { HOME: home } })).toMatchObject({
       usable: false,
-      detail: expect.stringContaining(`the one in ${home}/.claude would be used with state: shared`),
+      detail: expect.stringContaining(`To use the one in ${home}/.claude, set state: shared`),
     });
     expect(await status({ env: { HOME: home }, state: "shared" })).toMatchObject({ usable: true });
     await Deno.remove(home, { recursive: true });
@@ -301,7 +303,7 @@ describe("agent: what may be set (contract 3, Worker; contract 7)", () => {
     await Deno.remove(old);
     expect(await status({ command: "/bin/true", env: key })).toMatchObject({
       usable: false,
-      detail: "/bin/true does not tell its version; does it run at all?",
+      detail: "/bin/true does not report its version. Check that it runs.",
     });
   });
 });

@@ -3,7 +3,7 @@ import type { AgentEvent, Line, Order } from "../../src/engine/protocol/adapter.
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { ORDER } from "../harness/model/order.ts";
 
-/** A process that was told a turn, and what it was told so far. */
+/** A process with a running turn, and all lines sent to it. */
 function begun(order: Order) {
   const said: Line[] = [];
   const taken: AgentEvent[] = [];
@@ -67,10 +67,10 @@ it("parses tools, errors and limits like those of `codex exec`", () => {
   const primary = { usedPercent: 40, windowDurationMins: 300, resetsAt: 1_000 };
   expect(hear({ method: "account/rateLimits/updated", params: { rateLimits: { primary, secondary: null } } }))
     .toEqual([{ kind: "windows", windows: [{ name: "5h", utilization: 0.4, resets_at: 1_000_000 }] }]);
-  // Nobody is there who could approve anything.
+  // No person can approve anything here.
   hear({ id: 7, method: "item/commandExecution/requestApproval", params: { threadId: "t1" } });
   expect(said.at(-1)).toEqual({ id: 7, result: { decision: "decline" } });
-  // A turn whose id is not known yet ends as soon as it is.
+  // A turn without a known id ends when the id arrives.
   interrupt();
   hear({ id: 3, result: { turn: { id: "u1" } } });
   expect(said.at(-1)).toMatchObject({ method: "turn/interrupt", params: { threadId: "t1", turnId: "u1" } });

@@ -5,7 +5,7 @@ const best = await detectIsolation();
 const LEVELS: Isolation[] = best === "namespace" ? ["namespace", "group"] : ["group"];
 const ORPHAN = new URL("../harness/fakes/orphan.ts", import.meta.url).pathname;
 
-/** A foreign process with this environment, alive until the test disposes of it. */
+/** Starts a foreign process with this environment, which lives until the test disposes of it. */
 function bystander(env: Record<string, string>): { alive: () => Promise<boolean> } & AsyncDisposable {
   const child = new Deno.Command("/bin/sleep", { args: ["300"], clearEnv: true, env }).spawn();
   let ended = false;
@@ -23,7 +23,7 @@ function bystander(env: Record<string, string>): { alive: () => Promise<boolean>
 }
 
 describe("sweep [CHD-4]", () => {
-  it("ends all processes with the mark and no others, however many there are and however similar their marks [CHD-4]", async () => {
+  it("ends all processes with the mark and no others, for many processes and similar marks [CHD-4]", async () => {
     const id = crypto.randomUUID();
     await using marked = bystander({ SVC_RUN_ID: id });
     const near = [
@@ -51,7 +51,7 @@ describe("sweep [CHD-4]", () => {
   });
 });
 
-describe.each(LEVELS)("a server that is killed, its runs under %s [CHD-2, CHD-3]", (level) => {
+describe.each(LEVELS)("a killed server with runs under %s [CHD-2, CHD-3]", (level) => {
   it.each(["ignore-term", "setsid-escape-and-stay", "fork-storm-and-stay"])(
     "leaves no process alive: %s [CHD-3]",
     async (mode) => {

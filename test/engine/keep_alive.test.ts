@@ -5,7 +5,7 @@ import { tempDir } from "../harness/service/process.ts";
 
 const GIB = 1024 ** 3;
 const MACHINE = 64 * GIB;
-// What a group of the first version has without a limit.
+// A cgroup of version 1 without a limit reports this number.
 const UNLIMITED = "9223372036854771712\n";
 
 describe("processes of engines without `warm` settings (contract 19.1)", () => {

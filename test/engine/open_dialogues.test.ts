@@ -7,7 +7,7 @@ import { codex } from "../../src/engine/adapters/codex.ts";
 import { TimeLimits } from "../../src/engine/process/time_limits.ts";
 import { ORDER } from "../harness/model/order.ts";
 
-it("Claude Code that stays open: the result of a background task is no answer (contract 19) [CHD-15]", () => {
+it("Claude Code that stays open: ignores the result of a background task (contract 19) [CHD-15]", () => {
   const dialogue = claude.open?.converse(ORDER, { say() {}, close() {} });
   const result = { type: "result", is_error: false, result: "hello" };
   expect(dialogue?.hear(result)).toMatchObject([{ kind: "done", text: "hello" }]);
@@ -56,7 +56,7 @@ it("the output between turns shows whether an agent works without a request (con
   const update = (kind: string) =>
     JSON.stringify({ method: "session/update", params: { update: { sessionUpdate: kind } } });
   expect(acp.open?.isWork?.(update("tool_call"))).toBe(true);
-  // Of the turn before: some are late.
+  // Late events of the previous turn.
   expect(acp.open?.isWork?.(update("agent_message_chunk"))).toBe(false);
   expect(acp.open?.isWork?.(update("tool_call_update"))).toBe(false);
 });

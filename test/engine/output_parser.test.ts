@@ -6,7 +6,7 @@ import { claude } from "../../src/engine/adapters/claude.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { OutputParser } from "../../src/engine/protocol/output_parser.ts";
 import { RunLog } from "../../src/engine/process/run_log.ts";
-import { meter } from "../../src/run/usage_recorder.ts";
+import { createUsageRecorder } from "../../src/run/usage_recorder.ts";
 import { listWindows } from "../../src/store/workers/engine_window.ts";
 import { openApp } from "../harness/service/app.ts";
 import { eventually } from "../harness/wait.ts";
@@ -34,12 +34,12 @@ async function sessionsIn(
 
 const init = (session_id: string) => ({ type: "system", subtype: "init", session_id });
 
-it("an agent that names one session after the other has twenty of them stored [CHD-6]", async () => {
+it("stores at most twenty sessions of an agent [CHD-6]", async () => {
   expect(await sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
   expect(await sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
 });
 
-it("rejects a session id that is no safe argument of a program", async () => {
+it("rejects a session id that is not a safe argument", async () => {
   const bad = ["--help", "", "a b", "x".repeat(201), "a\n"];
   expect(await sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
 });
@@ -61,7 +61,7 @@ it("stores the latest state of each provider window when a run reports faster th
     return write.apply(db, args);
   };
   const engine = { name: "claude", config: {} } as Engine;
-  const { onWindows } = meter({ db, clock: systemClock }, "none", engine);
+  const { onWindows } = createUsageRecorder({ db, clock: systemClock }, "none", engine);
   for (let no = 1; no <= 1_000; no++) {
     onWindows([{ name: no % 2 === 0 ? "five hours" : "week", utilization: no / 1_000, resets_at: null }]);
   }

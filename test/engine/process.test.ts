@@ -93,7 +93,7 @@ describe.each(LEVELS)("runProcess under %s", (level) => {
     await expectGone(ran.runId);
   });
 
-  it("ends a process that escaped into a session of its own [CHD-2]", async () => {
+  it("ends a process that escaped into a separate session [CHD-2]", async () => {
     const ran = await run(level, ["setsid-escape"]);
     expect(ran).toMatchObject({ reason: "exited", code: 0, stdout: "escaped\n" });
     await expectGone(ran.runId);
@@ -119,17 +119,17 @@ describe.each(LEVELS)("runProcess under %s", (level) => {
     await expectGone(silent.runId);
   });
 
-  it("is no time-out when the service itself was stopped meanwhile, by a signal or with its machine [CHD-9]", async () => {
+  it("is no time-out when the service itself was stopped, by a signal or with its machine [CHD-9]", async () => {
     for (const limit of [{ timeoutMs: 700 }, { idleTimeoutMs: 700 }]) {
       const running = run(level, ["sleep", "0.3"], limit);
       await new Promise((resolve) => setTimeout(resolve, 100));
-      // Nothing runs here for so long, as after SIGSTOP.
+      // Blocks the event loop, like SIGSTOP.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500);
       expect(await running).toMatchObject({ reason: "exited", stdout: "slept 0.3\n" });
     }
   });
 
-  it("passes exactly the environment of the list, the umask, and no descriptor but three [CHD-10, CHD-11]", async () => {
+  it("passes exactly the listed environment, the umask, and only three descriptors [CHD-10, CHD-11]", async () => {
     const env = await run(level, ["env-dump"]);
     const names = env.stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) =>
       !/^(PWD|OLDPWD|SHLVL|_)$/.test(name ?? "")
@@ -146,7 +146,7 @@ describe.each(LEVELS)("runProcess under %s", (level) => {
   });
 
   it.runIf(Deno.build.os === "linux")(
-    "is the first to go when memory runs out, and does not harm other processes [CHD-13]",
+    "is killed first when memory runs out, without harm to other processes [CHD-13]",
     async () => {
       expect((await run(level, ["oom-score"])).stdout).toBe("500\n");
       expect(await Deno.readTextFile("/proc/self/oom_score_adj")).not.toBe("500\n");
@@ -155,17 +155,17 @@ describe.each(LEVELS)("runProcess under %s", (level) => {
   );
 
   it.runIf(Deno.build.os === "linux")(
-    "waits for the processor behind the service, as a process and as a session [CHD-13]",
+    "yields the processor to the service, as a process and as a session [CHD-13]",
     async () => {
       const own = Number(new TextDecoder().decode((await new Deno.Command("nice").output()).stdout));
       const [process, session = ""] = (await run(level, ["nice"])).stdout.trim().split("\n");
       expect(Number(process)).toBe(Math.min(19, own + 10));
-      // Where sessions are not weighed there is no file, and without rights the whole machine may change ten a second.
+      // Without session weights the file does not exist. Without rights the whole machine may change ten per second.
       if (session !== "" && mayAdministrate()) expect(session).toBe("10");
     },
   );
 
-  it("has no terminal and an end of input [CHD-12]", async () => {
+  it("has no terminal, and its stdin ends [CHD-12]", async () => {
     expect((await run(level, ["stdin"])).stdout).toBe("end of input\n");
   });
 
@@ -182,7 +182,7 @@ describe.each(LEVELS)("runProcess under %s", (level) => {
 });
 
 describe("findProgram and launch errors [CHD-8]", () => {
-  it("says what is wrong with a program [CHD-8]", async () => {
+  it("reports the problem of a program [CHD-8]", async () => {
     const folder = await Deno.makeTempDir();
     await Deno.writeTextFile(`${folder}/plain`, "x", { mode: 0o644 });
     await Deno.mkdir(`${folder}/dir`);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { ProcessInput } from "../../src/engine/process/process_input.ts";
 import { eventually } from "../harness/wait.ts";
 
-it("a program that does not read its stdin gets a bounded number of texts [CHD-6]", async () => {
+it("ProcessInput bounds the texts for a program that does not read its stdin [CHD-6]", async () => {
   const released = Promise.withResolvers<void>();
   const got: string[] = [];
   let closed = 0;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { readThrottled } from "../../src/engine/process/read_throttle.ts";
 
-/** A stream of so many chunks that are there at once. */
+/** A stream of chunks that are available immediately. */
 function stream(chunks: number, bytes: number): ReadableStream<Uint8Array> {
   let sent = 0;
   return new ReadableStream({
@@ -21,7 +21,7 @@ async function read(from: ReadableStream<Uint8Array>): Promise<{ bytes: number; 
 }
 
 describe("readThrottled() [CHD-6]", () => {
-  it("leaves time for others while programs flood, loses nothing, and does not delay programs with little output", async () => {
+  it("yields to other work while programs flood, loses nothing, and does not delay quiet programs", async () => {
     const started = performance.now();
     let turns = 0;
     const timer = setInterval(() => turns++, 1);
@@ -37,7 +37,7 @@ describe("readThrottled() [CHD-6]", () => {
     expect(turns).toBeGreaterThan(50);
   });
 
-  it("passes on the error of its stream, and closes it when its reader fails", async () => {
+  it("rethrows the error of its stream, and closes the stream when its reader fails", async () => {
     const broken = new ReadableStream({
       type: "bytes",
       pull: (controller) => controller.error(new Error("broken")),

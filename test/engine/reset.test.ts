@@ -12,7 +12,7 @@ function at(words: string, timeZone = "UTC"): string | null {
 
 describe("parseReset() and resolveReset()", () => {
   it.each([
-    // As Codex 0.169 writes it; the minute that it names must be over.
+    // As Codex 0.169 writes it. The named minute must have ended.
     ["purchase more credits or try again at 2:38 PM.", "2026-11-21T14:39:00"],
     ["more credits or try again at Nov 25th, 2026 5:38 PM.", "2026-11-25T17:39:00"],
     ["try again at 12:05 AM.", "2026-11-22T00:06:00"],
@@ -31,7 +31,7 @@ describe("parseReset() and resolveReset()", () => {
     expect(at(words)).toBe(time);
   });
 
-  it("reads a clock in the zone of the run", () => {
+  it("reads a clock time in the run's time zone", () => {
     expect(at("try again at 11:41 PM", "Asia/Tokyo")).toBe("2026-11-21T14:42:00");
   });
 

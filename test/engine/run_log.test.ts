@@ -31,7 +31,7 @@ async function logged(
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 describe("RunLog (contract 3, Execution)", () => {
-  it("puts a time before each line, for every split of the bytes", async () => {
+  it("adds a time to each line, for every split of the bytes", async () => {
     const { text } = await logged((log) => {
       log.line("[starts]");
       log.write(bytes("one\ntw"));
@@ -43,7 +43,7 @@ describe("RunLog (contract 3, Execution)", () => {
     );
   });
 
-  it("writeTogether() makes one write, in order, also when the work throws", async () => {
+  it("writeTogether() writes once, in order, also when the work throws", async () => {
     let writes = 0;
     const { text } = await logged((log) => {
       log.line("before");
@@ -67,7 +67,7 @@ describe("RunLog (contract 3, Execution)", () => {
     expect(text.length).toBe(STAMP.length + 900_000);
   });
 
-  it("is cut at its limit, and a line reports the cut", async () => {
+  it("is cut at its limit with a line that reports the cut", async () => {
     const { text } = await logged((log) => {
       for (let i = 0; i < 100; i++) log.write(bytes("0123456789\n"));
     }, { maxBytes: 1_024 });

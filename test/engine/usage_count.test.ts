@@ -13,13 +13,13 @@ it("limits figures that are too large, and treats broken figures as unknown (con
   expect(count.run).toEqual({ input_tokens: 1e12, output_tokens: 0, cost_usd: 0.2 });
 });
 
-it("remembers a bounded number of steps, with names of bounded length [CHD-6]", () => {
+it("remembers a bounded number of steps with bounded names [CHD-6]", () => {
   const count = new UsageCounter(USAGE_UNKNOWN);
   const step = (name: string) => count.add("step", { input_tokens: 1 }, name);
   for (let no = 0; no < 1_001; no++) step(`step ${no}`);
   step("step 1000");
   expect(count.run.input_tokens).toBe(1_001);
-  // The first one is forgotten: it counts like a new one.
+  // The first step is forgotten and counts like a new one.
   step("step 0");
   expect(count.run.input_tokens).toBe(1_002);
   for (const end of ["a", "b"]) step(`${"x".repeat(1_000_000)}${end}`);

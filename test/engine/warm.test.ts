@@ -6,7 +6,7 @@ import { gone, openWorld as world, pidOf } from "../harness/service/open_world.t
 import { eventually } from "../harness/wait.ts";
 
 describe("an agent that stays open (contract 19)", () => {
-  it("does the next message of its conversation in the same process, with a token of that run only [CHD-15]", async () => {
+  it("runs the next message of its conversation in the same process, with that run's token only [CHD-15]", async () => {
     await using one = await world();
     const first = await one.say("pid");
     const second = await one.say("pid");
@@ -41,7 +41,7 @@ describe("an agent that stays open (contract 19)", () => {
   });
 
   it(
-    "gets its next turn, even if the agent has replaced the files of the turn [CHD-6]",
+    "gets its next turn even when the agent has replaced the turn's files [CHD-6]",
     async () => {
       await using one = await world();
       const dir = '"$(dirname "$SVC_TOKEN_FILE")"';
@@ -52,7 +52,7 @@ describe("an agent that stays open (contract 19)", () => {
     180_000,
   );
 
-  it("asks questions in the name of the current run", async () => {
+  it("asks questions on behalf of the current run", async () => {
     await using one = await world();
     await one.say("pid");
     const asked = await one.say("ask May I?");
@@ -89,7 +89,7 @@ describe("an agent that stays open (contract 19)", () => {
     await one.send("hang");
     await eventually("it runs", async () => (await one.last()).status === "running");
     const { id } = await one.last();
-    // Its first word has to be there: a turn that has not begun cannot be interrupted.
+    // The agent must have written: a turn without output cannot be interrupted.
     await eventually(
       "it begins",
       async () => (await one.app.call(`GET /api/executions/${id}/logs`)).includes("session"),
@@ -127,7 +127,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await few.say("pid")).result).toMatch(/ 2$/);
     expect((await few.say("pid")).result).toMatch(/ 1$/);
 
-    // Which goes has ended before another has its session.
+    // The evicted process has ended before another one gets its session.
     await few.say("pid");
     expect((await few.say("slow")).result).toMatch(/ 1$/);
     await few.say("pid", other);
@@ -192,7 +192,7 @@ describe("an agent that stays open (contract 19)", () => {
     expect((await one.say("recall")).result).toBe("slower | recall");
   });
 
-  it("is one process for a conversation, also after two parallel runs in two directories [CHD-15]", async () => {
+  it("is a single process per conversation, also after two parallel runs in two directories [CHD-15]", async () => {
     await using one = await world();
     const folder = await Deno.makeTempDir();
     const link = async (name: string) => {
@@ -251,7 +251,7 @@ describe("an agent that stays open (contract 19)", () => {
   });
 });
 
-/** Waits until the process of the first conversation has begun to leave. */
+/** Waits until the process of the first conversation is leaving. */
 async function leaving({ app, worker }: Awaited<ReturnType<typeof world>>): Promise<void> {
   const state = join(app.dataDir, "state", worker.id, "claude");
   await eventually(

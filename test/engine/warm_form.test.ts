@@ -58,7 +58,7 @@ describe("the environment of an agent that stays open (contract 19) [CHD-15]", (
     await eventually("it has gone", () => gone(one.app, one.worker.id));
   });
 
-  it("reads on after a deeply nested line [CHD-15]", async () => {
+  it("continues after a deeply nested line [CHD-15]", async () => {
     await using one = await openWorld();
     expect(await one.say("deep")).toMatchObject({ status: "completed" });
     expect((await one.say("pid")).result).toMatch(/ 2$/);

@@ -233,7 +233,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     const first = (await rig.say("This is [[id:first-word]].")).execution;
     await rig.forget();
     const { execution, log } = await rig.say("What did I say? [[recall]]");
-    expect(log).toMatch(/\[the engine has lost the session/);
+    expect(log).toMatch(/\[the engine lost the session/);
     expect(execution.result, log).toMatch(/recall: first-word \| user texts: 1/);
     expect(execution.session_id).not.toBe(first.session_id);
     expect(await rig.contexts()).toMatchObject([{ session_id: execution.session_id }]);

@@ -212,10 +212,10 @@ describe("DingTalk (contract 10, decision 0023)", () => {
       from: "1",
       file: { name: "large.bin", bytes: new Uint8Array(60_000_000) },
     });
-    await says("[the file large.bin is not here: it is larger than 50 MiB]");
+    await says("[Cannot fetch the file large.bin: it is larger than 50 MiB]");
     world.fake.fileHost = "http://127.0.0.1:9";
     await world.say("say inside", { from: "2", file: { name: "inside.bin", bytes } });
-    await says("[the file inside.bin is not here: the file cannot be fetched: 127.0.0.1 is at 127.0.0.1");
+    await says("[Cannot fetch the file inside.bin: the file cannot be fetched: 127.0.0.1 is at 127.0.0.1");
     world.fake.fileHost = "";
     await world.say("say gone", { from: "3", file: { name: "gone.bin", bytes } });
     expect(world.faults()).toEqual([]);

@@ -527,9 +527,9 @@ describe("what is said on Discord (contract 10.1)", () => {
     await hears(world, "with files");
     const stored = await app.call("GET /api/messages/inbound");
     const words = stored.map(({ content }: { content: string }) => content).join("\n");
-    expect(words).toContain("large.bin is not here: it is larger than");
-    expect(words).toContain("gone.txt is not here: Discord answered 404");
-    expect(words).toContain("else.txt is not here: Discord named an address outside of Discord");
+    expect(words).toContain("large.bin: it is larger than");
+    expect(words).toContain("gone.txt: Discord answered 404");
+    expect(words).toContain("else.txt: Discord named an address outside of Discord");
     expect(world.faults()).toEqual([]);
   });
 });

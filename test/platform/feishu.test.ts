@@ -210,14 +210,14 @@ describe("Feishu (contract 10, decision 0023)", () => {
     const contents = async () =>
       (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
     await world.say("say large", { file: { name: "large.bin", bytes: new Uint8Array(60_000_000) } });
-    const large = "[the file large.bin is not here: it is larger than 50 MiB]";
+    const large = "[Cannot fetch the file large.bin: it is larger than 50 MiB]";
     await eventually(large, async () => (await contents()).includes(large));
     await world.say("say gone", {
       from: "8",
       file: { name: "gone.bin", bytes: new Uint8Array(1) },
       isGone: true,
     });
-    const gone = "[the file gone.bin is not here: Feishu answered 234003: File not in msg.]";
+    const gone = "[Cannot fetch the file gone.bin: Feishu answered 234003: File not in msg.]";
     await eventually(gone, async () => (await contents()).includes(gone));
   });
 

@@ -96,7 +96,7 @@ describe("message resend (contract 10.3)", () => {
       await eventually("another try", () => receiver.got.length > tries);
     }
     await eventually("it is given up", async () => (await outbound(app))[0].next_attempt_at === null);
-    expect((await outbound(app))[0].error).toContain("it waited for 7 days");
+    expect((await outbound(app))[0].error).toContain("after 7 days");
     const tried = receiver.got.length;
     const sent = await ctl(app, [
       "message",

@@ -281,8 +281,8 @@ describe("Slack (contract 10)", () => {
       content
     );
     expect(said).toEqual([
-      "say two\n[the file b.txt is not here: Slack answered an address outside of Slack]",
-      "say one\n[the file a.txt is not here: Slack answered no_permission: the scope files:read is missing]",
+      "say two\n[Cannot fetch the file b.txt: Slack answered an address outside of Slack]",
+      "say one\n[Cannot fetch the file a.txt: Slack answered no_permission: the scope files:read is missing]",
     ]);
   });
 

@@ -189,9 +189,9 @@ describe("files of Telegram (contract 10.1)", () => {
     await app.settle();
     const said = (await stored(app)).map(({ content }: { content: string }) => content).sort();
     expect(said).toEqual([
-      "say one\n[the file huge.bin is not here: it is larger than 50 MiB]",
-      "say three\n[the file large.bin is not here: Bad Request: file is too big]",
-      "say two\n[the file gone.bin is not here: Bad Request: invalid file_id]",
+      "say one\n[Cannot fetch the file huge.bin: it is larger than 50 MiB]",
+      "say three\n[Cannot fetch the file large.bin: Bad Request: file is too big]",
+      "say two\n[Cannot fetch the file gone.bin: Bad Request: invalid file_id]",
     ]);
   });
 
@@ -210,7 +210,7 @@ describe("files of Telegram (contract 10.1)", () => {
       return (await stored(app))[0].status === "bee_processed";
     });
     expect((await stored(app))[0].content).toBe(
-      "say late\n[the file never.bin is not here: it did not come within 60 s]",
+      "say late\n[Cannot fetch the file never.bin: it did not arrive within 60 s]",
     );
   });
 

@@ -270,7 +270,7 @@ describe("files of WeCom (contract 10.1)", () => {
     const good = world.fake.file("a.txt", new TextEncoder().encode("a"));
     await said(
       { ...good, aeskey: btoa("k".repeat(32)) },
-      "[the file file is not here: its key does not open the file]",
+      "[Cannot fetch the file file: its key does not open the file]",
     );
     await said({ ...good, aeskey: "short" }, "the key of the file is none");
     const outside = "WeCom named an address outside of WeCom";

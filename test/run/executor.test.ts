@@ -17,7 +17,7 @@ async function chat(app: App, content: string, worker: object = {}) {
 }
 
 describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)", () => {
-  it("final text on stdout is the reply, stderr is in the log, exit 0 is success", async () => {
+  it("stdout is the reply, stderr goes to the log, and exit 0 is success", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { execution, replies, log, task } = await chat(app, "both");
     expect(execution).toMatchObject({
@@ -32,7 +32,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     expect(task).toMatchObject({ status: "completed", reason: "" });
   });
 
-  it("a failing program is told by the system, with execution and reason, and not retried [DSP-13]", async () => {
+  it("a failing program causes a system message with execution and reason, and no retry [DSP-13]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { execution, replies, task } = await chat(app, "exit 3");
     expect(execution).toMatchObject({
@@ -54,10 +54,10 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { execution, replies } = await chat(app, "silent");
     expect(execution).toMatchObject({ status: "completed", result: "" });
-    expect(replies[0].content).toMatch(/is done and left no words/);
+    expect(replies[0].content).toMatch(/finished without a text/);
   });
 
-  it("a program that cannot be started is spawn_failed, with the reason, once [CHD-8]", async () => {
+  it("a program that cannot be started fails once with spawn_failed and the reason [CHD-8]", async () => {
     const folder = await Deno.makeTempDir({ prefix: "svc-test-launch-" });
     await Deno.writeTextFile(join(folder, "plain"), "#!/bin/sh\n", { mode: 0o644 });
     await Deno.writeTextFile(join(folder, "file"), "x");
@@ -96,7 +96,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     await Deno.remove(folder, { recursive: true });
   });
 
-  it("a run whose log cannot be opened leaves none of its private files behind", async () => {
+  it("a run whose log cannot be opened leaves no private files", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { logs, runs } = app.server.parts.paths;
     await Deno.writeTextFile(logs, "in the way");
@@ -120,7 +120,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     expect(log).toMatch(/\[failed: idle_timeout/);
   });
 
-  it("passes a run its environment and its context, and no secret of the service (contract 4.8) [CHD-10]", async () => {
+  it("passes a run its environment and context, and no secret of the service (contract 4.8) [CHD-10]", async () => {
     Deno.env.set("SVC_TEST_CANARY", "canary");
     Deno.env.set("PASSED_ON", "yes");
     await using app = await openApp({
@@ -161,14 +161,14 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     await expect(Deno.stat(env.SVC_CONTEXT_FILE)).rejects.toThrow();
   });
 
-  it("masks the run's token in its log; the reply too is without it", async () => {
+  it("masks the run's token in its log and its reply", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { log } = await chat(app, "env-dump-stderr");
     expect(log).toMatch(/SVC_TOKEN=\*{50,}\n/);
     expect(log).not.toMatch(/eyJ/);
   });
 
-  it("tells a command engine everything else in SVC_CONTEXT_FILE (contract 7)", async () => {
+  it("passes a command engine all other data in SVC_CONTEXT_FILE (contract 7)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { execution, session, worker } = await chat(app, "context", {
       memory: "be kind",
@@ -191,7 +191,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     });
   });
 
-  it("a worker's engine arguments go behind the engine's own", async () => {
+  it("appends a worker's engine arguments to the engine's own", async () => {
     const config = {
       engines: { default: "printer", printer: { kind: "command", command: "printf", args: ["%s|"] } },
     };
@@ -207,7 +207,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     const flood = await chat(app, "flood 3000000");
     expect(flood.execution.result.length).toBeLessThan(210_000);
     expect(flood.execution.result).toMatch(/\[cut: 3000000 bytes in all, the log has more\]$/);
-    // When the limit is in the middle of a character, that character is left out.
+    // A character at the limit is dropped.
     const text = await chat(app, "euros 100000");
     expect(text.execution.result).toMatch(/^€+\n\[cut: 300000 bytes in all, the log has more\]$/);
   });

@@ -4,7 +4,7 @@ import { fakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 
 describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)", () => {
-  it("cancelling a run ends its whole tree within the grace, and says so (contract 3) [CHD-1]", async () => {
+  it("cancelling a run ends its whole process tree within the grace period (contract 3) [CHD-1]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), limits: { stop_grace: "500ms" } } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });

@@ -1,10 +1,10 @@
 import { configure, type LogRecord } from "@logtape/logtape";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { tellProgram } from "../../src/run/local/notice_program.ts";
+import { runNoticeProgram } from "../../src/run/local/notice_program.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-/** Tells a shell script something; answers what the log has of it, by level and text. */
+/** Runs a shell script as a notice program. Returns the log lines by level and text. */
 async function told(script: string, body = "{}"): Promise<string[]> {
   const records: LogRecord[] = [];
   await configure({
@@ -15,11 +15,11 @@ async function told(script: string, body = "{}"): Promise<string[]> {
       sinks: [],
     }],
   });
-  await tellProgram(["sh", "-c", script], body, 0o077, new AbortController().signal);
+  await runNoticeProgram(["sh", "-c", script], body, 0o077, new AbortController().signal);
   return records.map(({ level, message }) => `${level}: ${message.join("")}`);
 }
 
-it("a program that is told gets the body on its standard input, and what went wrong with it is in the log (contract 11)", async () => {
+it("a notice program gets the body on its standard input, and its failures go to the log (contract 11)", async () => {
   await using folder = await tempDir();
   const got = join(folder.path, "got");
   expect(await told(`cat > ${got}`, "a body")).toEqual([]);
@@ -28,5 +28,5 @@ it("a program that is told gets the body on its standard input, and what went wr
     expect.stringMatching(/^warning: The program "?sh"? of a notice failed: "?exit code 3"?; "?no room/),
   ]);
   expect(await told("kill -9 $$")).toEqual([expect.stringContaining("failed")]);
-  await tellProgram(["/nowhere/program"], "{}", 0o077, new AbortController().signal);
+  await runNoticeProgram(["/nowhere/program"], "{}", 0o077, new AbortController().signal);
 });

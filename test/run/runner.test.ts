@@ -21,7 +21,7 @@ function identity(keys: Partial<RunIdentity> = {}): RunIdentity {
   };
 }
 
-/** A runner whose runs last until they are interrupted; `stored` has the outcomes that were stored. */
+/** Creates a registry whose runs last until they are interrupted; `stored` collects the outcomes. */
 function setUp(broken = () => false) {
   const clock = new TestClock();
   const runner = new RunRegistry(clock, new OutcomeWriter(clock, broken));
@@ -33,7 +33,7 @@ function setUp(broken = () => false) {
       work: (signal) =>
         new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve("ended"))),
       broken: "broken",
-      // A commit takes a turn.
+      // A commit takes a turn of the event loop.
       async store(outcome, interruption) {
         await turn();
         stored.push([outcome, interruption]);
@@ -42,15 +42,15 @@ function setUp(broken = () => false) {
   return { clock, runner, stored, start };
 }
 
-/** Lets time pass, and all work that waited for it be done. */
+/** Lets time pass and waits for all work that it triggers. */
 async function passing(clock: TestClock, ms: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve));
   clock.advance(ms);
   await new Promise((resolve) => setTimeout(resolve));
 }
 
-describe("Runner", () => {
-  it("a run that throws is broken; one that could not reach the database is lost, and tried again [DBF-10]", async () => {
+describe("RunRegistry", () => {
+  it("a throwing run is broken; one without a database is lost and retried [DBF-10]", async () => {
     const { runner } = setUp();
     const stored: string[] = [];
     const run = (error: Error) =>
@@ -69,7 +69,7 @@ describe("Runner", () => {
     expect(stored).toEqual(["broken", "lost"]);
   });
 
-  it("interrupts the runs with all of the given keys, and resolves when their outcomes are stored", async () => {
+  it("interrupts the runs with all given keys, and resolves when their outcomes are stored", async () => {
     const { runner, stored, start } = setUp();
     const one = start({ worker_id: "w", session_key: "local:1" });
     const other = start({ worker_id: "w", session_key: "local:2" });
@@ -85,12 +85,12 @@ describe("Runner", () => {
     expect(runner.running).toEqual([]);
   });
 
-  it("interrupting what is not running resolves at once", async () => {
+  it("interrupting an unknown run resolves immediately", async () => {
     const { runner } = setUp();
     await runner.interrupt({ execution_id: newId() }, "cancelled");
   });
 
-  it("ends a run that is over its time as late, and no other", async () => {
+  it("ends only the run over its time limit, as late", async () => {
     const { clock, runner, stored, start } = setUp();
     const late = start({}, 1_000);
     void start();
@@ -103,7 +103,7 @@ describe("Runner", () => {
     await runner.stopAll();
   });
 
-  it("keeps the first reason, whatever comes after it", async () => {
+  it("keeps the first reason", async () => {
     const { runner, stored, start } = setUp();
     const run = start({ message_id: "m" });
     void runner.interrupt({ message_id: "m" }, "cancelled");
@@ -112,7 +112,7 @@ describe("Runner", () => {
     expect(stored).toEqual([["ended", "cancelled"]]);
   });
 
-  it("has an outcome for work that throws, and repeats storing it until that succeeds", async () => {
+  it("stores an outcome for throwing work, and retries storing it", async () => {
     const { clock, runner } = setUp();
     let tries = 0;
     const stored: string[] = [];
@@ -132,7 +132,7 @@ describe("Runner", () => {
     expect([tries, stored, runner.running]).toEqual([3, ["broken"], []]);
   });
 
-  it("gives up storing when nothing can be stored any more", async () => {
+  it("stops retrying when nothing can be stored any more", async () => {
     const { runner } = setUp(() => true);
     await runner.start({
       identity: identity(),

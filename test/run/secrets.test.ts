@@ -1,15 +1,15 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RecentActivity } from "../../src/base/recent_activity.ts";
 import { maskText } from "../../src/engine/process/masked_text.ts";
-import { holdsKey, secretsOf } from "../../src/run/secrets.ts";
+import { findSecrets, holdsKey } from "../../src/run/secrets.ts";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 
 const FAKE_CLAUDE = new URL("../harness/fakes/fake_claude.sh", import.meta.url).pathname;
-// No part of it is in anything else.
+// No other text contains a part of the key.
 const KEY = `sk-${crypto.randomUUID()}${crypto.randomUUID()}${crypto.randomUUID()}`.slice(0, 100);
 
-/** The parts of the key, 12 letters each, that a text shows. */
+/** Finds the parts of the key, 12 letters each, that a text shows. */
 function partsIn(text: string): string[] {
   const parts = Array.from({ length: KEY.length - 11 }, (_, at) => KEY.slice(at, at + 12));
   return parts.filter((part) => text.includes(part));
@@ -19,7 +19,7 @@ afterEach(() => void vi.restoreAllMocks());
 
 describe("keys [SEC-2, SEC-3]", () => {
   it.each([20, 550, 950])(
-    "a key behind %i letters, where its end is cut off, is shown in no part [SEC-3]",
+    "masks a key after %i letters whose end is cut off, in all parts [SEC-3]",
     async (letters) => {
       const claude = { command: FAKE_CLAUDE, permissions: "full", env: { ANTHROPIC_API_KEY: KEY } };
       await using app = await openApp({ config: { engines: { default: "claude", claude } } });
@@ -43,7 +43,7 @@ describe("keys [SEC-2, SEC-3]", () => {
     },
   );
 
-  it("a text is masked where a secret is whole, where its start is gone, and where we cut it", () => {
+  it("masks a whole secret, one without its start, and one that was cut", () => {
     const secret = "abcdefghijklmnopqrstuvwxyz";
     const start = secret.slice(0, 15);
     const masked = (text: string) => maskText([secret], text);
@@ -54,11 +54,11 @@ describe("keys [SEC-2, SEC-3]", () => {
     for (const mark of ["", "…", " …", " … (log in)", "\n[cut: 9 bytes in all]"]) {
       expect(masked(`${start} ${start}${mark}`)).toBe(`${start} ${"*".repeat(15)}${mark}`);
     }
-    // Too few letters to be known as a part of it.
+    // Too few letters to be recognized as a part.
     expect(masked(`${secret.slice(-11)} ${secret.slice(0, 11)}`)).toBe("pqrstuvwxyz abcdefghijk");
   });
 
-  it("the keys inside of a variable that is JSON are masked, and it reaches no check [SEC-3]", async () => {
+  it("masks keys inside of a JSON variable, and hides them from checks [SEC-3]", async () => {
     const content = JSON.stringify({ provider: { anthropic: { options: { apiKey: KEY } } } });
     const fake = {
       kind: "command",
@@ -87,12 +87,14 @@ describe("keys [SEC-2, SEC-3]", () => {
     expect(byCheck).not.toContain("OPENCODE_CONFIG_CONTENT");
   });
 
-  it("a key in JSON is whatever is below a name of a key, at any depth, also as it is written there", () => {
+  it("finds every value below a key name in JSON, at any depth, also in its JSON form", () => {
     const value = JSON.stringify({
       model: "a-model-of-somebody",
       mcp: [{ tokens: { one: "first-of-the-keys", two: ["second\nof the keys", 7, null, "short"] } }],
     });
-    expect(secretsOf({ A: value, B: "{no JSON: KEY-0123456789}", MY_KEY: "third-of-the-keys", KEY: "short" }))
+    expect(
+      findSecrets({ A: value, B: "{no JSON: KEY-0123456789}", MY_KEY: "third-of-the-keys", KEY: "short" }),
+    )
       .toEqual(["first-of-the-keys", "second\nof the keys", "second\\nof the keys", "third-of-the-keys"]);
     expect([holdsKey("A", value), holdsKey("A", '{"apiKey":"x"}'), holdsKey("KEY", "")]).toEqual([
       true,

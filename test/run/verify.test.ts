@@ -9,7 +9,7 @@ type Json = any;
 
 const ENGINES = { default: "fake", fake: { kind: "command", command: FAKE_AGENT, shell: [] } };
 
-/** Runs one task with this check, and answers its execution and its log. */
+/** Runs one task with this check. Returns its execution and log. */
 async function checkedBy(app: App, verify: Json, instruction = "say hi") {
   const worker = await app.call("POST /api/workers", { name: "Ada" });
   const body = { message_id: "m", worker_id: worker.id, instruction, type: "immediate", verify };
@@ -42,7 +42,7 @@ describe("verify (contract 13) [CMD-1]", () => {
     expect(log).not.toMatch(/(MY_API_KEY|SVC_TOKEN)=/);
   });
 
-  it("its program, or the shell in front of it, may be named by its whole path", async () => {
+  it("accepts a whole path for the program or the shell before it", async () => {
     await using app = await openApp({
       config: { engines: { ...ENGINES, fake: { ...ENGINES.fake, shell: ["/bin/sh"] } } },
     });
@@ -90,11 +90,11 @@ describe("verify (contract 13) [CMD-1]", () => {
       /failed 1 times/,
     ],
   ])(
-    "a check that %s ends as a run does, and its outcome is stored [CMD-1]",
+    "a check that %s ends like a run, and its outcome is stored [CMD-1]",
     async (_what, verify, attempts, error) => {
       await using app = await openApp({ config: { engines: ENGINES, limits: { max_log_bytes: 1_000_000 } } });
       const { execution, log } = await checkedBy(app, verify);
-      // However much it prints, no more than a run may is kept on the disk.
+      // The log keeps its limit, whatever the check prints.
       expect(log.length).toBeLessThan(1_100_000);
       expect(execution).toMatchObject({
         status: "failed",
@@ -108,13 +108,13 @@ describe("verify (contract 13) [CMD-1]", () => {
     60_000,
   );
 
-  it("a run that fails by itself is not checked", async () => {
+  it("skips the check of a failed run", async () => {
     await using app = await openApp({ config: { engines: ENGINES } });
     const { execution } = await checkedBy(app, sh("exit 0"), "exit 4");
     expect(execution).toMatchObject({ failure: "exit_code", verify: { status: null, attempts: 0 } });
   });
 
-  it("an engine of kind command without engines.<name>.shell takes none", async () => {
+  it("an engine of kind command without engines.<name>.shell accepts none", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const body = { message_id: "m", worker_id: worker.id, instruction: "say hi", type: "immediate" };
@@ -122,7 +122,7 @@ describe("verify (contract 13) [CMD-1]", () => {
     expect([reply.status, reply.body.detail]).toEqual([400, expect.stringContaining("engines.fake.shell")]);
   });
 
-  it("a worker's is the default of its tasks, and a task's own wins", async () => {
+  it("a task inherits its worker's check, and may override it", async () => {
     await using app = await openApp({ config: { engines: ENGINES } });
     const verify = sh("echo by the worker; exit 0");
     const worker = await app.call("POST /api/workers", { name: "Ada", verify });
@@ -146,7 +146,7 @@ describe("verify (contract 13) [CMD-1]", () => {
     expect((await run({})).execution.verify).toEqual({ status: null, attempts: 0 });
   });
 
-  it("a worker's goes with its engine: one of kind command has to say how it is run", async () => {
+  it("a worker's check needs a fitting engine: kind command has to define its shell", async () => {
     await using app = await openApp({ config: { engines: { ...fakeEngines(), other: ENGINES.fake } } });
     const verify = sh("true");
     expect((await app.send("POST /api/workers", { name: "Ada", verify })).status).toBe(400);
@@ -156,7 +156,7 @@ describe("verify (contract 13) [CMD-1]", () => {
     await app.call(`PUT /api/workers/${worker.id}`, { engine: "fake", verify: null });
   });
 
-  it("no agent sets one, whatever its scopes are [CMD-2]", async () => {
+  it("no agent may set one, whatever its scopes [CMD-2]", async () => {
     await using app = await openApp({ config: { engines: ENGINES } });
     const run = await startRun(app, ["*:*"]);
     const body = { message_id: run.messageId, worker_id: run.workerId, instruction: "x" };

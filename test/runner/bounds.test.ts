@@ -5,7 +5,7 @@ import { eventually } from "../harness/wait.ts";
 
 const WILD = { input_tokens: 9e15, output_tokens: -7, cost_usd: 1e10 };
 
-it("use without bounds keeps no outcome from being stored, and no sum from being read (contract 14, contract 18)", async () => {
+it("extreme usage prevents neither storing an outcome nor reading a sum (contract 14, contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
@@ -23,7 +23,7 @@ it("use without bounds keeps no outcome from being stored, and no sum from being
   expect(sums).toEqual([1, 2].map((runs) => ({ tokens: runs * 1e12, nano_usd: runs * 1e13 })));
 });
 
-it("a lost run that cannot be ended stops neither those behind it nor the start [RUN-1]", async () => {
+it("a lost run that cannot be ended blocks neither later ones nor the start [RUN-1]", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
@@ -44,7 +44,7 @@ it("a lost run that cannot be ended stops neither those behind it nor the start 
   expect((await app.call(`GET /api/executions/${bad}`)).failure).toBe("");
 });
 
-it("a rate limit that a runner meets delays its task and holds nobody else (contract 18)", async () => {
+it("a rate limit on a runner delays its task and blocks nothing else (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
@@ -68,7 +68,7 @@ it("a rate limit that a runner meets delays its task and holds nobody else (cont
   expect((await runner.claim({ wait_ms: 0 })).body.run).toBeNull();
 });
 
-it("session ids of runners have a form, and results and errors the limits of local runs (contract 18)", async () => {
+it("session ids of runners are validated, and results and errors have the limits of local runs (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
@@ -84,7 +84,7 @@ it("session ids of runners have a form, and results and errors the limits of loc
   expect([result.length < 210_000, error.length, session_id]).toEqual([true, 4_096, "cli:script"]);
   const contexts = await app.db.read("select session_id from session_context where worker_id = ?", [worker]);
   expect(contexts).toEqual([{ session_id: "good-1" }]);
-  // Another place: what it remembers stays where it was.
+  // Another runner: the sessions stayed on the first one.
   await app.call(`PUT /api/workers/${worker}`, { runs_on: ["y"] });
   expect(await app.db.read("select 1 from session_context where worker_id = ?", [worker])).toEqual([]);
   expect((await app.call(`GET /api/workers/${worker}`)).home).toBe("");
@@ -92,7 +92,7 @@ it("session ids of runners have a form, and results and errors the limits of loc
 
 const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
-it("a limit of the service's own login holds nothing that runs on a runner (contract 18)", async () => {
+it("a limit of the service's own login blocks nothing on runners (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);

@@ -3,13 +3,13 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
-/** A runner that is only requests, with a task for it. */
+/** A fake runner that sends requests, and a task for it. */
 async function world(app: App, name = "r1"): Promise<FakeRunner> {
   const { token } = await app.call("POST /api/runners", { name, labels: ["x"] });
   return new FakeRunner(app, token);
 }
 
-it("a claim that is repeated answers the same run, and only that runner gets it (contract 18)", async () => {
+it("a repeated claim gets the same run, and only for that runner (contract 18)", async () => {
   await using app = await openApp();
   const one = await world(app);
   const other = await world(app, "r2");
@@ -19,13 +19,13 @@ it("a claim that is repeated answers the same run, and only that runner gets it 
   const again = await one.claim({ request_id: ID });
   expect(again.body.run.execution).toEqual(first.body.run.execution);
   expect((await other.claim({ wait_ms: 0 })).body.run).toBeNull();
-  // Two at once, as when an answer is on its way while the request is sent again.
+  // Two concurrent requests, as after a repetition while the answer is in flight.
   const id = first.body.run.execution.execution_id;
   expect((await one.end(id)).status).toBe(200);
   expect((await one.claim({ request_id: ID, wait_ms: 0 })).body.run).toBeNull();
 });
 
-it("what a runner reports twice counts once, and what belongs to another is refused [RUN-1]", async () => {
+it("repeated reports count once, and reports of foreign runs are refused [RUN-1]", async () => {
   await using app = await openApp();
   const one = await world(app);
   const other = await world(app, "r2");
@@ -41,16 +41,16 @@ it("what a runner reports twice counts once, and what belongs to another is refu
     expect((await one.events(id, events)).status).toBe(200);
   }
   expect((await one.log(id, 3, "st\nsecond\nthird\n")).body).toEqual({ size: 19 });
-  // What is missing says where to go on.
+  // A gap is answered with the offset to continue from.
   expect((await one.log(id, 30, "a gap")).body).toEqual({ size: 19 });
   expect((await one.log(id, 0, "not mine", { epoch: 7 })).status).toBe(409);
   for (const reply of [await other.log(id, 0, "lies\n"), await other.events(id, []), await other.end(id)]) {
     expect(reply.status).toBe(409);
   }
-  // One that comes late, behind those that are stored.
+  // A late report with an older number than the stored ones.
   expect((await one.events(id, [{ no: 1, kind: "session", id: "old", usage: NO_USAGE }])).status).toBe(200);
   expect((await app.call(`GET /api/executions/${id}`)).session_id).toBe("s1");
-  // If its runner dies now, the next attempt goes on in this session.
+  // If the runner dies now, the next attempt resumes this session.
   expect(await app.db.read("select session_id from session_context")).toEqual([{ session_id: "s1" }]);
   const started = await app.db.read("select 1 from journal where kind = 'execution.started'");
   expect(started).toHaveLength(1);
@@ -63,7 +63,7 @@ it("what a runner reports twice counts once, and what belongs to another is refu
   expect(await app.call(`GET /api/executions/${id}/logs`)).toBe("first\nsecond\nthird\n");
 });
 
-it("after its lease a run is another one's, and what its runner says then changes nothing [RUN-1]", async () => {
+it("after its lease a run belongs to another runner, and late reports change nothing [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await world(app);
   const worker = await awayWorker(app, "echo");
@@ -86,12 +86,12 @@ it("after its lease a run is another one's, and what its runner says then change
   expect(next.body.run.execution).toMatchObject({ task_id: task, attempt: 2 });
 });
 
-it("from the end of its lease on a run takes nothing, also before it is lost [RUN-1]", async () => {
+it("a run accepts nothing after the end of its lease, even before it is lost [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await world(app);
   await taskFor(app, await awayWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
-  // As when another process has begun as this runner, and nobody has looked yet.
+  // As if another process had started as this runner, before the rescuer ran.
   await app.db.write([{ sql: "update remote_run set lease_until = 0", args: [] }]);
   const replies = [
     await runner.log(id, 0, "late\n"),
@@ -100,7 +100,7 @@ it("from the end of its lease on a run takes nothing, also before it is lost [RU
   expect(replies.map(({ status }) => status)).toEqual([409, 409]);
 });
 
-it("one process at a time is a runner; one that was replaced, and one that is too old, get nothing (contract 18)", async () => {
+it("a runner is one process at a time; replaced and outdated processes get nothing (contract 18)", async () => {
   await using app = await openApp();
   const one = await world(app);
   await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -108,10 +108,10 @@ it("one process at a time is a runner; one that was replaced, and one that is to
   const elsewhere = await new FakeRunner(app, one.token).claim({ wait_ms: 0 });
   expect([elsewhere.status, elsewhere.body.detail]).toEqual([
     409,
-    expect.stringContaining("another process does"),
+    expect.stringContaining("another process uses this name"),
   ]);
   expect((await one.beat([id])).body.runs).toHaveLength(1);
-  // The same directory: the process before has ended, and what it had is lost.
+  // The same directory: the earlier process has ended, and its runs are lost.
   const restarted = new FakeRunner(app, one.token, one.place);
   expect((await restarted.claim({ wait_ms: 0 })).status).toBe(200);
   for (const reply of [await one.beat([id]), await one.claim({ wait_ms: 0 }), await one.end(id)]) {
@@ -122,15 +122,15 @@ it("one process at a time is a runner; one that was replaced, and one that is to
     async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",
   );
   const old = await restarted.claim({ protocol: 1_000, wait_ms: 0 });
-  expect([old.status, old.body.detail]).toEqual([409, expect.stringContaining("install")]);
+  expect([old.status, old.body.detail]).toEqual([409, expect.stringContaining("Install")]);
 });
 
-it("a task says what is missing while no runner can have it, and other lanes go on (contract 18)", async () => {
+it("a task names the missing runner, and other work directories continue (contract 18)", async () => {
   await using app = await openApp();
   const away = await awayWorker(app, "echo");
   const task = await taskFor(app, away, "hello");
   const reason = async () => (await app.call(`GET /api/tasks/${task}`)).reason as string;
-  await eventually("it is held", async () => /no runner with the labels x is known/.test(await reason()));
+  await eventually("it is held", async () => /no runner with the labels x exists/.test(await reason()));
   expect((await app.call(`GET /api/tasks/${task}`)).held_by).toMatchObject({ kind: "runner", id: "x" });
   const here = (await app.call("POST /api/workers", { name: "Here" })).id;
   const other = await taskFor(app, here, "hi");
@@ -155,7 +155,7 @@ it("a task says what is missing while no runner can have it, and other lanes go 
   );
 });
 
-it("a worker's tasks go to its home and nowhere else, until it has another one (contract 18)", async () => {
+it("a worker's tasks go to its home only, until it gets another one (contract 18)", async () => {
   await using app = await openApp();
   const [one, two] = [await world(app), await world(app, "r2")];
   await app.call("POST /api/runners", { name: "gpu", labels: ["gpu"] });
@@ -167,7 +167,7 @@ it("a worker's tasks go to its home and nowhere else, until it has another one (
   await one.end(first.body.run.execution.execution_id);
   const task = await taskFor(app, worker, "second");
   expect((await two.claim({ wait_ms: 300 })).body.run).toBeNull();
-  // Whoever has a token gets what its labels ask for.
+  // Each token gets the runs of its labels.
   const refused = await app.send(`POST /api/workers/${worker}/rehome`, { home: "gpu" });
   expect([refused.status, refused.body.detail]).toEqual([
     400,
@@ -177,13 +177,13 @@ it("a worker's tasks go to its home and nowhere else, until it has another one (
   expect((await two.claim()).body.run.execution.task_id).toBe(task);
 });
 
-it("a worker that begins to run while its home is changed keeps it (contract 18.3)", async () => {
+it("a worker that starts a run during a change of its home keeps the home (contract 18.3)", async () => {
   await using app = await openApp();
   const one = await world(app);
   await world(app, "r2");
   const worker = await awayWorker(app, "echo");
   const { read } = app.db;
-  // Right after the look at what runs.
+  // Directly after the read of the open runs.
   app.db.read = async (sql, ...more) => {
     const rows = await read.call(app.db, sql, ...more);
     if (sql.includes("select id from execution where worker_id")) {
@@ -197,7 +197,7 @@ it("a worker that begins to run while its home is changed keeps it (contract 18.
   expect((await app.call(`GET /api/workers/${worker}`)).home).toBe("r1");
 });
 
-it("a run that is cancelled is ended by its runner, told with its next beat (contract 18)", async () => {
+it("a cancelled run is ended by its runner after the next beat (contract 18)", async () => {
   await using app = await openApp();
   const runner = await world(app);
   await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -208,7 +208,7 @@ it("a run that is cancelled is ended by its runner, told with its next beat (con
   expect(await cancelled).toMatchObject({ status: "failed", failure: "cancelled" });
 });
 
-it("a claim that is repeated renews the lease; the first answer has the one that began with it (contract 18.6)", async () => {
+it("a repeated claim renews the lease; the first answer has the original lease (contract 18.6)", async () => {
   await using app = await openApp();
   const runner = await world(app);
   await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -225,13 +225,13 @@ it("a claim that is repeated renews the lease; the first answer has the one that
   expect(await lease()).toBeGreaterThanOrEqual(again + lease_ms);
 });
 
-it("a log of a runner is followed to its end, and is whole before its outcome is stored [DUR-9]", async () => {
+it("a log of a runner can be followed, and is complete before its outcome is stored [DUR-9]", async () => {
   await using app = await openApp();
   const runner = await world(app);
   await taskFor(app, await awayWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const headers = { authorization: `Bearer ${await app.token()}` };
-  // Its headers are there before the run ends.
+  // The headers arrive before the run ends.
   const response = await fetch(`${app.url}/api/executions/${id}/logs?follow=true`, { headers });
   await runner.log(id, 0, "one\ntwo\nthree\n");
   const { write } = app.db;
@@ -249,7 +249,7 @@ it("a log of a runner is followed to its end, and is whole before its outcome is
   }
 });
 
-it("a run whose lease is lost while its order is made is not in the answer (contract 18.6)", async () => {
+it("a run whose lease is lost while its order is built is not in the answer (contract 18.6)", async () => {
   await using app = await openApp();
   const runner = await world(app);
   await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -262,7 +262,7 @@ it("a run whose lease is lost while its order is made is not in the answer (cont
   expect((await runner.claim({ request_id: ID, wait_ms: 0 })).body.run).toBeNull();
 });
 
-it("an end that comes while its lease is lost changes nothing (reliability RUN-1)", async () => {
+it("an end that arrives while its lease is lost changes nothing (reliability RUN-1)", async () => {
   await using app = await openApp();
   const runner = await world(app);
   const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -285,7 +285,7 @@ it("an end that comes while its lease is lost changes nothing (reliability RUN-1
 const ID = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
-it("a claim waits for a quarter of a lease at most, because leases count from its sending (contract 18.6)", async () => {
+it("a claim waits for at most a quarter of a lease, because leases count from its sending (contract 18.6)", async () => {
   await using app = await openApp({ leaseTimes: { lease_ms: 600, beat_ms: 100, margin_ms: 10 } });
   const one = await world(app);
   const began = performance.now();
@@ -293,7 +293,7 @@ it("a claim waits for a quarter of a lease at most, because leases count from it
   expect(performance.now() - began).toBeLessThan(15_000);
 });
 
-it("a run that a stopping runner gives back uses up no attempt, and says who was stopped (contract 18)", async () => {
+it("a run returned by a stopping runner uses up no attempt, and names the stopped runner (contract 18)", async () => {
   await using app = await openApp();
   const runner = await world(app);
   const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -309,7 +309,7 @@ it("a run that a stopping runner gives back uses up no attempt, and says who was
   expect(next.body.run.execution).toMatchObject({ task_id: task, attempt: 1 });
 });
 
-it("a run that a runner gives back again and again is lost in the end, and an end has a known reason (contract 18) [RUN-1]", async () => {
+it("a run that is returned repeatedly is finally lost, and an end has a known reason (contract 18) [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await world(app);
   const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
@@ -321,7 +321,7 @@ it("a run that a runner gives back again and again is lost in the end, and an en
     expect((await runner.end(id, { status: "failed" }, "shutdown")).status).toBe(200);
     errors.push((await app.call(`GET /api/executions/${id}`)).error.slice(0, 22));
   }
-  expect(errors).toEqual([...Array(20).fill("its runner was stopped"), "its runner and the ser"]);
+  expect(errors).toEqual([...Array(20).fill("its runner was stopped"), "its runner lost contac"]);
   const after = await app.call(`GET /api/tasks/${task}`);
   expect(after).toMatchObject({
     status: "pending",
@@ -330,7 +330,7 @@ it("a run that a runner gives back again and again is lost in the end, and an en
   });
 });
 
-it("a run that is cancelled ends no other one (contract 18)", async () => {
+it("a cancelled run ends no other one (contract 18)", async () => {
   await using app = await openApp();
   const runner = await world(app);
   const ids: string[] = [];
@@ -352,7 +352,7 @@ it("a run that is cancelled ends no other one (contract 18)", async () => {
   await cancelled;
 });
 
-it("a start gives no lease to a run that has ended [RUN-3]", async () => {
+it("a start report gives no lease to an ended run [RUN-3]", async () => {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
   const app = await openApp({ dataDir });

@@ -14,10 +14,10 @@ import { awayWorker, online, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
 const HOUR_MS = 3_600_000;
-// A runner ends a run its stop_grace, 2 s of patience and the margin before its lease is over.
+// A runner ends its run before the lease expires: stop_grace, 2 s and the margin before.
 const SHORT = { lease_ms: 12_000, beat_ms: 200, margin_ms: 500 };
 
-/** The machine's clock, as wrong as a test wants it. */
+/** A machine clock that is off by a chosen amount. */
 class WrongClock implements Clock {
   offMs = 0;
   now = () => Date.now() + this.offMs;
@@ -25,7 +25,7 @@ class WrongClock implements Clock {
   after = (ms: number, call: () => void) => systemClock.after(ms, call);
 }
 
-/** A runner `r1` in this process with this clock, and a worker of it whose agents write a ledger. */
+/** A runner `r1` in this process with this clock, and a worker on it whose agents write a ledger. */
 async function startLoop(app: App, clock: Clock) {
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const ledger = join(app.dataDir, "ledger");
@@ -49,9 +49,9 @@ async function startLoop(app: App, clock: Clock) {
   };
 }
 
-describe("a runner whose clock is wrong [RUN-1]", () => {
+describe("a runner with a wrong clock [RUN-1]", () => {
   for (const [name, offMs] of [["ahead", HOUR_MS], ["behind", -HOUR_MS]] as const) {
-    it(`an hour ${name}: its runs go on, and every time is the service's [RUN-1]`, async () => {
+    it(`an hour ${name}: its runs continue, and all times are the service's [RUN-1]`, async () => {
       await using app = await openApp({ leaseTimes: SHORT });
       const clock = new WrongClock();
       clock.offMs = offMs;
@@ -73,7 +73,7 @@ describe("a runner whose clock is wrong [RUN-1]", () => {
     }, 180_000);
   }
 
-  it("set back an hour in the middle of a run: it goes on to its end", async () => {
+  it("set back an hour during a run: the run continues to its end", async () => {
     await using app = await openApp({ leaseTimes: SHORT });
     const clock = new WrongClock();
     await using runner = await startLoop(app, clock);
@@ -91,9 +91,9 @@ describe("a runner whose clock is wrong [RUN-1]", () => {
   }, 180_000);
 
   it(
-    "set forward an hour in the middle of a run: as after a sleep the run is ended first, and then tried again [RUN-1]",
+    "set forward an hour during a run: the run is ended and retried, as after a sleep [RUN-1]",
     async () => {
-      // Nothing renews the lease after the clock was set, and it lasts longer than this test.
+      // No beat renews the lease after the clock change, and it lasts longer than this test.
       const leaseTimes = { ...SHORT, lease_ms: 600_000, beat_ms: 300_000 };
       await using app = await openApp({ leaseTimes });
       const clock = new WrongClock();
@@ -108,7 +108,7 @@ describe("a runner whose clock is wrong [RUN-1]", () => {
         "it ends",
         async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
       );
-      // The claim that was waiting when the clock was set may be answered with a lease that seems over: that one does not begin.
+      // The claim that was waiting during the clock change may get a lease that looks expired. Its run does not start.
       const [last, ...before] = await app.call(`GET /api/executions?worker_id=${runner.worker}`);
       expect([last.status, before.length <= 2]).toEqual(["completed", true]);
       for (const one of before) expect(one).toMatchObject({ status: "failed", failure: "server_lost" });
@@ -118,7 +118,7 @@ describe("a runner whose clock is wrong [RUN-1]", () => {
   );
 });
 
-it("Lease counts by whichever clock says that more time has passed (contract 18.7)", () => {
+it("Lease counts by the clock that shows more passed time (contract 18.7)", () => {
   const clock = new TestClock();
   const moment = () => ({ wall: clock.now(), monotonic: clock.monotonic() });
   const lease = new Lease(clock, 120_000, moment());
@@ -130,14 +130,14 @@ it("Lease counts by whichever clock says that more time has passed (contract 18.
   expect(lease.leftMs).toBeLessThan(0);
   lease.renew(moment());
   expect(lease.leftMs).toBe(120_000);
-  // An answer that comes late was asked for earlier.
+  // The late answer belongs to an earlier request.
   const late = moment();
   clock.advance(30_000);
   lease.renew(late);
   expect(lease.leftMs).toBe(90_000);
 });
 
-/** Resolves when the lease of the only run was renewed so many times. */
+/** Resolves when the lease of the only run was renewed `count` times. */
 async function beats(app: App, task: string, count: number): Promise<void> {
   const until = async () =>
     (await app.db.first<{ lease_until: number }>(

@@ -8,9 +8,9 @@ import { eventually } from "../harness/wait.ts";
 
 const MOUNTS = await canMount();
 
-describe.skipIf(!MOUNTS)("a runner whose disk is full (contract 18.7)", () => {
+describe.skipIf(!MOUNTS)("a runner with a full disk (contract 18.7)", () => {
   it(
-    "fails no task: what it got goes back to the queue, it claims nothing until there is room, and then goes on [RUN-1]",
+    "fails no task: it returns its runs to the queue, claims nothing until the disk has space, and then continues [RUN-1]",
     async () => {
       await using app = await openApp();
       const root = join(app.dataDir, "r1");
@@ -23,7 +23,7 @@ describe.skipIf(!MOUNTS)("a runner whose disk is full (contract 18.7)", () => {
       const worker = await awayWorker(app, "fake");
       const ended = async (task: string) => (await app.call(`GET /api/tasks/${task}`)).status === "completed";
 
-      // An agent that writes more than there is room for: its log ends early, its outcome is there.
+      // An agent that writes more than the disk can hold: its log ends early, its outcome is stored.
       const flood = await taskFor(app, worker, "flood 8000000");
       await eventually("the flood ends", () => ended(flood), 60_000);
       const [{ id: flooded }] = await app.call(`GET /api/executions?worker_id=${worker}`);
@@ -32,7 +32,7 @@ describe.skipIf(!MOUNTS)("a runner whose disk is full (contract 18.7)", () => {
 
       await disk.fill();
       const task = await taskFor(app, worker, "say hello");
-      await eventually("it says so", () => runner.stderr.includes("nothing is claimed"), 60_000);
+      await eventually("it says so", () => runner.stderr.includes("claims nothing"), 60_000);
       expect(await app.call(`GET /api/tasks/${task}`)).toMatchObject({ status: "pending" });
       expect((await readLedger(ledger)).filter(({ word }) => word === "start")).toHaveLength(1);
       await disk.free();
@@ -40,7 +40,7 @@ describe.skipIf(!MOUNTS)("a runner whose disk is full (contract 18.7)", () => {
       const runs = await app.call(`GET /api/executions?worker_id=${worker}`);
       const [last, ...before] = runs.filter(({ task_id }: { task_id: string }) => task_id === task);
       expect(last).toMatchObject({ status: "completed", attempt: 1, result: "hello" });
-      // The claim that waited then may get it while there is no room; a stop uses up no attempt either.
+      // The claim that was waiting may get the task while the disk is full. A stop uses up no attempt either.
       expect(before.length).toBeLessThan(6);
       for (const one of before) expect(one).toMatchObject({ failure: "server_lost", attempt: 1 });
       const lines = await readLedger(ledger);

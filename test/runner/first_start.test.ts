@@ -6,10 +6,10 @@ import { SVC, tempDir } from "../harness/service/process.ts";
 import { awayWorker, RunnerProcess, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
-// Show 6 of runners. With SVC_PROGRAM it is the compiled svc that is started.
+// Show 6 of runners. SVC_PROGRAM selects a compiled svc.
 const [COMMAND = "", ...REST] = PROGRAM === undefined ? SVC : [PROGRAM];
 
-it("a fresh machine with the program, one command and a token is a runner, and works without a configuration (contract 18)", async () => {
+it("a fresh machine becomes a runner with the program, one command and a token, without a configuration (contract 18)", async () => {
   await using app = await openApp();
   await using folder = await tempDir();
   const { token } = await app.call("POST /api/runners", { name: "fresh", labels: ["x"] });
@@ -30,7 +30,7 @@ it("a fresh machine with the program, one command and a token is a runner, and w
   await using runner = new RunnerProcess(child, machine);
   const listed = async () => (await app.call("GET /api/runners")).map((one: { state: string }) => one.state);
   await eventually("it is in the list", async () => (await listed())[0] === "online");
-  // The promise is a second; on a machine that does much else only that it comes can be asserted.
+  // The promise is one second. On a busy machine the test can only assert the event.
   console.info(`seen after ${Math.round(performance.now() - began)} ms`);
   const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
   await eventually(
@@ -42,7 +42,7 @@ it("a fresh machine with the program, one command and a token is a runner, and w
   expect(runner.stderr).toContain("Connected to svc");
 });
 
-it("a runner that cannot begin says why, and which way out there is (contract 18.2)", async () => {
+it("a runner that cannot start reports why, and how to fix it (contract 18.2)", async () => {
   await using app = await openApp();
   await using folder = await tempDir();
   const { token } = await app.call("POST /api/runners", { name: "gone", labels: ["x"] });
@@ -75,7 +75,7 @@ it("a runner that cannot begin says why, and which way out there is (contract 18
   expect(removed).not.toContain("Other users of this machine");
 });
 
-/** A configuration of a machine of its own. */
+/** Writes a configuration for a separate machine. */
 async function configIn(folder: string, name: string): Promise<string> {
   const path = join(folder, `${name}.yaml`);
   await Deno.writeTextFile(path, `work_root: ${join(folder, name)}\n`);

@@ -1,9 +1,9 @@
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
-import { filesOf, Leftovers } from "../../src/runner/orphan_runs.ts";
+import { Leftovers, resolveFiles } from "../../src/runner/orphan_runs.ts";
 
-it("what a runner left is ended by the next one in its directory, and nothing else is [RUN-1]", async () => {
+it("leftovers of a runner are ended by the next one in its directory, and nothing else [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const start = (runId: string) =>
@@ -13,10 +13,10 @@ it("what a runner left is ended by the next one in its directory, and nothing el
   try {
     const paths = dataPaths(root);
     const before = new Leftovers(paths);
-    before.begin("one", left);
-    before.begin("two", own);
-    before.end("two");
-    await new Leftovers(paths).sweep();
+    before.record("one", left);
+    before.record("two", own);
+    before.remove("two");
+    await new Leftovers(paths).endAll();
     expect((await leftover.status).signal).toBe("SIGKILL");
     expect([...Deno.readDirSync(`${root}/open`)]).toEqual([]);
     expect(await Deno.readTextFile(`/proc/${stranger.pid}/comm`)).toContain("sleep");
@@ -26,7 +26,7 @@ it("what a runner left is ended by the next one in its directory, and nothing el
   }
 });
 
-it("where marks cannot be read, the groups of what a runner left are ended, and no other process [RUN-1]", async () => {
+it("without process marks, leftover process groups are ended, and no other process [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const paths = dataPaths(root);
@@ -35,18 +35,18 @@ it("where marks cannot be read, the groups of what a runner left are ended, and 
   const [leftover, reused] = [start(), start()];
   try {
     const before = new Leftovers(paths, false);
-    before.begin("one", "run");
-    before.started("one", leftover.pid);
-    // As if the number had been given to another process since.
+    before.record("one", "run");
+    before.recordProcess("one", leftover.pid);
+    // As if the process number had been reused.
     const line = `${reused.pid} Thu Jan  1 00:00:00 1970\n`;
     await Deno.writeTextFile(join(root, "open", "one"), line, { append: true });
-    await Deno.mkdir(filesOf(paths, "one"), { recursive: true });
+    await Deno.mkdir(resolveFiles(paths, "one"), { recursive: true });
     await Deno.mkdir(dirname(logPath(paths, "one")), { recursive: true });
     await Deno.writeTextFile(logPath(paths, "one"), "said");
-    await new Leftovers(paths, false).sweep();
+    await new Leftovers(paths, false).endAll();
     expect((await leftover.status).signal).toBe("SIGKILL");
     expect(await Deno.readTextFile(`/proc/${reused.pid}/comm`)).toContain("sh");
-    for (const path of [logPath(paths, "one"), filesOf(paths, "one"), join(root, "open", "one")]) {
+    for (const path of [logPath(paths, "one"), resolveFiles(paths, "one"), join(root, "open", "one")]) {
       await expect(Deno.lstat(path)).rejects.toThrow(Deno.errors.NotFound);
     }
   } finally {

@@ -12,7 +12,7 @@ async function temporary() {
   return { root, [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
 }
 
-it("only the service itself can refuse: a 4xx of anything on the way is asked again (contract 18.6) [RUN-1]", async () => {
+it("ServiceClient: only the service itself can refuse, and a 4xx of a proxy is retried (contract 18.6) [RUN-1]", async () => {
   const onTheWay = [
     new Response("<h1>Forbidden</h1>", { status: 403 }),
     new Response('{"error":"no"}', { status: 401 }),
@@ -22,12 +22,12 @@ it("only the service itself can refuse: a 4xx of anything on the way is asked ag
     path === "/gone" ? problem(403, "forbidden") : onTheWay[times - 1] ?? Response.json({ fine: true })
   );
   const sending = { timeoutMs: 10_000 };
-  expect((await service.link.insist("/claim", {}, sending)).value).toEqual({ fine: true });
+  expect((await service.link.postUntilAnswered("/claim", {}, sending)).value).toEqual({ fine: true });
   expect(service.asked.length).toBe(onTheWay.length + 1);
-  await expect(service.link.insist("/gone", {}, sending)).rejects.toThrow(Refused);
+  await expect(service.link.postUntilAnswered("/gone", {}, sending)).rejects.toThrow(Refused);
 });
 
-it("a file of a message is asked for until it is there as a whole (contract 18.6)", async () => {
+it("ServiceClient: a file is requested until it is complete (contract 18.6)", async () => {
   const cut = () =>
     new ReadableStream({
       start(controller) {
@@ -49,7 +49,7 @@ it("a file of a message is asked for until it is there as a whole (contract 18.6
   await expect(service.link.download("/gone", { path, signal })).rejects.toThrow("not_found");
 });
 
-it("an outcome that the service cannot take is told as a failure; texts are whole characters (contract 18.6)", async () => {
+it("an outcome that the service rejects is reported as a failure, and texts are well-formed (contract 18.6)", async () => {
   await using service = new FakeService(({ path, text }) => {
     if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
     return JSON.parse(text).outcome.failure === "" ? problem(400, "invalid_request") : Response.json({});
@@ -61,7 +61,7 @@ it("an outcome that the service cannot take is told as a failure; texts are whol
   const run = new RemoteRun(runOptionsOf(service.link, folder.root), order, { epoch: 3, lease });
   await Deno.mkdir(order.work_dir, { recursive: true });
   const outcome = await run.run(new AbortController().signal);
-  await run.tell({ ...outcome, text: "half \ud83d and \0" }, null);
+  await run.reportEnd({ ...outcome, text: "half \ud83d and \0" }, null);
   const [whole, reduced, ...more] = service.of("/end").map(({ text }) => JSON.parse(text));
   expect(whole.outcome).toMatchObject({ status: "completed", text: "half \ufffd and \ufffd" });
   expect(reduced).toMatchObject({
@@ -72,7 +72,7 @@ it("an outcome that the service cannot take is told as a failure; texts are whol
   expect(more).toEqual([]);
 });
 
-it("where the service has lost a log, it gets it again from where it is (contract 18.6)", async () => {
+it("LogSender: resends a log that the service has lost (contract 18.6)", async () => {
   let kept = "";
   await using service = new FakeService(({ path, text }, times) => {
     if (times === 2) kept = "";
@@ -85,14 +85,14 @@ it("where the service has lost a log, it gets it again from where it is (contrac
   const { signal } = new AbortController();
   const sender = new LogSender({ link: service.link, executionId: "e", epoch: 1, kind: "log", path, signal });
   await Deno.writeTextFile(path, "one ");
-  await sender.settled();
+  await sender.flush();
   expect(kept).toBe("one ");
   await Deno.writeTextFile(path, "two", { append: true });
-  await sender.settled();
+  await sender.flush();
   expect(kept).toBe("one two");
 });
 
-/** Sends the log of a run as it grows to a service that takes everything. */
+/** Sends the growing log of a run to a service that accepts everything. */
 async function world() {
   const service = new FakeService(({ path, text }) => {
     const offset = Number(new URLSearchParams(path.split("?")[1]).get("offset"));
@@ -115,17 +115,17 @@ async function world() {
   };
 }
 
-it("what a run says in many small pieces goes in few requests, and all of it (contract 18.6)", async () => {
+it("LogSender: sends many small pieces in few requests, completely (contract 18.6)", async () => {
   await using w = await world();
   const parts = () => w.service.of("/log?");
   let said = "";
   for (let n = 0; parts().length < 2; n++) {
     said += `${n}\n`;
     await w.write(`${n}\n`);
-    w.sender.grew();
+    w.sender.send();
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  await w.sender.settled();
+  await w.sender.flush();
   expect(parts().map(({ text }) => text).join("")).toBe(said);
   expect(parts().length).toBeLessThan(10);
 });

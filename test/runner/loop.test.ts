@@ -9,11 +9,11 @@ import { eventually } from "../harness/wait.ts";
 
 const TIMES = { epoch: 1, version: "v", lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
 
-it("a run behind another one of its directory does not begin after a stop, and goes back to the queue (contract 18.2) [RUN-1]", async () => {
+it("a run waiting for its directory does not start after a stop, and returns to the queue (contract 18.2) [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const first = wireOrder(root);
-  // Another name of the same directory.
+  // Another path to the same directory.
   const second = wireOrder(root);
   await Deno.mkdir(first.work_dir, { recursive: true });
   await Deno.symlink(first.work_dir, second.work_dir);
@@ -47,7 +47,7 @@ it("a run behind another one of its directory does not begin after a stop, and g
   expect(ends.map(({ interruption, outcome }) => [interruption, outcome.status])).toEqual([
     ["shutdown", "failed"],
   ]);
-  // What was told is the service's; nothing stays here.
+  // The runner keeps no files of reported runs.
   for (const { execution: { execution_id: id } } of [first, second]) {
     await expect(Deno.lstat(logPath(options.paths, id))).rejects.toThrow(Deno.errors.NotFound);
     expect([...Deno.readDirSync(dirname(logPath(options.paths, id)))]).toEqual([]);
@@ -55,7 +55,7 @@ it("a run behind another one of its directory does not begin after a stop, and g
   expect([...Deno.readDirSync(`${root}/open`)]).toEqual([]);
 });
 
-it("a run whose order comes when its lease is about to be over does not begin (contract 18.7) [RUN-1]", async () => {
+it("a run whose order arrives shortly before the end of its lease does not start (contract 18.7) [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const { loop, service, end } = serviceWith(wireOrder(root), { lease_ms: 26_000 }, root);
@@ -65,7 +65,7 @@ it("a run whose order comes when its lease is about to be over does not begin (c
   expect([told.interruption, told.outcome.status, told.ran_ms]).toEqual(["lost", "failed", null]);
 });
 
-it("beats come as often as the service says, from the first run on (contract 18.6)", async () => {
+it("beats have the interval of the service, from the first run on (contract 18.6)", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const began = performance.now();
@@ -85,7 +85,7 @@ it("a stop ends although the service does not answer (contract 18.2) [RUN-1]", a
     if (path !== "/api/runners/claim" || times > 1) await silence;
     return Response.json({ ...TIMES, beat_ms: 1_000, run: order });
   });
-  // A hundred times as fast as it is.
+  // A hundred times as fast.
   const clock = {
     ...systemClock,
     after: (ms: number, call: () => void) => systemClock.after(ms / 100, call),
@@ -103,7 +103,7 @@ it("a stop ends although the service does not answer (contract 18.2) [RUN-1]", a
   }
 });
 
-it("what a claim was given as the stop came goes back to the queue (contract 18.2) [SHD-2]", async () => {
+it("a run from a claim during the stop returns to the queue (contract 18.2) [SHD-2]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const order = wireOrder(root);
@@ -111,7 +111,7 @@ it("what a claim was given as the stop came goes back to the queue (contract 18.
   await using service = new FakeService(async ({ path }, times) => {
     if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
     if (path !== "/api/runners/claim") return Response.json({});
-    // Its answer to the first one does not come.
+    // The answer to the first claim does not arrive.
     if (times === 1) await cut;
     return Response.json({ ...TIMES, run: times === 2 ? order : null });
   });
@@ -133,7 +133,7 @@ it("what a claim was given as the stop came goes back to the queue (contract 18.
   expect(service.of("/end").map(({ text }) => JSON.parse(text).interruption)).toEqual(["shutdown"]);
 });
 
-/** A runner, and a service that has one run for it, whose end it takes only when a beat has come or none will. */
+/** A runner, and a service with one run for it. The service accepts the run's end only after a beat, or when none will come. */
 function serviceWith(order: WireOrder, change: Partial<typeof TIMES>, root: string) {
   const over = Promise.withResolvers<void>();
   const service = new FakeService(async ({ path }, times) => {

@@ -6,7 +6,7 @@ import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harne
 import { eventually } from "../harness/wait.ts";
 
 it(
-  "two machines with one token are not both that runner: the second one waits, and says what to do, until the first has gone (contract 18.7) [RUN-1]",
+  "two machines with one token: the second waits with advice until the first has ended (contract 18.7) [RUN-1]",
   async () => {
     await using app = await openApp();
     const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
@@ -18,9 +18,9 @@ it(
     await using first = await start("one");
     await online(app, "r1");
     await using second = await start("two");
-    await eventually("it is told", () => second.stderr.includes("another process does"), 30_000);
+    await eventually("it is told", () => second.stderr.includes("another process uses this name"), 30_000);
     expect(second.stderr).toContain("svc ctl runner add");
-    // In the directory of one that works there is no other.
+    // A second runner in the directory of a working one is refused.
     await using third = await start("one");
     expect((await third.child.status).code).toBe(5);
 
@@ -29,7 +29,7 @@ it(
     const one = await taskFor(app, worker, "say hello");
     await eventually("the first one runs it", () => ended(one), 30_000);
     expect(await first.end()).toBe(0);
-    // As if nothing had been heard of it for as long as a lease.
+    // As if the service had heard nothing for a whole lease.
     await app.db.write([{ sql: "update runner set last_seen_at = 1", args: [] }]);
     const two = await taskFor(app, worker, "say again");
     await eventually("the second one runs it", () => ended(two), 30_000);

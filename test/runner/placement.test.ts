@@ -8,15 +8,15 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { runOptionsOf } from "../harness/fakes/fake_service.ts";
 import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
 
-/** Looks once for places of all that waits, with one claim of this runner or none; answers what there is for each. */
+/** Finds a slot for each waiting task, with one claim of this runner or none. Returns the kinds of results. */
 async function look(app: App, runner: { id: string; epoch: number } | null): Promise<string[]> {
   const paths = dataPaths(app.dataDir);
   const { engines } = runOptionsOf({} as never, app.dataDir);
   const times = { lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
-  const polls = new Polls();
-  const placement = new Placement({ db: app.db, clock: systemClock, paths, engines, polls, times });
+  const requests = new Polls();
+  const placement = new Placement({ db: app.db, clock: systemClock, paths, engines, polls: requests, times });
   if (runner !== null) {
-    await polls.add({
+    await requests.add({
       runner: { name: "r1", ...runner },
       ...{ requestId: "request", giving: null, isRepeated: false, wake: () => {} },
     });
@@ -24,16 +24,16 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   expect(placement.hasClaims).toBe(runner !== null);
   const now = Date.now();
   const { heads } = await listLaneHeads(app.db, now);
-  const round = await placement.round(heads, now);
+  const round = await placement.startRound(heads, now);
   const kinds = heads.map((task) => {
-    const place = round.placeOf(task);
-    if (place.kind === "spot") round.take(place.spot);
-    return place.kind;
+    const result = round.findSlot(task);
+    if (result.kind === "slot") round.take(result.slot);
+    return result.kind;
   });
   return kinds.sort();
 }
 
-it("a task starts only where a claim waits, its runner has a slot, and its directory has no run (contract 18)", async () => {
+it("Placement: a task starts only with a waiting claim, a free slot and a free directory (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
@@ -49,7 +49,7 @@ it("a task starts only where a claim waits, its runner has a slot, and its direc
   expect(await look(app, claim)).toEqual(["later"]);
   await taskFor(app, free, "waits for a claim");
   expect(await look(app, null)).toEqual(["later", "later"]);
-  expect(await look(app, claim)).toEqual(["later", "spot"]);
+  expect(await look(app, claim)).toEqual(["later", "slot"]);
   await app.db.write([{ sql: "update runner set max_runs = 1", args: [] }]);
   expect(await look(app, claim)).toEqual(["later", "later"]);
   await app.db.write([{ sql: "update runner set max_runs = 4, epoch = epoch + 1", args: [] }]);

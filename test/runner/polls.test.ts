@@ -3,11 +3,11 @@ import { turn } from "../../src/base/yield_to_loop.ts";
 import { openApp } from "../harness/service/app.ts";
 import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
-import { type Poll, Polls } from "../../src/run/remote/claim_requests.ts";
+import { type ClaimRequest, Polls } from "../../src/run/remote/claim_requests.ts";
 
 const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-function poll(woken: string[], requestId: string, epoch = 1, runner = "r1"): Poll {
+function poll(woken: string[], requestId: string, epoch = 1, runner = "r1"): ClaimRequest {
   return {
     runner: { id: runner, name: runner, epoch },
     ...{ requestId, giving: null, isRepeated: false },
@@ -15,7 +15,7 @@ function poll(woken: string[], requestId: string, epoch = 1, runner = "r1"): Pol
   };
 }
 
-it("a runner has one claim that waits: a new one ends an older one, and waits for what that is given (contract 18)", async () => {
+it("a runner has one waiting claim: a new one ends the old one, and waits for its pending run (contract 18)", async () => {
   const polls = new Polls();
   const woken: string[] = [];
   const older = poll(woken, "older");
@@ -35,7 +35,7 @@ it("a runner has one claim that waits: a new one ends an older one, and waits fo
   expect(polls.isOpen(newer)).toBe(false);
 });
 
-it("a claim ends only its own runner's: the same request, or that of the process before, which ends nobody when it comes late (contract 18.6)", async () => {
+it("a claim ends only claims of its runner: the same request, or one of an earlier process, whose late claims end none (contract 18.6)", async () => {
   const polls = new Polls();
   const woken: string[] = [];
   const [first, again, next] = [poll(woken, "a"), poll(woken, "a"), poll(woken, "b", 2)];
@@ -47,12 +47,12 @@ it("a claim ends only its own runner's: the same request, or that of the process
   const late = poll(woken, "late");
   await polls.add(late);
   expect([polls.isOpen(late), polls.free, woken]).toEqual([false, [other, next], ["a", "a", "late"]]);
-  // An answer that comes late takes nobody else's place either.
+  // A late answer does not remove the new claim.
   polls.remove(late);
   expect(polls.isOpen(next)).toBe(true);
 });
 
-it("no run is given to a claim that has gone while others were looked at (contract 18)", async () => {
+it("a claim that ended during the round gets no run (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
@@ -61,7 +61,7 @@ it("no run is given to a claim that has gone while others were looked at (contra
   const { read } = app.db;
   let goOn = () => {};
   const gone = new Promise<void>((resolve) => goOn = resolve);
-  // The dispatcher has seen the claim, and looks at what the task counts for until the claim has gone.
+  // Lets the claim end while the dispatcher reads the task's targets.
   let looked = 0;
   app.db.read = async (sql, ...more) => {
     if (sql.includes("worker_department") && looked++ === 0) await gone;
@@ -80,26 +80,26 @@ it("no run is given to a claim that has gone while others were looked at (contra
   expect((await runner.claim()).body.run.execution).toMatchObject({ task_id: task, attempt: 1 });
 });
 
-it("two claims with one request get one run, and a request that was used gets none at once (contract 18)", async () => {
+it("two claims with one request get one run, and a used request gets none immediately (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
   await runner.claim({ wait_ms: 0 });
-  // The one that is replaced is cut off.
+  // The replaced claim is cut off.
   const both = Promise.allSettled([1, 2].map(() => runner.claim({ request_id: REQUEST })));
   for (const text of ["one", "two"]) await taskFor(app, await awayWorker(app, "echo"), text);
   const answers = (await both).flatMap((one) => one.status === "fulfilled" ? [one.value] : []);
   const runs = answers.map(({ body }) => body.run).filter((run) => run !== null);
   expect(new Set(runs.map(({ execution }) => execution.execution_id)).size).toBe(1);
   await runner.end(runs[0].execution.execution_id);
-  // It would wait for 25 s, and the other task with it.
+  // Otherwise the claim would wait for 25 s, and the other task with it.
   const started = performance.now();
   expect((await runner.claim({ request_id: REQUEST })).body.run).toBeNull();
   expect(performance.now() - started).toBeLessThan(15_000);
   expect((await runner.claim()).body.run.execution).toMatchObject({ instruction: "two" });
 });
 
-it("a runner gets no more runs than it said, and what should have ended long ago is not kept (contract 18)", async () => {
+it("a runner gets at most max_runs runs, and overdue runs are not kept (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
@@ -120,7 +120,7 @@ it("a runner gets no more runs than it said, and what should have ended long ago
   expect(await leaseOf()).not.toEqual({ lease_until: 9e15 });
 });
 
-it("a removed runner's run is nobody else's before its lease is over, and has no rights (contract 18)", async () => {
+it("a removed runner's run stays reserved until its lease expires, and has no rights (contract 18)", async () => {
   await using app = await openApp();
   const runners: FakeRunner[] = [];
   for (const name of ["r1", "r2"]) {
@@ -133,7 +133,7 @@ it("a removed runner's run is nobody else's before its lease is over, and has no
   const whoami = async () =>
     (await app.send("GET /api/auth/whoami", undefined, { authorization: `Bearer ${token}` })).status;
   expect(await whoami()).toBe(200);
-  // A worker that becomes an administrator has no rights where none may run.
+  // A worker that becomes an administrator has no rights on a runner without --allow-admin.
   await app.call(`PUT /api/workers/${worker}`, { scopes: ["*:*"] });
   expect(await whoami()).toBe(401);
   await app.call(`PUT /api/workers/${worker}`, { scopes: [] });
@@ -149,7 +149,7 @@ it("a removed runner's run is nobody else's before its lease is over, and has no
   );
 });
 
-it("a claim that comes twice: only the copy that came last says that there is no run (contract 18.6) [RUN-1]", async () => {
+it("a repeated claim: only the last copy reports that there is no run (contract 18.6) [RUN-1]", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);

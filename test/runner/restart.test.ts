@@ -7,7 +7,7 @@ import { readLedger } from "../harness/fakes/agents.ts";
 import { Database } from "../../src/store/db/database.ts";
 import { eventually } from "../harness/wait.ts";
 
-it("a run of a runner goes on while the service is stopped and started, and is stored once [RUN-3]", async () => {
+it("a run on a runner continues during a restart of the service, and is stored once [RUN-3]", async () => {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
   const ledger = join(dataDir, "ledger");
@@ -21,13 +21,13 @@ it("a run of a runner goes on while the service is stopped and started, and is s
   const worker = await awayWorker(app, "fake");
   const task = await taskFor(app, worker, `until ${open}`);
   await eventually("it starts", async () => (await readLedger(ledger)).length === 1);
-  // That it has begun is said with what the run tells next.
+  // The next report of the run includes its start.
   const runs = async () => await app.call(`GET /api/executions?worker_id=${worker}`);
   await eventually("it is heard", async () => (await runs())[0].status === "running");
   const [before] = await runs();
   await app.server.stop();
 
-  // It was away for longer than the lease: while it was, it could hear nobody.
+  // The service was stopped for longer than the lease, and received no beats.
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   await db.write([{ sql: "update remote_run set lease_until = 1000", args: [] }]);
   await db.close();

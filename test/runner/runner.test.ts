@@ -10,7 +10,7 @@ const ENGINES = `engines:
   fake: { kind: command, command: ${FAKE_AGENT} }
 `;
 
-it("a worker with labels runs on the runner that has them, and its outcome and log are there (contract 18)", async () => {
+it("a worker with labels runs on the matching runner, and the service has its outcome and log (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "mac1", labels: ["macos", "gpu"] });
   await using runner = await startRunner({
@@ -43,7 +43,7 @@ it("a worker with labels runs on the runner that has them, and its outcome and l
   expect(runner.stderr).not.toMatch(/error/i);
 });
 
-it("files of a message come down to the runner, and an agent there sends one back (contract 18)", async () => {
+it("a runner downloads files of a message, and its agent uploads one (contract 18)", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const root = join(app.dataDir, "r1");
@@ -70,7 +70,7 @@ it("files of a message come down to the runner, and an agent there sends one bac
   const [first] = await app.call(`GET /api/executions?worker_id=${worker}`);
   expect(await app.call(`GET /api/executions/${first.id}/logs`)).toContain("what is in it");
   expect((await replies())[0].content).toBe("what is in it");
-  // An agent on the runner calls the service: a file goes up, and its own rights hold there as here.
+  // An agent on the runner calls the service with its own rights and uploads a file.
   await send("svc ctl message send --message-id $SVC_MESSAGE_ID --media-path $SVC_CONTEXT_FILE");
   const sent = async () =>
     (await replies()).find((reply: { media: { name: string } | null }) => reply.media !== null);

@@ -7,7 +7,7 @@ async function newRunner(app: App, name: string): Promise<{ id: string; token: s
   return await app.call("POST /api/runners", { name, labels: [] });
 }
 
-it("a runner that claims again and again is noted every five seconds, and does not become silent while it waits (contract 18.5)", async () => {
+it("a runner that claims repeatedly is noted every five seconds, and stays online while it waits (contract 18.5)", async () => {
   await using app = await openApp();
   const runner = new FakeRunner(app, (await newRunner(app, "r1")).token);
   await runner.claim({ wait_ms: 0 });

@@ -13,9 +13,9 @@ const POINTS = [
   "outcome.post-commit",
 ] as const;
 
-describe("the service is killed in the middle of a remote run [RUN-3]", () => {
+describe("a kill of the service during a remote run [RUN-3]", () => {
   it.each(POINTS)(
-    "at %s: the run goes on, and is stored once",
+    "at %s: the run continues, and is stored once",
     (point) =>
       runScenario<{ worker: string; task: string }>({
         keepsPort: true,
@@ -31,7 +31,7 @@ describe("the service is killed in the middle of a remote run [RUN-3]", () => {
         },
         action: async ({ api }, state) => {
           await online(api, "r1");
-          // The run is long enough for the service to hear of its start and of its first output.
+          // The run is long enough for its start and first output to reach the service.
           state.task = await taskFor(api, state.worker, "sleep 1").catch(() => "");
         },
         check: async ({ api, ledger }, { worker, task }) => {

@@ -3,7 +3,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { awayWorker, FakeRunner, waitingClaims } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
-/** So many runners, each with a claim that waits. */
+/** Starts runners with a waiting claim each. */
 async function waiting(app: App, count: number) {
   const runners: FakeRunner[] = [];
   for (let n = 0; n < count; n++) {
@@ -14,7 +14,7 @@ async function waiting(app: App, count: number) {
   return await waitingClaims(app, runners.map((runner) => () => runner.claim()));
 }
 
-it("tasks that come together go to as many claims, each to its own directory (contract 18)", async () => {
+it("concurrent tasks go to as many claims, each with a separate directory (contract 18)", async () => {
   await using app = await openApp({ inMemory: true });
   const claims = await waiting(app, 3);
   const tasks = [];
@@ -31,7 +31,7 @@ it("tasks that come together go to as many claims, each to its own directory (co
   );
 });
 
-it("one that cannot start on its runner keeps none of the others back (contract 18)", async () => {
+it("a task that cannot start on its runner does not delay the others (contract 18)", async () => {
   await using app = await openApp({ inMemory: true });
   const claims = await waiting(app, 3);
   const tasks = [];

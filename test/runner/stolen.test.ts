@@ -12,7 +12,7 @@ import { eventually } from "../harness/wait.ts";
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** Secrets of the service that a test can choose: in its environment, and in its configuration. */
+/** Secrets of the service that a test can choose: in its environment and configuration. */
 const GIVEN = {
   password: "canary-password-5e1f0a",
   databaseToken: "canary-database-token-77aa",
@@ -23,7 +23,7 @@ const GIVEN = {
   hook: `whsec_${btoa("canary of a hook, of more than 24 bytes")}`,
 };
 
-/** What belongs to other workers and their conversations. */
+/** Data of other workers and their conversations. */
 const OTHERS = {
   memory: "canary-what-another-worker-knows",
   constraints: "canary-what-another-worker-must-not",
@@ -43,7 +43,7 @@ const CONFIG = {
   },
 };
 
-/** Everything that came back: status, headers and bodies, byte for byte. */
+/** Collects all responses: status, headers and bodies, byte for byte. */
 class Loot {
   text = "";
   readonly #url: string;
@@ -57,7 +57,7 @@ class Loot {
     path: string,
     init: RequestInit = {},
   ): Promise<{ status: number; body: string }> {
-    // What is allowed to nobody here must not be a stream either.
+    // A forbidden operation must not be a stream either.
     const signal = AbortSignal.timeout(60_000);
     const response = await fetch(this.#url + path, { method, redirect: "manual", signal, ...init });
     const body = new TextDecoder("latin1").decode(await response.arrayBuffer());
@@ -65,21 +65,21 @@ class Loot {
     return { status: response.status, body };
   }
 
-  /** Which of these texts are in it. */
+  /** Finds which of these texts it contains. */
   found(texts: Record<string, string>): string[] {
     return Object.entries(texts).filter(([, text]) => this.text.includes(text)).map(([name]) => name);
   }
 }
 
 it(
-  "the token of a stolen runner gives the runs of its own labels, and nothing else of the service [RUN-2]",
+  "the token of a stolen runner gets the runs of its labels, and nothing else of the service [RUN-2]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
     await Deno.writeTextFile(join(dataDir, "config.yaml"), JSON.stringify(CONFIG), { mode: 0o600 });
     await using server = await startServer({ dataDir, env: environment() });
-    // An agent goes on until the end; in order, so that none is left.
+    // The agent continues until the service ends it, so that none is left.
     await using _ended = { [Symbol.asyncDispose]: () => server.end("SIGTERM").then(() => {}) };
     const api = await client(server.url, GIVEN.password);
     const { ids, stored, secrets, other, thiefToken } = await furnish(api, folder.path);
@@ -88,7 +88,7 @@ it(
     const loot = new Loot(server.url);
     const thief = { authorization: `Bearer ${thiefToken}`, "content-type": "application/json" };
     const open = await walk(loot, thief, { ids, stored });
-    // Whoever is nobody gets as much, and a runner its own operations.
+    // An anonymous client may call these, and a runner its own operations.
     expect(open.filter((operation) => {
       const rule = RULES.get(operation);
       return rule?.access !== "public" && rule?.only !== "runners";
@@ -101,10 +101,10 @@ it(
       await loot.take("POST", "/mcp", { headers: { ...thief, accept: "application/json" }, body });
     }
 
-    // The other one is there, and has its run.
+    // The other runner still works and has its run.
     expect((await other.runner.beat(other.runs.slice(0, 1))).body.runs).toHaveLength(1);
 
-    // Runs of others, as whom it pretends to be and whatever it says of itself.
+    // Runs of other runners, under any claimed identity.
     const runs = ids.filter((id) => other.runs.includes(id));
     expect(runs).toHaveLength(2);
     for (const id of runs) {
@@ -137,7 +137,7 @@ it(
     expect(loot.found(secrets)).toEqual([]);
     expect(loot.found(OTHERS)).toEqual([]);
 
-    // What its labels ask for, it gets, with that and no more.
+    // The runner gets the run of its labels with this token, and no more.
     const own = await awayWorker(api, "echo", { memory: "of-my-own-worker" });
     await taskFor(api, own, "of-my-own-task");
     const { body } = await claim({ wait_ms: 10_000, request_id: crypto.randomUUID(), engines: EVERY_ENGINE });
@@ -146,12 +146,12 @@ it(
     expect(body).toContain("of-my-own-worker");
     expect(loot.found(secrets)).toEqual([]);
     expect(loot.found(OTHERS)).toEqual([]);
-    // Its agent may see what agents see (contract 2.6), and no secret of the service.
+    // The run's agent sees what agents may see (contract 2.6), and no secret of the service.
     const agent = { authorization: `Bearer ${run.token}`, "content-type": "application/json" };
     expect((await walk(loot, agent, { ids, stored, method: "GET" })).length).toBeGreaterThan(3);
     expect(loot.found(secrets)).toEqual([]);
 
-    // Nothing was changed by all of that, and the other runner's run is its own still.
+    // All of this changed nothing, and the other runner keeps its run.
     expect(await snapshot(api)).toEqual({ ...before, workers: [...before.workers ?? [], own].sort() });
     expect((await other.runner.beat([other.runs[0] ?? ""])).body.runs).toHaveLength(1);
     expect((await other.runner.end(other.runs[0] ?? "", { text: "mine" })).status).toBe(200);
@@ -189,7 +189,7 @@ const CLAIM = {
 
 const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
-/** What a thief could say of a run that is another runner's. */
+/** Builds false reports about a run of another runner. */
 function lies(id: string, epoch: number): [path: string, body: string][] {
   const outcome = {
     status: "completed",
@@ -207,7 +207,7 @@ function lies(id: string, epoch: number): [path: string, body: string][] {
   ];
 }
 
-/** Puts a canary wherever the service keeps something, and answers what a thief could guess at best: every id. */
+/** Stores canary texts wherever the service keeps data. Returns every id, which a thief could guess at best. */
 async function furnish(api: Client, folder: string) {
   const { memory, constraints, description, prompt, result, entry, file } = OTHERS;
   const worker = await api.call("POST /api/workers", { name: "Other", memory, constraints, description });
@@ -310,7 +310,7 @@ function replies(api: Client, session: string): Promise<Json> {
   return api.call(`GET /api/local/sessions/${session}/messages`);
 }
 
-/** What is there, by ids and names: a thief may neither add nor take anything. */
+/** Lists all data by id and name: a thief may neither add nor remove any. */
 async function snapshot(api: Client): Promise<Record<string, string[]>> {
   const shown: Record<string, string[]> = {};
   for (const noun of ["workers", "users", "tokens", "webhooks", "runners", "budgets", "departments"]) {
@@ -320,7 +320,7 @@ async function snapshot(api: Client): Promise<Record<string, string[]>> {
   return shown;
 }
 
-/** Calls every operation, about every one of `ids`; answers those that were allowed. */
+/** Calls every operation for each of `ids`. Returns the allowed ones. */
 async function walk(
   loot: Loot,
   headers: Record<string, string>,
@@ -329,7 +329,7 @@ async function walk(
   const allowed = new Set<string>();
   const token = headers.authorization?.slice("Bearer ".length);
   for (const { method, path, responseType } of ROUTES as readonly AnyRoute[]) {
-    // What waits for something is not waited for.
+    // Long polls are not called.
     if (only !== "" && (method !== only || responseType === "text/event-stream" || /\/wait$/.test(path))) {
       continue;
     }

@@ -13,10 +13,10 @@ import {
 } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
-// A runner ends a run 5 s of stop_grace, 2 s of patience and the margin before its lease is over.
+// A runner ends its run before the lease expires: 5 s of stop_grace, 2 s and the margin before.
 const SHORT = { lease_ms: 12_000, beat_ms: 500, margin_ms: 500 };
 
-/** A service with one runner `r1` to come, and a task of an agent that ticks into a ledger and ends by force only. */
+/** A service with a runner `r1`, and a task whose agent writes a ledger and must be killed. */
 async function world(app: App) {
   const ledger = join(app.dataDir, "ledger");
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
@@ -34,14 +34,14 @@ async function world(app: App) {
     return task;
   };
   const attempts = async () => (await readLedger(ledger)).filter(({ word }) => word === "start").length;
-  /** The second attempt begins, and the first has ended before it, with everything that it started. */
+  /** The second attempt starts after the first one and all its processes have ended. */
   const second = async () => {
     await eventually("it is tried again", async () => await attempts() === 2, 90_000);
     const lines = await readLedger(ledger);
     expect(lines.filter(({ word }) => word === "OVERLAP")).toEqual([]);
     const at = lines.findLastIndex(({ word }) => word === "start");
     expect(lines.slice(at).filter(({ attempt }) => attempt === 1)).toEqual([]);
-    // That it has begun is said with what the run tells next.
+    // The next report of the run includes its start.
     const runs = async () => await app.call(`GET /api/executions?worker_id=${worker}`);
     await eventually("the service hears of it", async () => (await runs())[0].status === "running");
     const [last, before] = await runs();
@@ -52,7 +52,7 @@ async function world(app: App) {
 }
 
 it(
-  "a runner that is killed and started again ends what it left, and the task is tried again [RUN-1]",
+  "a killed and restarted runner ends its leftovers, and the task is retried [RUN-1]",
   async () => {
     await using app = await openApp();
     const { start, begin, second } = await world(app);
@@ -65,7 +65,7 @@ it(
   600_000,
 );
 
-it("a runner whose file of its place was cut off makes a new one [RUN-1]", async () => {
+it("a runner whose place file was truncated writes a new one [RUN-1]", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const root = join(app.dataDir, "r1");
@@ -77,7 +77,7 @@ it("a runner whose file of its place was cut off makes a new one [RUN-1]", async
 });
 
 it(
-  "a claim of a process before that comes late takes a runner over for a moment: the one that works in the directory comes back, once (contract 18.7) [RUN-1]",
+  "a late claim of an earlier process takes over briefly: the process in the directory reconnects once (contract 18.7) [RUN-1]",
   async () => {
     await using app = await openApp();
     const { token, start, begin, second } = await world(app);
@@ -86,7 +86,7 @@ it(
     const place = (await Deno.readTextFile(join(runner.root, "place"))).trim();
     const late = () => new FakeRunner(app, token, place).claim({ wait_ms: 0 });
     expect(await late()).toMatchObject({ status: 200, body: { epoch: 2, run: null } });
-    // What it had is lost with that, and ended before it is tried again.
+    // The run is lost with its process, and ended before the retry.
     await second();
     expect(await app.db.read("select epoch, work_root from runner")).toEqual([
       { epoch: 3, work_root: runner.root },
@@ -98,14 +98,14 @@ it(
 );
 
 it(
-  "a runner that is stopped and woken when its run is another one's ends it before it goes on [RUN-1]",
+  "a runner that was suspended while its run was reassigned ends the run first [RUN-1]",
   async () => {
     await using app = await openApp();
     const { start, begin, second, ledger, attempts } = await world(app);
     await using runner = await start(app.url);
     const task = await begin();
     runner.child.kill("SIGSTOP");
-    // As if the lease were over: the service has not heard of it for so long.
+    // As if the lease had expired without contact.
     await app.db.write([
       { sql: "update runner set last_seen_at = 1", args: [] },
       { sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" },
@@ -125,7 +125,7 @@ it(
 );
 
 it(
-  "a runner that is cut off ends its run before the lease is over, and comes back [RUN-1]",
+  "a disconnected runner ends its run before the lease expires, and reconnects [RUN-1]",
   async () => {
     await using app = await openApp({ leaseTimes: SHORT });
     using proxy = new Proxy(app.url);
@@ -138,7 +138,7 @@ it(
     await eventually("the service gives it up", lost, 60_000);
     const seen = (await readLedger(ledger)).length;
     const lastAt = (await readLedger(ledger)).at(-1)?.at ?? 0;
-    // The agent was gone when the service gave its run up: nothing comes any more.
+    // The agent was gone when the service gave up its run: it writes nothing more.
     expect(Date.now() - lastAt).toBeGreaterThan(150);
     expect((await readLedger(ledger)).length).toBe(seen);
     proxy.mode = "pass";

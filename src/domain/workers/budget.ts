@@ -242,7 +242,7 @@ export function budgetReason(
 ): string {
   const of = amountText(countedLimit(budget), budget.unit);
   const sum = amountText(used + reserved, budget.unit).replace(/ .*/, "");
-  const when = until === null ? "" : `; continues at ${new Date(until).toISOString()}`;
+  const when = until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
   return `the budget ${JSON.stringify(budget.name)} is used up: ${sum} of ${of} (${budget.period})${when}`;
 }
 

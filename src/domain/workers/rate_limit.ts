@@ -53,5 +53,5 @@ export function holdOf(limit: Pick<RateLimit, "engine" | "until">): Hold {
 
 /** Formats why a task waits, for its `reason`. */
 export function waitReason({ engine, until }: Pick<RateLimit, "engine" | "until">): string {
-  return `${engine} is rate limited; continues at ${new Date(until).toISOString()}`;
+  return `${engine} is rate limited; resumes at ${new Date(until).toISOString()}`;
 }

@@ -94,7 +94,7 @@ export const claude: Adapter = {
       usageFile: null,
     };
   },
-  // Each message on stdin is one turn with its own result line (decision 0011).
+  // Each message on stdin is one turn with a separate result line (decision 0011).
   open: {
     buildCommand(order) {
       const command = claude.buildCommand(order);
@@ -187,7 +187,7 @@ function parseSystem(line: Line): AgentEvent[] {
       text: `the model answered ${error_status ?? error}, try ${attempt} of ${max_retries}`,
     }];
   }
-  if (subtype === "compact_boundary") return [{ kind: "notice", text: "the conversation was summed up" }];
+  if (subtype === "compact_boundary") return [{ kind: "notice", text: "the conversation was summarized" }];
   return [];
 }
 
@@ -250,7 +250,7 @@ function parseResult(line: Line): AgentEvent[] {
     { kind: "usage", span: "session", usage: { cost_usd: getNumber(line, "total_cost_usd") } },
   ];
   if (line.is_error !== true) {
-    // An answer with a schema is in a field of its own.
+    // With a schema, the answer is in a separate field.
     const structured = line.structured_output;
     const answer = structured === undefined || structured === null ? text : JSON.stringify(structured);
     return [...counted, { kind: "done", ok: true, text: answer, failure: null }];
@@ -263,7 +263,7 @@ function classifyResult(line: Line, text: string): EngineFailure | null {
   if (/No conversation found/.test(errors)) return buildFailure("unknown_session", errors);
   const status = getNumber(line, "api_error_status");
   if (status > 0) return classifyStatus(status, text);
-  // Without a status, the failure that came before says more.
+  // Without a status, the earlier failure has more information.
   if (getText(line, "terminal_reason") === "api_error") return null;
   return buildFailure("model", errors || text || getText(line, "subtype").replaceAll("_", " "));
 }

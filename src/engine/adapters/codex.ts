@@ -15,7 +15,7 @@ import {
   getNumber,
   getObject,
   getText,
-  isObject,
+  parseObject,
 } from "../protocol/json_fields.ts";
 
 /** Codex CLI: `codex exec` with a stream of JSON lines (facts, engines 4). */
@@ -115,7 +115,7 @@ export const codex: Adapter = {
     isName: (name, sessionId) => name.endsWith(`-${sessionId}.jsonl`),
     windows: (tail) => {
       const [, json] = [...tail.matchAll(/"rate_limits":(\{.*\})\}\}$/gm)].at(-1) ?? [];
-      const limits = json === undefined ? {} : parseObject(json);
+      const limits = parseObject(json ?? "") ?? {};
       return ["primary", "secondary"].flatMap((name) => {
         const window = getObject(limits, name);
         if (typeof window.used_percent !== "number") return [];
@@ -137,15 +137,6 @@ export const codex: Adapter = {
     return classifyFailure(words, "crashed");
   },
 };
-
-function parseObject(json: string): Line {
-  try {
-    const value: unknown = JSON.parse(json);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
 
 const DONE: AgentEvent = { kind: "done", ok: true, text: null, failure: null };
 
@@ -218,7 +209,6 @@ function parseTool(item: Line): { name: string; input: string } | null {
   return null;
 }
 
-// The command without the shell around it.
 function stripShell(command: string): string {
   return /^\S*\b(?:ba|z)?sh -l?c '([\s\S]*)'$/.exec(command)?.[1]?.replaceAll(`'"'"'`, "'").replaceAll(
     `'\\''`,

@@ -8,6 +8,7 @@ import {
   getObject,
   getText,
   isObject,
+  parseObject,
 } from "../protocol/json_fields.ts";
 
 /** GitHub Copilot CLI: `copilot` with a stream of JSON lines (facts, engines 8). */
@@ -109,7 +110,7 @@ export const copilot: Adapter = {
     return classifyFailure(words, "crashed");
   },
   parseUsageFile(text) {
-    const metrics = getObject(parseObject(text), "modelMetrics");
+    const metrics = getObject(parseObject(text) ?? {}, "modelMetrics");
     const used = Object.values(metrics).filter(isObject).map((model) => getObject(model, "usage"));
     if (used.length === 0) return [];
     const sum = (key: string) => used.reduce((total, usage) => total + getNumber(usage, key), 0);
@@ -147,13 +148,4 @@ function parseToolEnd(data: Line): AgentEvent[] {
     ? getText(result, "content")
     : getText(error, "message") || formatContent(result.content ?? "");
   return [{ kind: "tool_end", output, ok }];
-}
-
-function parseObject(text: string): Line {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
 }

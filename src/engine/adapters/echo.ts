@@ -1,6 +1,6 @@
 import type { BuiltInAdapter } from "../protocol/adapter.ts";
 
-/** For trials and tests: its answer is the instruction (contract 7). */
+/** For trials and tests: the answer is the instruction (contract 7). */
 export const echo: BuiltInAdapter = {
   driver: "built_in",
   kind: "echo",

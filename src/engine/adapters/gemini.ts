@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, EngineFile, Line, Order, ToolServer } from "../protocol/adapter.ts";
 import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
-import { mergeJson } from "../protocol/json_file.ts";
-import { formatInput, getNumber, getObject, getText } from "../protocol/json_fields.ts";
+import { formatInput, getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
 
 /** Gemini CLI: `gemini` with a stream of JSON lines (facts, engines 5). */
 export const gemini: Adapter = {
@@ -57,7 +56,7 @@ export const gemini: Adapter = {
         resume ? "--resume" : "--session-id",
         sessionId,
         ...(model === "" ? [] : ["--model", model]),
-        ...buildPermissionArgs(order),
+        ...buildPermissionArgs(order, "auto_edit"),
         ...extraArgs,
       ],
       env: {
@@ -105,12 +104,13 @@ export const gemini: Adapter = {
   },
 };
 
-function buildPermissionArgs({ permissions, ctl }: Order): string[] {
+/** Builds the permission flags of Gemini and its fork, whose edit modes have different names. */
+export function buildPermissionArgs({ permissions, ctl }: Order, editMode: string): string[] {
   if (permissions === "full") return ["--approval-mode", "yolo"];
   const svc = ["svc ctl", `${ctl} ctl`].flatMap((
     words,
   ) => ["--allowed-tools", `run_shell_command(${words})`]);
-  return ["--approval-mode", permissions === "edit" ? "auto_edit" : "default", ...svc];
+  return ["--approval-mode", permissions === "edit" ? editMode : "default", ...svc];
 }
 
 // Existing settings in the state directory stay, unless they would break an unattended run.

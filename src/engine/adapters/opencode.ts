@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line, Order, ToolServer } from "../protocol/adapter.ts";
 import { buildFailure, classifyFailure, classifyStatus, formatLastLines } from "../protocol/failure.ts";
-import { mergeJson } from "../protocol/json_file.ts";
-import { formatInput, getNumber, getObject, getText } from "../protocol/json_fields.ts";
+import { formatInput, getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
 
 /** opencode: `opencode run` with a stream of JSON lines (facts, engines 6). */
 export const opencode: Adapter = {
@@ -52,7 +51,7 @@ export const opencode: Adapter = {
         "--print-logs",
         "--log-level",
         "ERROR",
-        // Without this, a permission "ask" means no, and the run succeeds without an answer.
+        // Without this, a permission "ask" is refused, and the run succeeds without an answer.
         ...(order.permissions === "full" ? ["--auto"] : []),
         ...(model === "" ? [] : ["--model", model]),
         // Without a title opencode asks a model for one.
@@ -91,8 +90,8 @@ export const opencode: Adapter = {
     const words = /message="stream error".* error\.error="([^"]*)"/.exec(line)?.[1];
     if (words === undefined) return [];
     const session = /session\.id=(ses_\w+).* mode=primary/.exec(line)?.[1];
-    const told: AgentEvent[] = session === undefined ? [] : [{ kind: "session", id: session }];
-    return [...told, { kind: "failure", failure: classifyFailure(words, "model") }];
+    const events: AgentEvent[] = session === undefined ? [] : [{ kind: "session", id: session }];
+    return [...events, { kind: "failure", failure: classifyFailure(words, "model") }];
   },
   classifyEnd({ stderr }) {
     const words = formatLastLines(stderr);

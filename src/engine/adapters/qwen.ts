@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, EngineFile, Line, Order } from "../protocol/adapter.ts";
-import { buildToolServer } from "./gemini.ts";
+import { buildPermissionArgs, buildToolServer } from "./gemini.ts";
 import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
-import { mergeJson } from "../protocol/json_file.ts";
-import { getNumber, getObject, getText } from "../protocol/json_fields.ts";
+import { getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
 import { parseAssistantMessage, parseToolResults } from "../protocol/assistant_messages.ts";
 
 /** Qwen Code: `qwen` with a stream of JSON lines like those of Claude Code (facts, engines 7). */
@@ -54,7 +53,7 @@ export const qwen: Adapter = {
         sessionId,
         ...(env.OPENAI_API_KEY ? ["--auth-type", "openai"] : []),
         ...(model === "" ? [] : ["--model", model]),
-        ...buildPermissionArgs(order),
+        ...buildPermissionArgs(order, "auto-edit"),
         ...extraArgs,
       ],
       env: {
@@ -91,14 +90,6 @@ export const qwen: Adapter = {
     return classifyFailure(words, "crashed");
   },
 };
-
-function buildPermissionArgs({ permissions, ctl }: Order): string[] {
-  if (permissions === "full") return ["--approval-mode", "yolo"];
-  const svc = ["svc ctl", `${ctl} ctl`].flatMap((
-    words,
-  ) => ["--allowed-tools", `run_shell_command(${words})`]);
-  return ["--approval-mode", permissions === "edit" ? "auto-edit" : "default", ...svc];
-}
 
 function buildSettingsFile(stateDir: string, { tools }: Order): EngineFile {
   const ours = {

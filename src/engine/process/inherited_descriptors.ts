@@ -5,9 +5,8 @@ const SET_DESCRIPTOR_FLAGS = 2;
 const CLOSE_ON_EXEC = 1;
 
 /**
- * Marks inherited file descriptors (such as a terminal multiplexer's socket or a supervisor's pipe) close-on-exec, so that
- * agents do not inherit them (reliability CHD-11). Deno marks only its own. On Linux only; it does nothing
- * where the C library cannot be called.
+ * Marks inherited file descriptors, such as a supervisor's pipe, close-on-exec, so that agents do not inherit them (reliability CHD-11).
+ * Deno marks only the ones it opened. Linux only; does nothing where the C library cannot be called.
  */
 export function closeDescriptorsOnExec(): void {
   if (Deno.build.os !== "linux") return;

@@ -5,27 +5,27 @@ const log = logger("engine");
 const PIDS_PER_TURN = 200;
 
 /**
- * How the processes of a run are kept together. `namespace`: a pid namespace. The kernel kills all its processes when the
- * first one ends, even when the server is killed. `group`: a process group, and a search for the run's marker in the
- * environment; a process that clears its environment is not found.
+ * How the processes of a run are kept together. `namespace`: a pid namespace, whose processes the kernel kills when the first one ends,
+ * even after a kill of the server. `group`: a process group, and a search for the run's marker in the environment, which misses processes
+ * that clear it.
  */
 export type Isolation = "namespace" | "group";
 
-// When memory runs out, the kernel kills agents before the service (reliability CHD-13). When the processor is busy, agents wait for
-// the service: the kernel weighs a session as a whole, or its processes (decision 0029).
+// When memory runs out, the kernel kills agents before the service (reliability CHD-13). On a busy processor agents yield to the service:
+// the kernel weighs a session as a whole, or its processes (decision 0029).
 const NICE = 10;
 const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
-// The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns
-// the exit code. When it ends, all others end.
+// The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns the exit code.
+// When it ends, all others end.
 const FIRST_PROCESS = GIVES_WAY + 'umask "$0"; "$@"; exit $?';
 const LEADER = GIVES_WAY + 'umask "$0"; exec "$@"';
-// Without a namespace, a child of the program watches it. The kernel signals this child when the program ends (and the
-// program ends with the server); then the child kills every process that the program left. It does not read the program's
-// stdin and does not keep its output open.
+// Without a namespace, a child of the program watches it. The kernel signals this child when the program ends (and the program ends with
+// the server); then the child kills every process that the program left. It does not read the program's stdin and does not keep its
+// output open.
 const WATCHED_LEADER = GIVES_WAY +
   'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
-// One grep looks at all processes, which is fast even under load. It repeats until two passes find nothing, because a
-// process can start another one before it is killed.
+// A single grep reads all processes, which is fast even under load. The loop ends when two passes find nothing, because a process can
+// start another one before it is killed.
 const WATCH = `end() {
   clean=0 passes=0
   while [ $clean -lt 2 ] && [ $passes -lt 500 ]; do
@@ -44,11 +44,10 @@ trap end USR1
 sleep 2147483647 &
 wait`;
 
-/** How to start a program in an isolation. */
 interface Launch {
   command: string;
   args: string[];
-  /** Whether Deno has to make the new session; false where `setsid` does it. */
+  /** Whether Deno has to create the session, because `setsid` is missing. */
   detached: boolean;
 }
 
@@ -59,8 +58,8 @@ export function buildLaunch(isolation: Isolation, umask: number, command: string
     ? [...buildNiceArgs(), ...buildGroupArgs(mask, command, args)]
     : [...buildNiceArgs(), ...buildNamespaceArgs(), "/bin/sh", "-c", FIRST_PROCESS, mask, command, ...args];
   const [first = "", ...rest] = leader;
-  // To make a new session, Deno forks this whole process, which blocks everything for ten milliseconds. `setsid` takes a
-  // third of a millisecond.
+  // To create a session, Deno forks this whole process, which blocks everything for ten milliseconds. `setsid` takes a third of a
+  // millisecond.
   const setsid = findTool("setsid");
   return setsid === null
     ? { command: first, args: rest, detached: true }
@@ -101,10 +100,10 @@ function buildNamespaceArgs(): string[] {
 
 const tools = new Map<string, string | null>();
 
-/** The path of a small system program, or null. Searched once, on our own PATH and never on an agent's. */
+/** Finds a small system program, or null. Searched once, on the service's PATH and never on an agent's. */
 function findTool(name: string): string | null {
-  const known = tools.get(name);
-  if (known !== undefined) return known;
+  const cached = tools.get(name);
+  if (cached !== undefined) return cached;
   const folders = [...(Deno.env.get("PATH") ?? "").split(":"), "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
   const found =
     folders.filter((folder) => folder.startsWith("/")).map((folder) => `${folder}/${name}`).find((path) => {
@@ -118,12 +117,12 @@ function findTool(name: string): string | null {
   return found;
 }
 
-let known: Promise<Isolation> | null = null;
+let detected: Promise<Isolation> | null = null;
 
 /** Finds the best isolation that this machine allows, once, by starting a program in it. */
 export function detectIsolation(): Promise<Isolation> {
-  known ??= tryNamespace();
-  return known;
+  detected ??= tryNamespace();
+  return detected;
 }
 
 async function tryNamespace(): Promise<Isolation> {
@@ -164,8 +163,8 @@ export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]>
 }
 
 /**
- * Finds the pids of a run. In a namespace these are all descendants of its first process, which also adopts orphans. Elsewhere they
- * are the processes with the run's marker, see findMarked().
+ * Finds the pids of a run. In a namespace these are all descendants of its first process, which also adopts orphans. Elsewhere they are
+ * the processes with the run's marker, see findMarked().
  */
 export async function findTree(isolation: Isolation, leader: number, runId: string): Promise<number[]> {
   if (isolation === "group") return await findMarked(new Set([runId]));

@@ -4,7 +4,7 @@ const NEWLINE = 10;
 const HEAD_BYTES = 200;
 const decoder = new TextDecoder();
 
-/** Splits a stream of bytes into lines. Reports only the start and the size of a line that is longer than the limit. */
+/** Splits a stream of bytes into lines. Reports only the start and size of a line beyond the limit. */
 export class LineSplitter {
   readonly #maxBytes: number;
   readonly #onLine: (line: string) => void;
@@ -32,7 +32,7 @@ export class LineSplitter {
     }
   }
 
-  /** Ends the stream: the rest is the last line. */
+  /** Ends the stream; the rest is the last line. */
   end(): void {
     if (this.#size > 0) this.#emit();
   }
@@ -41,7 +41,7 @@ export class LineSplitter {
     if (part.length === 0) return;
     this.#size += part.length;
     if (this.#size <= this.#maxBytes) this.#parts.push(part.slice());
-    // Of a line that is too long, only the start is kept.
+    // Only the start of a too long line is kept.
     else if (this.#parts.length > 0) this.#parts = [joined(this.#parts).slice(0, HEAD_BYTES)];
     else this.#parts = [part.slice(0, HEAD_BYTES)];
   }

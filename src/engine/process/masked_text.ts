@@ -1,18 +1,18 @@
-/** Masks secrets in a text, also a secret of which only the start or the end is left. */
+/** Masks secrets in a text, also when only the start or end of a secret remains. */
 export function maskText(secrets: readonly string[], text: string): string {
   return secrets.reduce(maskSecret, text);
 }
 
-// Fewer letters would also match ordinary text.
+// Shorter parts would match ordinary text.
 const PART_MIN_CHARACTERS = 12;
-// A text is cut at its end, or before our own mark for a cut.
+// A text is cut at its end, or before the service's mark for a cut.
 const CUT = /\s*(?:…|\[cut\b|$)/y;
 
 function maskSecret(text: string, secret: string): string {
   return maskStart(maskEnd(text.replaceAll(secret, "*".repeat(secret.length)), secret), secret);
 }
 
-// An engine keeps only the end of a long error, which may start in the middle of a secret: a token ends with its signature.
+// An engine keeps only the end of a long error, which may start inside a secret: a token ends with its signature.
 function maskEnd(text: string, secret: string): string {
   const letters = secret.slice(-PART_MIN_CHARACTERS);
   return maskParts(text, letters, (at) => {
@@ -23,7 +23,7 @@ function maskEnd(text: string, secret: string): string {
   });
 }
 
-// A text that was cut may end in the middle of a secret. In other places a start is no secret, because all tokens start alike.
+// A cut text may end inside a secret. Elsewhere a start is no secret, because all tokens start alike.
 function maskStart(text: string, secret: string): string {
   const letters = secret.slice(0, PART_MIN_CHARACTERS);
   return maskParts(text, letters, (at) => {
@@ -34,7 +34,7 @@ function maskStart(text: string, secret: string): string {
   });
 }
 
-/** Masks a part of the text at each place of these letters; `partAt` returns the start and the end of the part. */
+/** Masks the text around each match of `letters`; `partAt` returns the start and end of the masked part. */
 function maskParts(text: string, letters: string, partAt: (at: number) => [number, number]): string {
   let safe = "";
   let done = 0;

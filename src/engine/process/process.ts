@@ -17,7 +17,7 @@ export interface ProcessSpec {
   args: string[];
   cwd: string;
   env: Record<string, string>;
-  /** The text for stdin, or a function that gets stdin and writes to it during the run. */
+  /** Text for stdin, or a function that writes to stdin during the run. */
   stdin: string | ((input: ProcessInput) => void);
   isolation: Isolation;
   umask: number;
@@ -27,21 +27,19 @@ export interface ProcessSpec {
   signal: AbortSignal;
   /** How long the run has waited for a person so far, in ms. This time does not count for idleTimeoutMs. */
   waitedMs: () => number;
-  /** Called when the program has exited. Its children and its output can last longer. */
+  /** Called when the program has exited. Its children and output may last longer. */
   onExit?: () => void;
   /** Called for each piece of output. The piece is valid until the function returns. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
-  /** Called when the process has started. */
   onStart: (pid: number) => void;
 }
 
-/** Why a process ended, and its exit code. */
 export interface ProcessEnd {
   reason: "exited" | "timeout" | "idle_timeout" | "aborted";
   code: number;
 }
 
-/** The program could not be started at all. */
+/** The program could not be started. */
 export class SpawnError extends Error {
   constructor(message: string) {
     super(message);
@@ -51,22 +49,19 @@ export class SpawnError extends Error {
 
 // First INT, on which agents save their session, then TERM, then KILL (contract 3, Execution).
 const INTERRUPT_GRACE_MS = 2_000;
-// A process that escaped can keep the pipes open.
+// An escaped process can keep the pipes open.
 const PIPES_MAX_MS = 2_000;
 
-/**
- * Runs a program until it and all its children have ended, and passes on its output. Throws SpawnError when the program cannot
- * be started, and nothing else.
- */
+/** Runs a program until it and all its children have ended, and passes on its output. Throws only SpawnError. */
 export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   faultPoint("spawn.pre");
   const child = spawn(spec);
   faultPoint("spawn.post");
   spec.onStart(child.pid);
-  const ending = new Ending(spec, child.pid);
+  const ending = new ProcessEnding(spec, child.pid);
   const reading = Promise.all([
-    read(child.stdout, (chunk) => ending.heard(() => spec.onOutput("stdout", chunk))),
-    read(child.stderr, (chunk) => ending.heard(() => spec.onOutput("stderr", chunk))),
+    read(child.stdout, (chunk) => ending.pass(() => spec.onOutput("stdout", chunk))),
+    read(child.stderr, (chunk) => ending.pass(() => spec.onOutput("stderr", chunk))),
   ]);
   if (typeof spec.stdin === "string") void feed(child.stdin, spec.stdin);
   else spec.stdin(new ProcessInput(child.stdin));
@@ -99,13 +94,13 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
 }
 
 /** Ends the process tree on request, after its time limit, or after too long without output. */
-class Ending {
+class ProcessEnding {
   reason: ProcessEnd["reason"] = "exited";
   readonly #spec: ProcessSpec;
   readonly #pid: number;
   readonly #limits: TimeLimits;
   readonly #onAbort = () => this.#end("aborted");
-  #over = false;
+  #hasEnded = false;
   #escalation: Promise<void> | null = null;
 
   constructor(spec: ProcessSpec, pid: number) {
@@ -116,21 +111,21 @@ class Ending {
     if (spec.signal.aborted) this.#onAbort();
   }
 
-  heard(pass: () => void): void {
+  pass(pass: () => void): void {
     this.#limits.restart();
     pass();
   }
 
   /** Stops sending signals, because the process has ended. */
   async finish(): Promise<void> {
-    this.#over = true;
+    this.#hasEnded = true;
     this.#limits.end();
     this.#spec.signal.removeEventListener("abort", this.#onAbort);
     await this.#escalation;
   }
 
   #end(reason: ProcessEnd["reason"]): void {
-    if (this.#escalation !== null || this.#over) return;
+    if (this.#escalation !== null || this.#hasEnded) return;
     this.reason = reason;
     this.#escalation = this.#escalate();
   }
@@ -145,24 +140,26 @@ class Ending {
     send(this.#pid, "SIGKILL");
   }
 
-  // An agent's tools run in sessions of their own, which a signal to the group does not reach (facts, engines 2.6). The
-  // outermost process holds the namespace and must not end first.
+  // An agent's tools run in separate sessions, which a signal to the group does not reach (facts, engines 2.6). The outermost process
+  // holds the namespace and must end last.
   async #signalTree(name: Deno.Signal): Promise<void> {
     const pids = await findMarked(new Set([this.#spec.runId]));
     const inner = this.#spec.isolation === "namespace" ? pids.filter((pid) => pid !== this.#pid) : pids;
-    if (this.#over) return;
+    if (this.#hasEnded) return;
     for (const pid of inner) send(pid, name);
     if (Deno.build.os !== "linux") send(-this.#pid, name);
   }
 
   async #waitForExit(ms: number): Promise<boolean> {
     const until = performance.now() + ms;
-    while (!this.#over && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 20));
-    return this.#over;
+    while (!this.#hasEnded && performance.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return this.#hasEnded;
   }
 }
 
-// Ends the processes that the first process has left in its group or elsewhere.
+// Ends the processes that the first process left in its group or elsewhere.
 async function endLeftovers(runId: string, pid: number): Promise<void> {
   send(-pid, "SIGKILL");
   await sweep(new Set([runId]));
@@ -176,7 +173,7 @@ async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array
         pass(chunk);
       } catch (error) {
         // The program would block on a full pipe if reading stopped.
-        if (!failed) log.error("A piece of a run's output could not be taken in: {error}", { error });
+        if (!failed) log.error("Cannot process a piece of a run's output: {error}", { error });
         failed = true;
       }
     });
@@ -196,8 +193,8 @@ async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<v
 }
 
 /**
- * Finds the absolute path of a program: the command itself when it contains a slash, else on `path`. Throws a SpawnError with
- * the reason, where the shell would only return 127.
+ * Finds the absolute path of a program: the command itself when it contains a slash, else on `path`. Throws a SpawnError with the reason,
+ * where the shell would only return 127.
  */
 export function findProgram(command: string, path: string): string {
   const places = command.includes("/")

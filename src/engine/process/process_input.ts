@@ -1,8 +1,8 @@
 const UNREAD_MAX_CHARACTERS = 16 * 1024 * 1024;
-// The memory of a waiting text without its characters, as characters.
+// Memory of a waiting text in addition to its characters.
 const TEXT_CHARACTERS = 512;
 
-/** The stdin of a program, to which texts are written in order. A program that reads nothing gets no more after 16 million characters. */
+/** Writes texts to the stdin of a program in order. After 16 million unread characters the stdin closes. */
 export class ProcessInput {
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   #last: Promise<void> = Promise.resolve();

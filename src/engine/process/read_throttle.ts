@@ -7,9 +7,9 @@ let windowEndsAt = 0;
 let windowBytes = 0;
 
 /**
- * Reads the output of a process to its end. Above about 100 MB a second for all runs together, the runs with the most output wait, and
- * so do their programs, so that the service stays responsive (reliability CHD-6, BKP-2). A piece is valid until `pass` returns: the
- * next piece uses the same memory. Closes the stream and rethrows when the stream or `pass` throws.
+ * Reads the output of a process to its end. Above about 100 MB a second for all runs together, the runs with the most output
+ * wait, and so do their programs, so that the service stays responsive (reliability CHD-6, BKP-2). A piece is valid until
+ * `pass` returns, because the next one reuses its memory. Cancels the stream and rethrows when the stream or `pass` throws.
  */
 export async function readThrottled(
   stream: ReadableStream<Uint8Array>,

@@ -6,7 +6,6 @@ import { maskText } from "./masked_text.ts";
 
 const log = logger("engine");
 
-/** How a RunLog is opened. */
 export interface RunLogOptions {
   path: string;
   maxBytes: number;
@@ -21,8 +20,8 @@ const NEWLINE = 10;
 const encoder = new TextEncoder();
 
 /**
- * The log of one run: its output with a time before each line, with secrets masked, and cut at a limit with a line that reports
- * the cut. Output is written immediately, so that a reader can follow the log.
+ * The log of one run: output with timestamps and masked secrets, cut at a limit with a line that reports the cut. Output is written
+ * immediately, so that readers can follow the log.
  */
 export class RunLog {
   readonly #file: Deno.FsFile;
@@ -32,7 +31,7 @@ export class RunLog {
   #size: number;
   #carry: Uint8Array<ArrayBufferLike> = new Uint8Array();
   #atLineStart = true;
-  /** The output during writeTogether(). */
+  /** Output during writeTogether(). */
   #gathered: Uint8Array[] | null = null;
   #full = false;
   #closed = false;
@@ -55,35 +54,35 @@ export class RunLog {
     return new RunLog(file, file.statSync().size, options);
   }
 
-  /** Masks this value in all later output, such as the run's token (reliability SEC-3). */
+  /** Masks this value, such as the run's token, in all later output (reliability SEC-3). */
   mask(secret: string): void {
     if (secret === "") return;
     this.#secrets.push(encoder.encode(secret));
     this.#secretTexts.push(secret);
   }
 
-  /** Masks the secrets in a text. A caller that cuts a text masks it first, because write() cannot find a secret that is cut. */
+  /** Masks the secrets in a text. Callers mask a text before cutting it, because write() cannot find a cut secret. */
   maskText(text: string): string {
     return maskText(this.#secretTexts, text);
   }
 
-  /** Writes a line of the service itself. */
+  /** Writes a line of the service. */
   line(text: string): void {
     const open = !this.#atLineStart || this.#carry.length > 0;
     this.write(encoder.encode(`${open ? "\n" : ""}${text}\n`));
   }
 
-  /** Writes output of the run, byte for byte. Output above the limit is dropped. */
+  /** Writes output of the run byte for byte. Drops output above the limit. */
   write(chunk: Uint8Array): void {
     if (this.#full || this.#closed) return;
     let bytes = this.#carry.length === 0 ? chunk : joined([this.#carry, chunk]);
     for (const secret of this.#secrets) bytes = maskBytes(bytes, secret);
-    const held = this.#findSecretStart(bytes);
-    this.#carry = bytes.slice(bytes.length - held);
-    this.#emit(bytes.subarray(0, bytes.length - held));
+    const heldBytes = this.#findSecretStart(bytes);
+    this.#carry = bytes.slice(bytes.length - heldBytes);
+    this.#emit(bytes.subarray(0, bytes.length - heldBytes));
   }
 
-  /** Calls `work` and stores all that it writes by one write to the file, also when `work` throws. */
+  /** Stores all output of `work` by one write to the file, also when `work` throws. */
   writeTogether(work: () => void): void {
     const gathered: Uint8Array[] = [];
     this.#gathered = gathered;
@@ -95,7 +94,7 @@ export class RunLog {
     }
   }
 
-  /** Writes the output that was held back, syncs the file and closes it. */
+  /** Writes the held output, syncs the file and closes it. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#emit(this.#carry);
@@ -110,10 +109,10 @@ export class RunLog {
     }
   }
 
-  // On a full disk only the log ends: the run still has its answer (reliability DBF-2).
+  // A full disk ends only the log: the run keeps its answer (reliability DBF-2).
   #giveUp(error: unknown): void {
     if (!this.#full) {
-      log.warning("The log {path} could not be written: {error}", { path: this.#options.path, error });
+      log.warning("Cannot write the log {path}: {error}", { path: this.#options.path, error });
     }
     this.#full = true;
   }
@@ -189,14 +188,13 @@ export class RunLog {
   }
 }
 
-/** Formats the time before a line. */
 function formatTime(ms: number): string {
   return `${new Date(ms).toISOString()} `;
 }
 
 let latest: { ms: number; stamp: Uint8Array } = { ms: NaN, stamp: new Uint8Array() };
 
-// Two hundred agents write ten lines in a millisecond.
+// Cached: two hundred agents write ten lines in a millisecond.
 function buildStamp(ms: number): Uint8Array {
   if (ms !== latest.ms) latest = { ms, stamp: encoder.encode(formatTime(ms)) };
   return latest.stamp;

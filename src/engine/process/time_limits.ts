@@ -1,17 +1,17 @@
-/** A timer that fires this late shows that the service itself was stopped, by a signal or with its machine (reliability CHD-9). */
+/** A timer that fires this late shows that the service was stopped, by a signal or with its machine (reliability CHD-9). */
 export const STOPPED_MIN_MS = 1_000;
 // A longer timer fires immediately.
 const TIMER_MAX_MS = 2_147_483_647;
 
-/** How long a run may take, and how long it may be silent. `Infinity` is no limit. */
+/** Time limits of a run. `Infinity` means none. */
 interface LimitTimes {
   timeoutMs: number;
   idleTimeoutMs: number;
-  /** How long the run has waited for a person so far, in ms: this time is no silence. */
+  /** How long the run has waited for a person so far, in ms. This time does not count as silence. */
   waitedMs: () => number;
 }
 
-/** Calls `onLimit` once when a run lasts too long or is silent for too long. After a stop of the service it reads the output first. */
+/** Calls `onLimit` once when a run lasts too long or is silent for too long. After a stop of the service pending output is read first. */
 export class TimeLimits {
   readonly #times: LimitTimes;
   readonly #onLimit: (reason: "timeout" | "idle_timeout") => void;
@@ -19,7 +19,7 @@ export class TimeLimits {
   #idle: ReturnType<typeof setTimeout>;
   #total: ReturnType<typeof setTimeout>;
   #outputAt = performance.now();
-  /** How long the run had waited for a person at that time. */
+  /** Value of waitedMs() at that time. */
   #waitedThen: number;
 
   constructor(times: LimitTimes, onLimit: (reason: "timeout" | "idle_timeout") => void) {
@@ -32,7 +32,7 @@ export class TimeLimits {
     this.#idle = setTimeout(() => this.#checkIdle(), Math.min(idleTimeoutMs, TIMER_MAX_MS));
   }
 
-  /** Restarts the idle limit, because output has come. */
+  /** Restarts the idle limit after output. */
   restart(): void {
     this.#outputAt = performance.now();
     this.#waitedThen = this.#times.waitedMs();
@@ -43,7 +43,7 @@ export class TimeLimits {
     clearTimeout(this.#idle);
   }
 
-  // A run may have ended while the service was stopped: its end must be read before the limit is applied.
+  // A run may have ended while the service was stopped. Its end must be read before the limit applies.
   #checkTotal(): void {
     const left = this.#deadline - performance.now();
     if (left > TIMER_MAX_MS) this.#total = setTimeout(() => this.#checkTotal(), TIMER_MAX_MS);
@@ -51,7 +51,7 @@ export class TimeLimits {
     else this.#onLimit("timeout");
   }
 
-  // One timer for the whole run instead of one for each piece of output.
+  // A single timer for the whole run instead of one for each piece of output.
   #checkIdle(): void {
     const { idleTimeoutMs, waitedMs } = this.#times;
     const now = performance.now();

@@ -17,17 +17,14 @@ import { JsonRpcClient } from "./json_rpc.ts";
 const PROTOCOL_VERSION = 1;
 const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
-/** Some agents repeat the past of a session for a moment after it was loaded (decision 0011). */
+/** Agents may replay the history of a session for a moment after loading it (decision 0011). */
 const REPLAY_QUIET_MS = 500;
 const TOOLS_KNOWN_MAX = 1_000;
 const AUTH_REQUIRED = -32_000;
 const METHOD_NOT_FOUND = -32_601;
 const INTERNAL_ERROR = -32_603;
 
-/**
- * An agent that speaks the Agent Client Protocol, version 1, on stdin and stdout: one turn, or with `stays` one after the other
- * (decision 0011).
- */
+/** Speaks version 1 of the Agent Client Protocol with an agent on stdin and stdout: one turn, or several with `stays` (decision 0011). */
 export class AcpDialogue implements Dialogue {
   #order: Order;
   readonly #link: Link;
@@ -56,14 +53,14 @@ export class AcpDialogue implements Dialogue {
         elicitation: { form: {} },
       },
       clientInfo: { name: "svc", version: VERSION },
-    }, { answered: (result) => this.#initialized(result), maxMs: INITIALIZE_MAX_MS });
+    }, { answered: (result) => this.#onInitialized(result), maxMs: INITIALIZE_MAX_MS });
   }
 
   hear(line: Line): AgentEvent[] {
     const { id, method } = line;
     if (typeof method === "string") {
       const params = getObject(line, "params");
-      if (id === undefined || id === null) return this.#notified(method, params);
+      if (id === undefined || id === null) return this.#onNotification(method, params);
       // Every request gets an answer, or the agent would wait for it.
       void this.#answer(id, method, params).catch((error) =>
         this.#say({ id, error: { code: INTERNAL_ERROR, message: String(error) } })
@@ -96,22 +93,22 @@ export class AcpDialogue implements Dialogue {
     this.#requests.close();
   }
 
-  #initialized(result: Line): AgentEvent[] {
+  #onInitialized(result: Line): AgentEvent[] {
     const version = result.protocolVersion;
     if (version !== PROTOCOL_VERSION) {
-      return this.#failed(
+      return this.#fail(
         buildFailure("setup", `it speaks version ${version} of the Agent Client Protocol; 1 is needed`),
       );
     }
     this.#capabilities = getObject(result, "agentCapabilities");
-    return this.#order.resume ? this.#resume() : this.#begin();
+    return this.#order.resume ? this.#resume() : this.#startSession();
   }
 
-  #begin(): AgentEvent[] {
-    this.#request("session/new", this.#place(), {
+  #startSession(): AgentEvent[] {
+    this.#request("session/new", this.#buildSession(), {
       answered: (result) => {
         const id = getText(result, "sessionId");
-        if (id === "") return this.#failed(buildFailure("setup", "it began a session without an id"));
+        if (id === "") return this.#fail(buildFailure("setup", "it started a session without an id"));
         this.#sessionId = id;
         this.#prompt();
         return [{ kind: "session", id }];
@@ -125,10 +122,10 @@ export class AcpDialogue implements Dialogue {
     const { sessionId } = this.#order;
     const resumes = isObject(getObject(this.#capabilities, "sessionCapabilities").resume);
     if (!resumes && this.#capabilities.loadSession !== true) {
-      return this.#failed(buildFailure("unknown_session", "it cannot go on with a session"));
+      return this.#fail(buildFailure("unknown_session", "it cannot resume a session"));
     }
     this.#replaying = !resumes;
-    this.#request(resumes ? "session/resume" : "session/load", { sessionId, ...this.#place() }, {
+    this.#request(resumes ? "session/resume" : "session/load", { sessionId, ...this.#buildSession() }, {
       answered: () => {
         this.#sessionId = sessionId;
         if (resumes) this.#prompt();
@@ -137,7 +134,7 @@ export class AcpDialogue implements Dialogue {
       },
       refused: ({ code, message }) => {
         const words = String(message);
-        return this.#failed(
+        return this.#fail(
           code === AUTH_REQUIRED ? buildFailure("auth", words) : buildFailure("unknown_session", words),
         );
       },
@@ -155,17 +152,17 @@ export class AcpDialogue implements Dialogue {
   }
 
   #prompt(): void {
-    // The turn was cancelled before it started: the model gets no request.
+    // The turn was cancelled before it started, so the model gets no request.
     if (this.#stopped.signal.aborted) {
-      return this.#take(this.#done({ stopReason: "cancelled" }));
+      return this.#take(this.#onDone({ stopReason: "cancelled" }));
     }
     this.#request("session/prompt", {
       sessionId: this.#sessionId,
       prompt: [{ type: "text", text: this.#order.prompt }],
-    }, { answered: (result) => this.#done(result) });
+    }, { answered: (result) => this.#onDone(result) });
   }
 
-  #done(result: Line): AgentEvent[] {
+  #onDone(result: Line): AgentEvent[] {
     const reason = getText(result, "stopReason");
     const failure = FAILED_TURNS.has(reason)
       ? buildFailure("model", `it ended its turn with ${reason}`)
@@ -177,21 +174,21 @@ export class AcpDialogue implements Dialogue {
     return [...notice, ...parseUsage(result), { kind: "done", ok: failure === null, text: null, failure }];
   }
 
-  #failed(failure: EngineFailure): AgentEvent[] {
+  #fail(failure: EngineFailure): AgentEvent[] {
     this.#link.close();
     return [{ kind: "done", ok: false, text: null, failure }];
   }
 
-  #notified(method: string, params: Line): AgentEvent[] {
+  #onNotification(method: string, params: Line): AgentEvent[] {
     const own = this.#sessionId !== "" && getText(params, "sessionId") === this.#sessionId;
     if (method !== "session/update" || !own) return [];
-    if (!this.#replaying) return this.#updated(getObject(params, "update"));
+    if (!this.#replaying) return this.#onUpdate(getObject(params, "update"));
     this.#waitForQuiet();
     return [];
   }
 
-  // Some agents show a tool for the first time in their permission request.
-  #updated(update: Line): AgentEvent[] {
+  // Agents may show a tool for the first time in their permission request.
+  #onUpdate(update: Line): AgentEvent[] {
     const id = getText(update, "toolCallId");
     if (getText(update, "sessionUpdate") !== "tool_call" || id === "") return parseUpdate(update);
     return this.#shown.delete(id) ? parseUpdate(update).slice(1) : parseUpdate(update);
@@ -217,9 +214,9 @@ export class AcpDialogue implements Dialogue {
     this.#say({ id, error: { code: METHOD_NOT_FOUND, message: `${method} is not offered` } });
   }
 
-  #place(): Line {
+  #buildSession(): Line {
     const { tools, workDir } = this.#order;
-    if (this.#stays) return { cwd: workDir, mcpServers: tools === null ? [] : [this.#bridge()] };
+    if (this.#stays) return { cwd: workDir, mcpServers: tools === null ? [] : [this.#buildBridge()] };
     const http = getObject(this.#capabilities, "mcpCapabilities").http === true;
     const servers = tools === null || !http ? [] : [{
       type: "http",
@@ -231,7 +228,7 @@ export class AcpDialogue implements Dialogue {
   }
 
   // A process that stays has the environment of its first run. The bridge reads the token of the current run from a file.
-  #bridge(): Line {
+  #buildBridge(): Line {
     const { ctl, env } = this.#order;
     const own = BRIDGE_VARIABLES.map((name) => ({ name, value: env[name] ?? "" }));
     return { name: "svc", command: ctl, args: ["mcp"], env: own };
@@ -240,13 +237,13 @@ export class AcpDialogue implements Dialogue {
   #request(
     method: string,
     params: Line,
-    { answered, refused = (error) => this.#failed(classifyError(error)), maxMs }: {
+    { answered, refused = (error) => this.#fail(classifyError(error)), maxMs }: {
       answered: (result: Line) => AgentEvent[];
       refused?: (error: Line) => AgentEvent[];
       maxMs?: number;
     },
   ): void {
-    const late = (words: string) => this.#take(this.#failed(buildFailure("setup", words)));
+    const late = (words: string) => this.#take(this.#fail(buildFailure("setup", words)));
     this.#requests.ask(method, params, { answered, refused, maxMs, late });
   }
 

@@ -4,14 +4,14 @@ import { RUN_QUESTIONS_MAX } from "../../domain/work/question.ts";
 import type { Line, Order } from "./adapter.ts";
 import { formatInput, getList, getObject, getText, isObject } from "./json_fields.ts";
 
-/** The kinds of tool calls that need no person, by the engine's permissions. */
+/** The kinds of tool calls that need no approval, by the engine's permissions. */
 const FREE: Record<Order["permissions"], ReadonlySet<string> | null> = {
   read: new Set(["read", "search", "think"]),
   edit: new Set(["read", "search", "think", "edit", "delete", "move"]),
   full: null,
 };
 
-/** The keys of a command and of its description. */
+/** Keys of a plain command input. */
 const PLAIN = new Set(["command", "description", "timeout"]);
 const CANCELLED = { outcome: "cancelled" };
 const DECLINE = "Decline";
@@ -65,8 +65,8 @@ export async function answerForm(order: Order, params: Line, signal: AbortSignal
     const label = getText(field, "title") || getText(field, "description") || name;
     const text = `${getText(params, "message")}\n\n${label}`;
     const few = choices.length > 0 && choices.length < OPTIONS_MAX;
-    const asked = few ? { text, options: [...choices, DECLINE], default: DECLINE } : { text };
-    const answer = await ask(order, asked, signal);
+    const question = few ? { text, options: [...choices, DECLINE], default: DECLINE } : { text };
+    const answer = await ask(order, question, signal);
     const value = answer === null || answer === DECLINE ? undefined : parseAnswer(field, answer);
     if (value === undefined) return { action: answer === null ? "cancel" : "decline" };
     content[name] = value;
@@ -113,7 +113,7 @@ function isOwn({ ctl }: Order, { kind, rawInput }: Line): boolean {
   return (program === "svc" || program === ctl) && group === "ctl" && !/[;&|<>$`()\\\n\r]/.test(input);
 }
 
-// Shows all keys of the input, because an unknown key can change what the call does.
+// Shows all keys of the input, because an unknown key can change the effect of the call.
 function formatToolInput(input: unknown): string {
   if (isObject(input) && Object.keys(input).some((key) => !PLAIN.has(key))) {
     return JSON.stringify(input, null, 1);
@@ -138,17 +138,17 @@ function shorten(text: string, max: number): string {
   return line.length <= max ? line : `${line.slice(0, max - 1)}…`;
 }
 
-interface Asked {
+interface Question {
   text: string;
   options?: string[];
   default?: string;
 }
 
-// The number of pending questions of a turn. An agent can print requests faster than the service takes questions.
+// Number of open questions per turn. An agent can send requests faster than the service takes questions.
 const open = new WeakMap<Order, number>();
 
-/** Asks a question in the name of the run. Returns null without an answer, or when too many questions of the run are open. */
-async function ask(order: Order, question: Asked, signal: AbortSignal): Promise<string | null> {
+/** Asks a question on behalf of the run. Returns null without an answer, or when the run has too many open questions. */
+async function ask(order: Order, question: Question, signal: AbortSignal): Promise<string | null> {
   const count = open.get(order) ?? 0;
   if (count >= RUN_QUESTIONS_MAX) return null;
   open.set(order, count + 1);
@@ -159,23 +159,27 @@ async function ask(order: Order, question: Asked, signal: AbortSignal): Promise<
   }
 }
 
-async function askPerson(env: Order["env"], question: Asked, signal: AbortSignal): Promise<string | null> {
+async function askPerson(env: Order["env"], question: Question, signal: AbortSignal): Promise<string | null> {
   const text = question.text.slice(0, TEXT_MAX_CHARACTERS).toWellFormed();
   const key = crypto.randomUUID();
   let id = "";
   try {
     const body = { message_id: env.SVC_MESSAGE_ID, ...question, text };
-    const asked = await insist(env, { method: "POST", path: "/api/questions", body, key }, signal);
-    id = getText(asked, "id");
+    const created = await sendUntilAnswered(
+      env,
+      { method: "POST", path: "/api/questions", body, key },
+      signal,
+    );
+    id = getText(created, "id");
     while (true) {
       const path = `/api/questions/${id}/wait?timeout_ms=${WAIT_MS}`;
-      const now = await insist(env, { method: "GET", path }, signal);
+      const now = await sendUntilAnswered(env, { method: "GET", path }, signal);
       if (now.status !== "open") return now.status === "answered" ? getText(now, "answer") : null;
     }
   } catch {
-    // The question could not be asked, or the run ends: both are no permission, and an answer would be too late.
+    // The question failed, or the run ends. Both deny permission, and a later answer would be too late.
     const cancel = { method: "POST", path: `/api/questions/${id}/cancel`, body: {} };
-    if (id !== "") void insist(env, cancel, AbortSignal.timeout(CANCEL_MAX_MS)).catch(() => {});
+    if (id !== "") void sendUntilAnswered(env, cancel, AbortSignal.timeout(CANCEL_MAX_MS)).catch(() => {});
     return null;
   }
 }
@@ -185,12 +189,12 @@ interface OwnRequest {
   method: string;
   path: string;
   body?: unknown;
-  /** The idempotency key, with which the request can be repeated. */
+  /** The idempotency key for repetitions. */
   key?: string;
 }
 
-// Repeats a request until the service answers, because the service may be restarting.
-async function insist(env: Order["env"], request: OwnRequest, signal: AbortSignal): Promise<Line> {
+// Repeats a request until the service answers, because it may be restarting.
+async function sendUntilAnswered(env: Order["env"], request: OwnRequest, signal: AbortSignal): Promise<Line> {
   while (true) {
     const response = await send(env, request, signal).catch(() => null);
     signal.throwIfAborted();

@@ -1,9 +1,9 @@
 import type { Usage } from "../../domain/work/execution.ts";
 import type { Reset } from "./reset.ts";
 
-/** Why an agent failed, by what can be done about it. */
+/** Why an agent failed, by possible remedy. */
 export type EngineFailureKind =
-  /** The session to resume does not exist any more. */
+  /** The session to resume no longer exists. */
   | "unknown_session"
   /** The id for a new session is in use. */
   | "session_exists"
@@ -26,20 +26,18 @@ export interface EngineFailure {
 }
 
 /**
- * The span of a usage figure: this run, one step of it, or the whole session of the engine. Steps are added up. For a session,
- * the run's usage is the difference to the last known figure.
+ * The span of a usage figure: this run, one step of it, or the whole engine session. Steps are added up. For a session, the run's usage
+ * is the difference to the last known figure.
  */
 export type UsageSpan = "run" | "step" | "session";
 
-/** A provider's own quota period. */
 export interface ProviderWindow {
   name: string;
-  /** The part that is used, from 0 to 1. */
+  /** The used part, from 0 to 1. */
   utilization: number;
   resets_at: number | null;
 }
 
-/** An event in an agent's output. */
 export type AgentEvent =
   /** The id of the session; null: the requested one. */
   | { kind: "session"; id: string | null }
@@ -54,45 +52,42 @@ export type AgentEvent =
     usage: Partial<Usage>; /** Of a step: a later figure with this key replaces it. */
     key?: string;
   }
-  /** The state of the provider's windows. */
   | { kind: "windows"; windows: ProviderWindow[] }
-  /** Something failed. The run has failed as well, unless the agent writes or acts afterwards. */
+  /** Also fails the run, unless the agent writes or acts afterwards. */
   | { kind: "failure"; failure: EngineFailure }
   /** The engine's final event. `text` is the answer; null: the answer is the last text. */
   | { kind: "done"; ok: boolean; text: string | null; failure: EngineFailure | null };
 
-/** A parsed line of output. */
 export type Line = Record<string, unknown>;
 
 /** A tool server for the agent over HTTP (Model Context Protocol). */
 export interface ToolServer {
   url: string;
-  /** The variable of the run's environment that holds its token. */
+  /** The environment variable that holds its token. */
   tokenVariable: string;
-  /** The token itself: only for files in the run's private directory, never for arguments. */
+  /** The token, only for files in the run's private directory, never for arguments. */
   token: string;
 }
 
 /** The input of an adapter for one turn. */
 export interface Order {
-  /** Id of the session to resume, or for the new session where the engine takes one. */
+  /** Id of the session to resume, or of the new session where the engine accepts one. */
   sessionId: string;
   resume: boolean;
   prompt: string;
   workDir: string;
-  /** A private directory for files of this run only. */
+  /** A private directory for this run. */
   runDir: string;
-  /** Where the engine keeps the logins and sessions of this worker; null: in its default place, shared by all. */
+  /** Directory of the logins and sessions of this worker; null: the shared default. */
   stateDir: string | null;
   /** Absolute path of `svc`. */
   ctl: string;
   model: string;
   permissions: "read" | "edit" | "full";
-  /** engines.<name>.args and the worker's own; they follow ours. */
+  /** engines.<name>.args and the worker's own. They follow the adapter's. */
   extraArgs: readonly string[];
-  /** Whether the service, and so the engine, runs as root. */
+  /** Whether the service and the engine run as root. */
   root: boolean;
-  /** The complete environment of the run. */
   env: Readonly<Record<string, string>>;
   /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
@@ -100,65 +95,68 @@ export interface Order {
   schema: object | null;
 }
 
-/** A file to write before the engine starts. */
 export interface EngineFile {
   path: string;
-  /** The new text, from the present one (null: there is no file). */
+  /** Builds the new text from the present one (null: no file). */
   content: (present: string | null) => string;
-  /** Whether it is a program. */
   executable?: boolean;
 }
 
-/** How to start an agent. The prompt is passed on stdin, tokens in the environment or a file, never in arguments. */
+/** How to start an agent. The prompt goes to stdin, tokens into the environment or a file, never into arguments. */
 export interface AgentCommand {
   args: string[];
-  /** Variables that the operator's own settings override. */
+  /** Variables that the operator may override. */
   env: Record<string, string>;
-  /** Variables that nothing overrides. */
+  /** Variables that stay fixed. */
   fixedEnv: Record<string, string>;
   stdin: string;
   files: EngineFile[];
-  /** The file to which the engine writes its usage when it ends. */
+  /** The file where the engine writes its usage when it ends. */
   usageFile: string | null;
 }
 
 /** The variables that `svc mcp` needs, for agents that do not pass on their whole environment. */
 export const BRIDGE_VARIABLES = ["PATH", "SVC_URL", "SVC_TOKEN_FILE", "SVC_RUN_ID"] as const;
 
-/** How an agent works whose process stays open between turns (contract 19). */
+/** How an agent works in a process that stays open between turns (contract 19). */
 export interface OpenMode {
-  /** Builds the command, without a prompt: the model gets no request before the first turn. The agent's tools read the token from SVC_TOKEN_FILE. */
+  /**
+   * Builds the command without a prompt: the model gets no request before the first turn. The agent's tools read the token from
+   * SVC_TOKEN_FILE.
+   */
   buildCommand(order: Order): AgentCommand;
-  /** Whether the process may stay open with these arguments of an operator; absent: with any. */
+  /** Whether the process may stay open with these operator arguments. Absent: always. */
   takes?(args: readonly string[]): boolean;
-  /** Whether the agent answers before it asks its model: then silence means that the model got no request, and another process may do the turn. */
+  /**
+   * Whether the agent answers before it asks its model. If so, silence means that the model got no request, and another process may do
+   * the turn.
+   */
   speaksFirst: boolean;
-  /** Whether output between turns shows that the agent works without a request: then its process ends. Absent: it never does. */
+  /** Whether output between turns shows that the agent works without a request, which ends its process. Absent: never. */
   isWork?(text: string): boolean;
-  /** Starts a dialogue with a new process. `order` is that of its first turn. */
+  /** Starts a dialogue with a new process; `order` belongs to its first turn. */
   converse(order: Order, link: Link): Dialogue;
 }
 
 /** The stdin of an agent that reads lines. */
 export interface Link {
   say: (text: string) => void;
-  /** Closes stdin after the texts so far. Does nothing to a process that stays open. */
+  /** Closes stdin after the texts so far. Does nothing for a process that stays open. */
   close: () => void;
 }
 
 /** A dialogue with one process, in lines both ways, turn by turn. */
 export interface Dialogue {
-  /** Starts a turn; `take` gets events that come without a line. */
+  /** Starts a turn; `take` receives events that have no line. */
   turn(order: Order, take: (events: AgentEvent[]) => void): void;
-  /** Returns what a line means. */
   hear(line: Line): AgentEvent[];
-  /** Ends the turn, and leaves the process. */
+  /** Ends the turn and keeps the process. */
   interrupt(): void;
-  /** The process has ended. */
+  /** Called after the end of the process. */
   close(): void;
 }
 
-/** The end of a process that sent no final event. */
+/** The end of a process without a final event. */
 interface SilentEnd {
   code: number;
   /** The end of stderr. */
@@ -167,11 +165,10 @@ interface SilentEnd {
   resume: boolean;
 }
 
-/** The file that an engine keeps of a session, below its state directory. */
+/** The file of a session below the engine's state directory. */
 interface SessionLog {
-  /** Lists the folders that can have the file of this session. */
+  /** Lists the folders that may contain the session's file. */
   folders: (sessionId: string) => string[];
-  /** Whether this is the name of the session's file. */
   isName: (name: string, sessionId: string) => boolean;
   /** Parses the provider's windows at the end of the file. */
   windows: (tail: string) => ProviderWindow[];
@@ -185,9 +182,8 @@ export interface Login {
   home: string;
   /** Any one of these files below the state directory is enough. */
   files: readonly string[];
-  /** The login is always in the home directory, whatever the state directory is. */
+  /** The login is in the home directory, whatever the state directory. */
   sharedLogin?: boolean;
-  /** How to log in. */
   advice: string;
 }
 
@@ -198,7 +194,7 @@ export type AnyAdapter = Adapter | ProgramAdapter | BuiltInAdapter;
 export interface ProgramAdapter {
   driver: "program";
   kind: string;
-  /** The program's name on PATH; "" where the configuration has to name it. */
+  /** The program's name on PATH; "" when the configuration must name it. */
   program: string;
 }
 
@@ -210,44 +206,48 @@ export interface BuiltInAdapter {
   answer: (instruction: string) => string;
 }
 
-/** The manifest of one agent CLI: data and pure functions that build its command and parse its output (facts, engines 12; driver: agent.ts). */
+/**
+ * The manifest of one agent CLI: data and pure functions that build its command and parse its output (facts, engines 12; driver:
+ * agent.ts).
+ */
 export interface Adapter {
   driver: "agent";
   kind: string;
   /** The program's name on PATH. */
   program: string;
-  /** Lines of stderr that every run has and that mean nothing. */
+  /** Meaningless stderr lines of every run. */
   noise?: RegExp;
-  /** The tested package and version; null where the configuration can name any program. `release`: the version of the package, if it differs. */
+  /**
+   * The tested package and version; null when the configuration may name any program. `release`: the package's version, if it differs.
+   */
   measured: { package: string; version: string; release?: string } | null;
   /** The usage that the engine reports: `live` during the run, `cost` in US dollars. */
   counts: { live: boolean; cost: boolean };
   /** How to install `<version>`; absent: `npm install -g` with the package. */
   install?: string;
-  /** Another program that the engine needs, such as a version of Node. */
+  /** Another required program, such as a version of Node. */
   needs?: string;
-  /** Whether we choose the id of a new session; if not, the engine does. */
+  /** Whether the service chooses the id of a new session. If not, the engine does. */
   plansSession: boolean;
   login: Login;
-  /** More variables of the service's environment that the engine gets, in addition to those of its login. */
+  /** Further variables of the service's environment that the engine gets. */
   variables: readonly string[];
   /**
-   * Flags that an operator's arguments must not contain: they would change the output that we read, the session or the
-   * way of the prompt, or make the engine wait for a person.
+   * Flags that an operator's arguments must not contain, because they would change the output, the session or the prompt's way, or make
+   * the engine wait for a person.
    */
   reservedFlags: readonly string[];
   buildCommand(order: Order): AgentCommand;
   /** For engines whose process may stay open between turns. */
   open?: OpenMode;
-  /** Starts a dialogue with a process for one turn, for engines that take their prompt in a dialogue. Absent: the prompt is the command's stdin. */
+  /** Starts a dialogue with a process for one turn. Absent: the prompt is the command's stdin. */
   converse?(order: Order, link: Link): Dialogue;
   parseLine(line: Line): AgentEvent[];
   /** Parses a line of stderr, for engines that report a wait there. */
   parseStderr?(line: string): AgentEvent[];
   /** Returns the failure of a process that ended without a final event. */
   classifyEnd(end: SilentEnd): EngineFailure;
-  /** The engine's file of a session, for engines that report their provider's windows only there. */
+  /** The engine's session file, for engines that report their provider's windows only there. */
   sessionLog?: SessionLog;
-  /** Parses the usage file. */
   parseUsageFile?(text: string): AgentEvent[];
 }

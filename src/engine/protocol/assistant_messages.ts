@@ -1,9 +1,9 @@
 import type { AgentEvent, Line } from "./adapter.ts";
 import { formatContent, formatInput, getList, getObject, getText } from "./json_fields.ts";
 
-/** Parses the texts and tool calls of an assistant's message, as Claude Code and Qwen Code write it. */
+/** Parses the texts and tool calls of an assistant message of Claude Code or Qwen Code. */
 export function parseAssistantMessage(line: Line): AgentEvent[] {
-  // The log has the tools and the text of a subagent, but the answer does not.
+  // The log contains tools and text of a subagent; the answer does not.
   const nested = typeof line.parent_tool_use_id === "string";
   return getList(getObject(line, "message"), "content").flatMap((part): AgentEvent[] => {
     const type = getText(part, "type");
@@ -16,7 +16,6 @@ export function parseAssistantMessage(line: Line): AgentEvent[] {
   });
 }
 
-/** Parses the results of tools. */
 export function parseToolResults(line: Line): AgentEvent[] {
   return getList(getObject(line, "message"), "content")
     .filter((part) => getText(part, "type") === "tool_result")

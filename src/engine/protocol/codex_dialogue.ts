@@ -24,7 +24,7 @@ const SANDBOX: Record<Order["permissions"], string> = {
   full: "danger-full-access",
 };
 
-/** Refusals of the requests that need a person: a call beyond the permissions is never approved. */
+/** Refusals of requests that need a person: a call beyond the permissions is never approved. */
 const REFUSALS: Record<string, Line> = {
   "item/commandExecution/requestApproval": { decision: "decline" },
   "item/fileChange/requestApproval": { decision: "decline" },
@@ -41,7 +41,7 @@ const ITEMS: Record<string, string> = {
   webSearch: "web_search",
 };
 
-/** Codex that stays open: `codex app-server` on stdin and stdout, one thread of it (decision 0011). */
+/** Keeps `codex app-server` open on stdin and stdout with one thread (decision 0011). */
 export class CodexDialogue implements Dialogue {
   #order: Order;
   readonly #say: (message: Line) => void;
@@ -68,7 +68,7 @@ export class CodexDialogue implements Dialogue {
       maxMs: INITIALIZE_MAX_MS,
       answered: () => {
         this.#say({ method: "initialized" });
-        this.#thread();
+        this.#startThread();
         return [];
       },
     });
@@ -81,13 +81,13 @@ export class CodexDialogue implements Dialogue {
     // The first turn starts with the thread.
     if (this.#threadId === "") return;
     take([{ kind: "session", id: this.#threadId }]);
-    this.#begin();
+    this.#startTurn();
   }
 
   hear(line: Line): AgentEvent[] {
     const { id, method } = line;
     if (typeof method !== "string") return this.#requests.hear(line);
-    if (id === undefined) return this.#notified(method, getObject(line, "params"));
+    if (id === undefined) return this.#onNotification(method, getObject(line, "params"));
     const result = REFUSALS[method];
     const error = { code: METHOD_NOT_FOUND, message: `${method} is not offered` };
     this.#say(result === undefined ? { id, error } : { id, result });
@@ -105,7 +105,7 @@ export class CodexDialogue implements Dialogue {
     this.#requests.close();
   }
 
-  #thread(): void {
+  #startThread(): void {
     const { resume, sessionId, workDir, model, permissions } = this.#order;
     const place = {
       cwd: workDir,
@@ -116,11 +116,11 @@ export class CodexDialogue implements Dialogue {
     const answered = (result: Line): AgentEvent[] => {
       this.#threadId = getText(getObject(result, "thread"), "id");
       if (this.#threadId === "") {
-        return buildFailedTurn(buildFailure("setup", "it began a thread without an id"));
+        return buildFailedTurn(buildFailure("setup", "it started a thread without an id"));
       }
-      // The turn was cancelled before it started: the model gets no request.
+      // The turn was cancelled before it started, so the model gets no request.
       if (this.#interrupted) return buildFailedTurn(buildFailure("model", "it was cancelled"));
-      this.#begin();
+      this.#startTurn();
       return [{ kind: "session", id: this.#threadId }];
     };
     if (!resume) return this.#ask("thread/start", place, { maxMs: SESSION_MAX_MS, answered });
@@ -138,7 +138,7 @@ export class CodexDialogue implements Dialogue {
     });
   }
 
-  #begin(): void {
+  #startTurn(): void {
     this.#turnId = "";
     this.#usage = [];
     const input = [{ type: "text", text: this.#order.prompt, text_elements: [] }];
@@ -151,7 +151,7 @@ export class CodexDialogue implements Dialogue {
     });
   }
 
-  #notified(method: string, params: Line): AgentEvent[] {
+  #onNotification(method: string, params: Line): AgentEvent[] {
     if (method === "account/rateLimits/updated") return parseWindows(getObject(params, "rateLimits"));
     // Subagents have other threads.
     if (getText(params, "threadId") !== this.#threadId) return [];
@@ -171,10 +171,10 @@ export class CodexDialogue implements Dialogue {
       };
       this.#usage = [{ kind: "usage", span: "session", usage }];
     }
-    return method === "turn/completed" ? this.#completed(getObject(params, "turn")) : [];
+    return method === "turn/completed" ? this.#onCompleted(getObject(params, "turn")) : [];
   }
 
-  #completed(turn: Line): AgentEvent[] {
+  #onCompleted(turn: Line): AgentEvent[] {
     const status = getText(turn, "status");
     this.#turnId = "";
     this.#pastTurnId = getText(turn, "id");
@@ -207,7 +207,7 @@ function buildFailedTurn(failure: EngineFailure): AgentEvent[] {
   return [{ kind: "done", ok: false, text: "", failure }];
 }
 
-/** Converts the item of a notification to that of `codex exec`. */
+/** Converts a notification's item to that of `codex exec`. */
 function convertItem(params: Line): Line {
   const item = getObject(params, "item");
   const changes = getList(item, "changes").map((change) => ({
@@ -244,7 +244,7 @@ function parseWindows(limits: Line): AgentEvent[] {
   return windows.length === 0 ? [] : [{ kind: "windows", windows }];
 }
 
-/** Formats the name of a window of this many minutes; "" for 0. */
+/** Formats the length of a window as its name; "" for 0 minutes. */
 export function formatWindowName(minutes: number): string {
   if (minutes === 0) return "";
   return minutes % 1_440 === 0

@@ -6,25 +6,25 @@ const LIMIT =
 const AUTH =
   /\b40[13]\b|unauthori[sz]ed|unauthenticated|authenticat|\bauth\b|api.?key|not logged in|log ?in\b|credential|permission_denied/i;
 
-/** The kind of failure that a message of an engine or provider describes; `otherwise` when it is not recognized. */
+/** Finds the kind of failure that a message of an engine or provider describes, or `otherwise`. */
 function classifyKind(words: string, otherwise: EngineFailureKind): EngineFailureKind {
   if (LIMIT.test(words)) return "rate_limited";
   return AUTH.test(words) ? "auth" : otherwise;
 }
 
-/** The failure that a message describes; for a rate limit with the time of its end, if the message names it. */
+/** Classifies a failure by its message. A rate limit gets the time of its end, if the message names it. */
 export function classifyFailure(words: string, otherwise: EngineFailureKind): EngineFailure {
   return buildFailure(classifyKind(words, otherwise), words);
 }
 
-/** The failure by its HTTP status; by the message when the status is 0. */
+/** Classifies a failure by its HTTP status, or by its message when the status is 0. */
 export function classifyStatus(status: number, words: string): EngineFailure {
   if (status === 401 || status === 403) return buildFailure("auth", words);
   if (status === 429) return buildFailure("rate_limited", words);
   return status > 0 ? buildFailure("model", words) : classifyFailure(words, "model");
 }
 
-/** A failure of this kind; for a rate limit with the time of its end, if the message names it. */
+/** Builds a failure of this kind. A rate limit gets the time of its end, if the message names it. */
 export function buildFailure(kind: EngineFailureKind, words: string): EngineFailure {
   return { kind, words: shortenWords(words), reset: kind === "rate_limited" ? parseReset(words) : null };
 }
@@ -36,8 +36,7 @@ function shortenWords(words: string): string {
   return line.length <= WORDS_MAX_CHARACTERS ? line : `${line.slice(0, WORDS_MAX_CHARACTERS)} …`;
 }
 
-/** Formats the last lines of stderr as one line. */
 export function formatLastLines(stderr: string): string {
   const lines = stderr.trim().split("\n").filter((line) => line.trim() !== "");
-  return lines.slice(-3).join(" | ") || "it ended without a word";
+  return lines.slice(-3).join(" | ") || "it ended without a message";
 }

@@ -1,35 +1,44 @@
 import type { Line } from "./adapter.ts";
 
-/** Returns the object under a key, {} when there is none. */
+/** Returns the object under a key, or {}. */
 export function getObject(line: Line, key: string): Line {
   const value = line[key];
   return isObject(value) ? value : {};
 }
 
-/** Returns the text under a key, "" when there is none. */
+/** Returns the text under a key, or "". */
 export function getText(line: Line, key: string): string {
   const value = line[key];
   return typeof value === "string" ? value : "";
 }
 
-/** Returns the number under a key, 0 when there is none. */
+/** Returns the number under a key, or 0. */
 export function getNumber(line: Line, key: string): number {
   const value = line[key];
   return typeof value === "number" && Number.isFinite(value) ? value : 0;
 }
 
-/** Returns the objects of the list under a key. */
+/** Returns the objects of the list under a key, or []. */
 export function getList(line: Line, key: string): Line[] {
   const value = line[key];
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** Whether the value is a JSON object. */
 export function isObject(value: unknown): value is Line {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Formats a content as text: a string, a part with text, or a list of both. */
+/** Parses a text that should be a JSON object. Returns null for any other text. */
+export function parseObject(text: string): Line | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Formats content as text: a string, a part with text, or a list of both. */
 export function formatContent(value: unknown): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map(formatContent).filter((text) => text !== "").join("\n");
@@ -62,4 +71,25 @@ export function formatInput(input: unknown): string {
     if (Array.isArray(value) && value.every((part) => typeof part === "string")) return value.join(" ");
   }
   return Object.keys(input).length === 0 ? "" : JSON.stringify(input);
+}
+
+/**
+ * Builds a settings file: `defaults`, overridden by the present text, overridden by `ours`. Text that is not a JSON object stays
+ * unchanged, so that its engine reports the problem.
+ */
+export function mergeJson(defaults: object, present: string | null, ours: object): string {
+  const text = present?.trim() ? present : "{}";
+  const parsed = parseObject(text);
+  if (parsed === null) return text;
+  return `${JSON.stringify(mergeObjects(mergeObjects({ ...defaults }, parsed), { ...ours }), null, 2)}\n`;
+}
+
+/** Merges two objects recursively. The second wins. */
+function mergeObjects(first: Line, second: Line): Line {
+  const all = { ...first };
+  for (const [key, value] of Object.entries(second)) {
+    const before = all[key];
+    all[key] = isObject(before) && isObject(value) ? mergeObjects(before, value) : value;
+  }
+  return all;
 }

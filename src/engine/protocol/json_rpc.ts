@@ -1,7 +1,6 @@
 import type { AgentEvent, Line } from "./adapter.ts";
 import { getObject, isObject } from "./json_fields.ts";
 
-/** The handlers of the answer to a request. */
 interface AnswerHandlers {
   answered: (result: Line) => AgentEvent[];
   refused: (error: Line) => AgentEvent[];
@@ -10,7 +9,10 @@ interface AnswerHandlers {
 /** Sends JSON-RPC requests to an agent, and passes on the answers. */
 export class JsonRpcClient {
   readonly #say: (message: Line) => void;
-  readonly #asked = new Map<number, AnswerHandlers & { timer: ReturnType<typeof setTimeout> | undefined }>();
+  readonly #pending = new Map<
+    number,
+    AnswerHandlers & { timer: ReturnType<typeof setTimeout> | undefined }
+  >();
   #lastId = 0;
 
   constructor(say: (message: Line) => void) {
@@ -21,34 +23,34 @@ export class JsonRpcClient {
   ask(
     method: string,
     params: Line,
-    { maxMs, late, ...asked }: AnswerHandlers & {
+    { maxMs, late, ...handlers }: AnswerHandlers & {
       maxMs?: number | undefined;
       late?: (words: string) => void;
     },
   ): void {
     const id = ++this.#lastId;
     const onLate = () => {
-      this.#asked.delete(id);
+      this.#pending.delete(id);
       late?.(`it did not answer ${method} within ${(maxMs ?? 0) / 1_000} s`);
     };
     const timer = maxMs === undefined ? undefined : setTimeout(onLate, maxMs);
-    this.#asked.set(id, { ...asked, timer });
+    this.#pending.set(id, { ...handlers, timer });
     this.#say({ id, method, params });
   }
 
   /** Returns the events of an answer; none for an answer without a request. */
   hear(line: Line): AgentEvent[] {
     const { id, error } = line;
-    const asked = typeof id === "number" ? this.#asked.get(id) : undefined;
-    if (asked === undefined) return [];
-    this.#asked.delete(Number(id));
-    clearTimeout(asked.timer);
-    return isObject(error) ? asked.refused(error) : asked.answered(getObject(line, "result"));
+    const handlers = typeof id === "number" ? this.#pending.get(id) : undefined;
+    if (handlers === undefined) return [];
+    this.#pending.delete(Number(id));
+    clearTimeout(handlers.timer);
+    return isObject(error) ? handlers.refused(error) : handlers.answered(getObject(line, "result"));
   }
 
   /** Drops all requests without an answer. */
   close(): void {
-    for (const { timer } of this.#asked.values()) clearTimeout(timer);
-    this.#asked.clear();
+    for (const { timer } of this.#pending.values()) clearTimeout(timer);
+    this.#pending.clear();
   }
 }

@@ -1,7 +1,7 @@
 import type { Usage } from "../../domain/work/execution.ts";
 import { isSessionId } from "../../domain/chat/session.ts";
 import type { Adapter, AgentEvent, EngineFailure, Line } from "./adapter.ts";
-import { isObject } from "./json_fields.ts";
+import { parseObject } from "./json_fields.ts";
 import { LineSplitter } from "../process/line_splitter.ts";
 import type { RunLog } from "../process/run_log.ts";
 import { formatBytes, stripEscapes, Transcript } from "./transcript.ts";
@@ -9,39 +9,35 @@ import { UsageCounter } from "./usage_count.ts";
 
 interface ParserOptions {
   adapter: Adapter;
-  /** Returns what a line means. */
   parse: (line: Line) => AgentEvent[];
-  /** Whether the session id goes into a dialogue, and never into the arguments of a program. */
+  /** Whether the session id goes into a dialogue, never into arguments. */
   converses: boolean;
-  /** The id of the requested session. */
   sessionId: string;
-  /** The log for people. */
   log: RunLog;
   /** The file of events for programs. */
   events: RunLog | null;
-  /** The session's totals before this run. */
   usedBefore: Usage;
   onEvent: (event: AgentEvent) => void;
 }
 
-// An image in a tool result can be one line of megabytes. All lines that we parse are shorter.
+// An image in a tool result can be one line of megabytes. All lines that matter are shorter.
 const LINE_MAX_BYTES = 1024 * 1024;
 // A parser of deeper lines would need a deeper stack.
 const LINE_MAX_DEPTH = 200;
 const TEXT_MAX_CHARACTERS = 400_000;
-// Each session is stored immediately. An agent reports one, and another one when it starts anew.
+// Each session is stored immediately. An agent reports one, and another one after a restart.
 const SESSIONS_MAX = 20;
 const PLAIN_ID = /^[^\p{C}]{1,200}$/u;
 const STDERR_TAIL_CHARACTERS = 4_000;
-// A longer line is not a message for people; the file of events has all of it.
+// A longer line is not a message for people. The file of events has all of it.
 const STDERR_LINE_MAX_BYTES = 64 * 1024;
 
 /** Parses the output of one turn, and keeps the parts of its outcome. */
 export class OutputParser {
-  /** The id of the session as the engine reported it, "" until then. */
+  /** The session id that the engine reported, or "". */
   session = "";
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
-  /** The last failure; null again as soon as the agent writes or acts after it. */
+  /** The last failure; cleared when the agent writes or acts after it. */
   failure: EngineFailure | null = null;
   readonly usage: UsageCounter;
   readonly #options: ParserOptions;
@@ -60,18 +56,17 @@ export class OutputParser {
     const tooLong = (stream: string) => (head: string, bytes: number) =>
       this.#transcript.event({
         kind: "notice",
-        text: `a line of ${formatBytes(bytes)} on ${stream} was not read; it begins ${head.slice(0, 100)}`,
+        text: `skipped a line of ${formatBytes(bytes)} on ${stream}; it starts with ${head.slice(0, 100)}`,
       });
     this.#out = new LineSplitter(LINE_MAX_BYTES, (line) => this.#line(line), tooLong("stdout"));
     this.#err = new LineSplitter(STDERR_LINE_MAX_BYTES, (line) => this.#errorLine(line), tooLong("stderr"));
   }
 
-  /** The answer: the text of the final event, or else the text after the last tool call. */
+  /** The text of the final event, or else the text after the last tool call. */
   get text(): string {
     return (this.done?.text ?? this.#answer).replaceAll("\0", "\ufffd").trimEnd();
   }
 
-  /** The text after the last tool call. */
   get said(): string {
     return this.#answer.trim();
   }
@@ -92,7 +87,6 @@ export class OutputParser {
     log.writeTogether(() => (stream === "stderr" ? this.#err : this.#out).add(chunk));
   }
 
-  /** Takes events that came without a line. */
   take(events: readonly AgentEvent[]): void {
     for (const event of events) this.#take(event);
   }
@@ -108,7 +102,7 @@ export class OutputParser {
   }
 
   #line(line: string): void {
-    const parsed = parseJson(line);
+    const parsed = line.startsWith("{") && !isDeep(line) ? parseObject(line) : null;
     if (parsed === null) return this.#transcript.other(line);
     this.take(this.#options.parse(parsed));
   }
@@ -129,7 +123,7 @@ export class OutputParser {
       if (id === "" || id === this.session || this.#sessions++ >= SESSIONS_MAX) return;
       if (!this.#mayKeep(id)) {
         const shown = this.#options.log.maskText(id).slice(0, 100);
-        const text = `the name of its session cannot be kept: ${JSON.stringify(shown)}`;
+        const text = `its session id cannot be stored: ${JSON.stringify(shown)}`;
         return this.#transcript.event({ kind: "notice", text });
       }
       this.session = id;
@@ -158,18 +152,8 @@ export class OutputParser {
     this.failure = null;
     const joint = mode === "part" && this.#answer !== "" ? "\n" : "";
     const before = mode === "whole" ? "" : this.#answer + joint;
-    // Cutting a long text again for each piece would copy the whole text each time.
+    // Cutting a long text for each piece would copy the whole text each time.
     if (before.length < TEXT_MAX_CHARACTERS) this.#answer = (before + text).slice(0, TEXT_MAX_CHARACTERS);
-  }
-}
-
-function parseJson(line: string): Record<string, unknown> | null {
-  if (!line.startsWith("{") || isDeep(line)) return null;
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : null;
-  } catch {
-    return null;
   }
 }
 
@@ -192,7 +176,6 @@ function isDeep(json: string): boolean {
   return false;
 }
 
-/** Whether a text has more than `most` of these letters in all. */
 function hasMore(text: string, most: number, ...letters: string[]): boolean {
   let count = 0;
   for (const letter of letters) {
@@ -203,7 +186,7 @@ function hasMore(text: string, most: number, ...letters: string[]): boolean {
   return false;
 }
 
-// When a limit is reported twice, the first report has the more exact time.
+// Of two reports of one limit, the first has the more exact time.
 function mergeFailures(before: EngineFailure | null, failure: EngineFailure): EngineFailure {
   const same = before?.kind === "rate_limited" && failure.kind === "rate_limited";
   return same ? { ...failure, reset: before.reset ?? failure.reset } : failure;

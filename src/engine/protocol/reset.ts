@@ -4,7 +4,7 @@ export type Reset = { at: number } | { inMs: number } | { cron: string };
 const UNIT_MS: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/** Parses the time in a message about a limit, such as "try again at 2:38 PM" or "retry in 41.5s"; null when there is none. */
+/** Parses the time in a message about a limit, such as "try again at 2:38 PM" or "retry in 41.5s". Returns null without one. */
 export function parseReset(words: string): Reset | null {
   return parseClock(words) ?? parseSpan(words);
 }

@@ -9,8 +9,8 @@ const OUTPUT_MAX_CHARACTERS = 1_000;
 const OUTPUT_MAX_LINES = 10;
 
 /**
- * Writes the events of an agent for people: its text as it is, `>` a tool call, `<` its result, shortened and with its
- * size, `!` a failure, and our own lines in brackets (contract 3, Execution).
+ * Writes an agent's events for people: text unchanged, `>` a tool call, `<` its shortened result with size, `!` a failure, and the
+ * service's lines in brackets (contract 3, Execution).
  */
 export class Transcript {
   readonly #log: RunLog;
@@ -38,12 +38,11 @@ export class Transcript {
     }
   }
 
-  /** A line of stderr, or a line of stdout that is not an event. */
+  /** Writes a line of stderr, or a line of stdout that is not an event. */
   other(line: string): void {
     if (line.trim() !== "") this.#line(stripEscapes(line));
   }
 
-  /** Writes the usage of the run. */
   usage(usage: Usage): void {
     const { input_tokens, output_tokens, cost_usd } = usage;
     const parts = [
@@ -54,7 +53,7 @@ export class Transcript {
     if (parts.length > 0) this.#line(`[used ${parts.join(", ")}]`);
   }
 
-  // Masks before any text is cut. The words of a failure are cut already, which maskText() recognizes by their mark.
+  // Masks before a text is cut. A failure's words are cut already, which maskText() recognizes by the mark.
   #safe(text: string): string {
     return this.#log.maskText(stripEscapes(text));
   }
@@ -68,7 +67,6 @@ export class Transcript {
   }
 }
 
-/** Removes the escape sequences of terminals. */
 export function stripEscapes(text: string): string {
   return text.includes("\u001b") ? stripVTControlCharacters(text) : text;
 }
@@ -79,7 +77,6 @@ export function shorten(text: string, maxCharacters: number, maxLines: number): 
   return head.length === text.length ? text : `${head} …`;
 }
 
-/** Formats a size in bytes, KB or MB. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} bytes`;
   if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} KB`;

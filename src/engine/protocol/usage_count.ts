@@ -7,7 +7,7 @@ const FIELDS = ["input_tokens", "output_tokens", "cost_usd"] as const;
 const STEPS_COUNTED_MAX = 1_000;
 const KEY_CHARACTERS = 200;
 
-/** Computes the usage of one run from what an engine reports: per run, per step, or as a total of the session. */
+/** Computes the usage of one run from the engine's figures: per run, per step, or session totals. */
 export class UsageCounter {
   readonly #before: Usage;
   readonly #run: Usage = { ...USAGE_UNKNOWN };
@@ -21,7 +21,7 @@ export class UsageCounter {
     this.#before = before;
   }
 
-  /** Adds a figure. A step replaces the step before it with the same key, because an engine may repeat a step with a higher figure. */
+  /** Adds a figure. A step replaces the earlier step with the same key, because an engine may repeat a step with a higher figure. */
   add(span: UsageSpan, usage: Partial<Usage>, step?: string): void {
     const key = step?.slice(0, KEY_CHARACTERS);
     const before = key === undefined ? {} : this.#steps.get(key) ?? {};
@@ -41,18 +41,17 @@ export class UsageCounter {
     }
   }
 
-  /** The usage of this run. */
   get run(): Usage {
     return sane(mapFields((field) => {
       const total = this.#session[field];
       if (total === null) return roundValue(this.#run[field]);
       const before = this.#before[field] ?? 0;
-      // A total below the last one means that the engine counts from zero again.
+      // A total below the last one means that the engine has restarted its count.
       return roundValue(total < before ? total : total - before);
     }));
   }
 
-  /** The session's totals after this run, as far as the engine reports them. */
+  /** The session's totals after this run, if the engine reports them. */
   get session(): Usage {
     return mapFields((field) => this.#session[field] ?? this.#before[field]);
   }
@@ -62,7 +61,7 @@ function mapFields(of: (field: (typeof FIELDS)[number]) => number | null): Usage
   return { input_tokens: of("input_tokens"), output_tokens: of("output_tokens"), cost_usd: of("cost_usd") };
 }
 
-// Without rounding, sums such as 0.1 + 0.2 would be shown with seventeen digits.
+// Unrounded, a sum such as 0.1 + 0.2 would show seventeen digits.
 function roundValue(value: number | null): number | null {
   return value === null ? null : Number(value.toFixed(9));
 }

@@ -1,18 +1,18 @@
-// An event of the journal as a notice: what it is about, and what people are told
+// Turns journal events into the notices that people receive.
 import { platformOf } from "../../domain/chat/message.ts";
 import { type Notice, TO_WEBHOOK } from "../../domain/system/notice.ts";
 import { amountText, countedLimit } from "../../domain/workers/budget.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import type { BudgetUnit } from "../../domain/call/vocabulary.ts";
-import { gateFailedWords, titleOf } from "../../run/schedule_end.ts";
+import { formatGateFailure, formatTitle } from "../../run/schedule_end.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { JournalRow } from "../../store/events/journal.ts";
 import { findFailedRun, findSpeaker } from "../../store/chat/notice.ts";
 import { findQuestionJson } from "../../store/work/question.ts";
 import { findTask } from "../../store/work/task.ts";
 
-/** The notice that an event is worth, or null (contract 11). */
-export async function noticeOf(db: Database, event: JournalRow): Promise<Notice | null> {
+/** Builds the notice for an event. Returns null when the event deserves none (contract 11). */
+export async function buildNotice(db: Database, event: JournalRow): Promise<Notice | null> {
   const data = JSON.parse(event.data) as Record<string, unknown>;
   const text = (key: string) => typeof data[key] === "string" ? data[key] : "";
   const { session_key, message_id, execution_id } = event;
@@ -21,38 +21,38 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
   });
   switch (event.kind) {
     case "execution.failed":
-      return await failedRun(db, event);
+      return await buildRunNotice(db, event);
     case "task.gate_failed":
-      return await failedGate(db, event, text("error"));
+      return await buildGateNotice(db, event, text("error"));
     case "schedule.paused":
-      return await pausedSchedule(db, event);
+      return await buildPauseNotice(db, event);
     case "question.opened":
-      return await openedQuestion(db, event, text("question_id"));
+      return await buildQuestionNotice(db, event, text("question_id"));
     case "budget.soft":
     case "budget.hard":
-      return notice(event.kind, text("budget_id"), budgetWords(data));
+      return notice(event.kind, text("budget_id"), formatBudget(data));
     case "engine.limited":
       return notice(
         "engine.limited",
         `engine:${text("engine")}`,
-        `${text("engine")} waits for its provider until ${timeOf(data.until)}.`,
+        `${text("engine")} is rate-limited until ${formatTime(data.until)}.`,
       );
     case "engine.back":
     case "engine.lifted":
-      return notice("engine.back", `engine:${text("engine")}`, `${text("engine")} goes on.`);
+      return notice("engine.back", `engine:${text("engine")}`, `${text("engine")} is available again.`);
     case "platform.down":
       return notice(
         "platform.down",
         `platform:${text("platform")}`,
-        `The platform ${text("platform")} is away: ${text("error")}.`,
+        `The platform ${text("platform")} is unreachable: ${text("error")}.`,
       );
     case "message.undelivered":
-      return await undelivered(db, event, text("outbound_id"), text("reason"));
+      return await buildDeliveryNotice(db, event, text("outbound_id"), text("reason"));
     case "webhook.disabled":
       return notice(
         "delivery.failed",
         `${TO_WEBHOOK}${text("name")}`,
-        `The webhook ${text("name")} is switched off: ${text("reason")}. Switch it on again with: ` +
+        `The webhook ${text("name")} was disabled: ${text("reason")}. Enable it with: ` +
           `svc ctl webhook update ${text("name")} --enable`,
       );
     case "system.disk_low":
@@ -64,8 +64,8 @@ export async function noticeOf(db: Database, event: JournalRow): Promise<Notice 
   }
 }
 
-// A run that is tried again has not failed yet, and one that somebody ended has not failed at all.
-async function failedRun(db: Database, event: JournalRow): Promise<Notice | null> {
+// A run that is retried has not failed yet, and a cancelled run has not failed at all.
+async function buildRunNotice(db: Database, event: JournalRow): Promise<Notice | null> {
   const { session_key, message_id, execution_id, task_id } = event;
   const run = await findFailedRun(db, execution_id);
   if (run === null || run.failure === "cancelled" || run.tried_again === 1) return null;
@@ -77,38 +77,37 @@ async function failedRun(db: Database, event: JournalRow): Promise<Notice | null
   return { kind, about, content, session_key, message_id, execution_id };
 }
 
-async function failedGate(db: Database, event: JournalRow, error: string): Promise<Notice | null> {
+async function buildGateNotice(db: Database, event: JournalRow, error: string): Promise<Notice | null> {
   const { session_key, message_id, task_id } = event;
   const task = await findTask(db, task_id);
   if (task === null) return null;
-  const content = gateFailedWords(titleOf(task), error);
+  const content = formatGateFailure(formatTitle(task), error);
   return { kind: "schedule.failed", about: task_id, content, session_key, message_id };
 }
 
-async function pausedSchedule(db: Database, event: JournalRow): Promise<Notice | null> {
+async function buildPauseNotice(db: Database, event: JournalRow): Promise<Notice | null> {
   const { session_key, message_id, task_id } = event;
   const task = await findTask(db, task_id);
   if (task === null) return null;
   const content = `The schedule ${
-    titleOf(task)
+    formatTitle(task)
   } is ${task.reason}. Resume it with: svc ctl schedule resume ${task_id}`;
   return { kind: "schedule.paused", about: task_id, content, session_key, message_id };
 }
 
-async function openedQuestion(db: Database, event: JournalRow, id: string): Promise<Notice | null> {
+async function buildQuestionNotice(db: Database, event: JournalRow, id: string): Promise<Notice | null> {
   const { session_key, message_id, execution_id } = event;
   const json = await findQuestionJson(db, id);
   if (json === null) return null;
   const { status, text } = valueOf(json);
-  // Somebody was faster.
+  // Another answer came first.
   if (status !== "open") return null;
-  const content =
-    `A question waits: ${text}\nAnswer it there, or with: svc ctl question answer ${id} <answer>`;
+  const content = `Open question: ${text}\nAnswer it there, or with: svc ctl question answer ${id} <answer>`;
   return { kind: "question.opened", about: id, content, session_key, message_id, execution_id };
 }
 
-// What the service itself says there may be a notice, and a notice causes none.
-async function undelivered(
+// An undelivered system message causes no notice: it may be a notice itself, and notices must not cause notices.
+async function buildDeliveryNotice(
   db: Database,
   { session_key, message_id }: JournalRow,
   id: string,
@@ -117,19 +116,19 @@ async function undelivered(
   const speaker = await findSpeaker(db, id);
   if (speaker === null || speaker === "system") return null;
   const about = `platform:${platformOf(session_key)}`;
-  const content = `A message to ${session_key} could not be delivered: ${reason}.`;
+  const content = `Cannot deliver a message to ${session_key}: ${reason}.`;
   return { kind: "delivery.failed", about, content, session_key, message_id };
 }
 
-function budgetWords(data: Record<string, unknown>): string {
+function formatBudget(data: Record<string, unknown>): string {
   const unit = data.unit as BudgetUnit;
   const counted = (value: unknown) => countedLimit({ unit, limit: Number(value) });
   const sum = amountText(counted(data.used) + counted(data.reserved), unit).replace(/ .*/, "");
-  return `Of the budget ${JSON.stringify(data.name)} ${sum} of ${
+  return `The budget ${JSON.stringify(data.name)} has used or reserved ${sum} of ${
     amountText(counted(data.limit), unit)
-  } are used or promised (${data.period}).`;
+  } (${data.period}).`;
 }
 
-function timeOf(value: unknown): string {
+function formatTime(value: unknown): string {
   return typeof value === "number" ? new Date(value).toISOString() : "an unknown time";
 }

@@ -1,13 +1,12 @@
-// failed (waiting) -> sent, or failed for good; of each part: sending -> sent, or waiting again
+// Message: failed (waiting) -> sent, or failed permanently. Part: sending -> sent, or waiting again.
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { logger } from "../../base/log.ts";
 import { choicesOf } from "../../domain/call/choice.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
 import { ownMessageId, placeOf } from "../../domain/chat/platform.ts";
 import { DeliveryError, type Part, type Platform } from "../../platform/platform.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { moved } from "../../store/events/journal.ts";
 import { deferOutbound, deliveredOutbound } from "../../store/chat/outbound.ts";
 import {
@@ -23,39 +22,34 @@ import {
   sendPart,
   type WaitingOutbound,
 } from "../../store/chat/outbound_part.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { Holds } from "./platform_cooldowns.ts";
-import { Stage } from "../stage/stage.ts";
-import { settledSoon } from "../stage/drain.ts";
+import { Stage, type StageServices, waitBriefly } from "../stage/stage.ts";
 
 const log = logger("outbox");
 const HOMELESS_PER_ROUND = 50;
-// Conversations of one platform that are served at once.
+// Conversations of one platform that are served concurrently.
 const SENDING_MAX = 16;
-// How long a reply waits for its platform before it is given up (contract 10).
+// A reply waits this long for its platform before the outbox gives up (contract 10).
 const HELD_MAX_MS = 7 * 24 * 60 * 60 * 1000;
-/** One send and one more (contract 10, reliability PLT-2). */
+/** The first send and one retry (contract 10, reliability PLT-2). */
 const SENDS_MAX = 2;
-// A write of our own that failed is tried again.
-const AGAIN: Backoff = { firstMs: 1_000, lastMs: 60_000 };
+// Delay after a failed database write.
+const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 
-/** What the outbox works with. */
-interface OutboxOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface OutboxOptions extends StageServices {
   platforms: readonly Platform[];
 }
 
 /**
- * Delivers messages to platforms: in order in each conversation, and each platform by itself, so that none waits for another
- * (contract 10.3). On the local platform a stored message is delivered already.
+ * Delivers messages to platforms: in order within a conversation, and independently per platform (contract 10.3). A stored message on the
+ * local platform is delivered already.
  */
 export class Outbox {
   readonly stage: Stage;
   readonly #options: OutboxOptions;
   readonly #names: string[];
-  readonly #holds: Holds;
+  readonly #cooldowns: Holds;
   /** Session keys that are being served, by platform. */
   readonly #busy = new Map<string, Set<string>>();
   readonly #sending = new Set<Promise<void>>();
@@ -63,27 +57,24 @@ export class Outbox {
   #failures = 0;
 
   constructor(options: OutboxOptions) {
-    const { clock, wakeups, platforms } = options;
+    const { clock, platforms } = options;
     this.#options = options;
     this.#names = platforms.map(({ name }) => name);
-    this.#holds = new Holds(clock);
-    this.stage = new Stage({
+    this.#cooldowns = new Holds(clock);
+    this.stage = new Stage(options, {
       name: "outbox",
       wakeup: WAKEUP.outbox,
-      clock,
-      wakeups,
       step: (signal) => this.#step(signal),
     });
   }
 
-  /** What is left alone at the moment. */
   get holds(): Holds {
-    return this.#holds;
+    return this.#cooldowns;
   }
 
-  /** Resolves when no answer is awaited any more, or after some seconds: what is left is looked at after the next start. */
+  /** Resolves when no delivery is in flight, or after two seconds. The next start handles deliveries that are still open. */
   settled(): Promise<void> {
-    return settledSoon(this.#sending);
+    return waitBriefly(this.#sending);
   }
 
   async #step(signal: AbortSignal): Promise<number> {
@@ -91,27 +82,27 @@ export class Outbox {
     if (!this.#isRecovered) await db.write([releaseParts()]);
     this.#isRecovered = true;
     const now = clock.now();
-    const homeless = await listHomeless(db, this.#names, now, HOMELESS_PER_ROUND);
-    for (const message of homeless) {
+    const unconnected = await listHomeless(db, this.#names, now, HOMELESS_PER_ROUND);
+    for (const message of unconnected) {
       faultPoint("outbox.post");
       const reason = `no platform called ${message.platform} is connected`;
-      await db.write(givenUp(message, reason, message.attempt + 1, now));
+      await db.write(giveUp(message, reason, message.attempt + 1, now));
     }
     for (const platform of platforms) {
       if (!signal.aborted) await this.#serve(platform, now);
     }
-    return homeless.length === HOMELESS_PER_ROUND ? 0 : Infinity;
+    return unconnected.length === HOMELESS_PER_ROUND ? 0 : Infinity;
   }
 
   async #serve(platform: Platform, now: number): Promise<void> {
     const busy = this.#busy.get(platform.name) ?? new Set();
     this.#busy.set(platform.name, busy);
     const limit = SENDING_MAX - busy.size;
-    if (limit <= 0 || this.#holds.until(platform.name) !== null) return;
+    if (limit <= 0 || this.#cooldowns.until(platform.name) !== null) return;
     const waiting = await listWaiting(this.#options.db, platform.name, { now, busy: [...busy], limit });
     for (const message of waiting) {
       busy.add(message.session_key);
-      const sending = this.#deliver(platform, message).catch((error) => this.#failed(message, error))
+      const sending = this.#deliver(platform, message).catch((error) => this.#pauseAfterError(message, error))
         .finally(() => {
           busy.delete(message.session_key);
           this.#sending.delete(sending);
@@ -121,68 +112,70 @@ export class Outbox {
     }
   }
 
-  // Our own write failed; the next try begins where this one was.
-  async #failed({ id }: WaitingOutbound, error: unknown): Promise<void> {
+  // The database write failed. The next try resumes here.
+  async #pauseAfterError({ id }: WaitingOutbound, error: unknown): Promise<void> {
     log.error("Cannot deliver message {id} now: {error}", { id, error });
-    await new Promise((resolve) => setTimeout(resolve, backoffMs(AGAIN, ++this.#failures)));
+    await new Promise((resolve) => setTimeout(resolve, backoffMs(RETRY, ++this.#failures)));
   }
 
   async #deliver(platform: Platform, message: WaitingOutbound): Promise<void> {
     const { clock, db } = this.#options;
     const { chat } = placeOf(message.session_key);
-    const held = this.#holds.until(platform.name, chat);
-    if (held !== null) return await this.#hold(message, message.error, held);
-    const { parts, statements } = await this.#partsOf(platform, message);
+    const cooldownEnd = this.#cooldowns.until(platform.name, chat);
+    if (cooldownEnd !== null) return await this.#postpone(message, message.error, cooldownEnd);
+    const { parts, statements } = await this.#prepareParts(platform, message);
     const open = parts.filter((part) => part.sent_at === null);
     if (open.length === 0) {
-      await db.write(givenUp(message, "there is nothing to send", message.attempt + 1, clock.now()));
+      await db.write(giveUp(message, "the message has no content", message.attempt + 1, clock.now()));
       return;
     }
     for (const part of open) {
       if (part.unanswered >= SENDS_MAX) {
-        const reason = `${platform.name} did not answer when it was sent, so it may have arrived`;
-        await db.write(givenUp(message, reason, message.attempt + 1, clock.now()));
+        const reason = `${platform.name} did not respond, so the message may have arrived`;
+        await db.write(giveUp(message, reason, message.attempt + 1, clock.now()));
         return;
       }
-      if (part.unanswered > 0 && !await this.#isThere(platform, message)) return;
+      if (part.unanswered > 0 && !await this.#isReachable(platform, message)) return;
       const before = part === open[0] ? statements : [];
       if (!await this.#send(platform, message, { part, before, isLast: part === open.at(-1) })) return;
     }
     this.#failures = 0;
   }
 
-  // Its second send is its last: a platform that is silent must not take that from every reply that waits.
-  async #isThere(platform: Platform, message: WaitingOutbound): Promise<boolean> {
+  // The second send is the last one. A silent platform must not use it up for every waiting reply, so the outbox tests the connection
+  // first.
+  async #isReachable(platform: Platform, message: WaitingOutbound): Promise<boolean> {
     try {
       await platform.test();
       return true;
     } catch (error) {
-      // Whoever answers, with whatever, is there.
+      // Any other error still is an answer: the platform is reachable.
       if (!(error instanceof DeliveryError)) return true;
-      await this.#hold(message, error.message, this.#holds.hold(platform.name, undefined, null));
+      await this.#postpone(message, error.message, this.#cooldowns.hold(platform.name, undefined, null));
       return false;
     }
   }
 
-  /** The parts of a reply, and what stores them when they are new: in the commit before the first of them is sent. */
-  async #partsOf(
+  /** Returns the parts of a reply. A new reply also returns the statements that store its parts in the commit before the first send. */
+  async #prepareParts(
     platform: Platform,
     { id, content, media, is_cut }: WaitingOutbound,
   ): Promise<{ parts: OutboundPart[]; statements: Statement[] }> {
     const { db } = this.#options;
     if (is_cut === 0) {
       const bodies = platform.cut(content, JSON.parse(media)).map((part) => JSON.stringify(part));
-      return { parts: bodies.map(newPart), statements: insertParts(id, bodies) };
+      return { parts: bodies.map(createPart), statements: insertParts(id, bodies) };
     }
     const stored = await listParts(db, id);
-    // Nobody else sends it, so its outcome could not be stored: nobody knows whether it arrived (reliability PLT-2).
+    // Only this outbox sends the part. An open `sending_at` therefore means that its outcome was not stored, and the part may have
+    // arrived (reliability PLT-2).
     const unknown = stored.find((part) => part.sending_at !== null);
     if (unknown === undefined) return { parts: stored, statements: [] };
     await db.write(releasePart(id, unknown.number, true));
     return { parts: await listParts(db, id), statements: [] };
   }
 
-  /** Sends one part; whether the next one may follow. */
+  /** Sends one part. Returns whether the next part may follow. */
   async #send(
     platform: Platform,
     message: WaitingOutbound,
@@ -190,7 +183,7 @@ export class Outbox {
   ): Promise<boolean> {
     const { db, clock } = this.#options;
     const { id } = message;
-    // From this commit on the part counts as one that may have arrived.
+    // After this commit the part counts as possibly delivered.
     if (!(await db.write([...before, ...sendPart(id, part.number, clock.now())])).won) return false;
     const place = placeOf(message.session_key);
     let sentAs: string;
@@ -204,13 +197,13 @@ export class Outbox {
       });
     } catch (error) {
       faultPoint("outbox.post");
-      await this.#undelivered(platform, message, part, error);
+      await this.#handleFailure(platform, message, part, error);
       return false;
     }
     faultPoint("outbox.post");
-    this.#holds.clear(platform.name, place.chat);
+    this.#cooldowns.clear(platform.name, place.chat);
     const now = clock.now();
-    const sent: JournalEntry = { kind: "message.sent", ...keysOf(message), data: { outbound_id: id } };
+    const sent: JournalEntry = { kind: "message.sent", ...pickKeys(message), data: { outbound_id: id } };
     await db.write([
       ...finishPart(id, part.number, sentAs, now),
       ...(isLast ? moved(deliveredOutbound(id, now), now, sent) : []),
@@ -218,7 +211,7 @@ export class Outbox {
     return true;
   }
 
-  async #undelivered(
+  async #handleFailure(
     platform: Platform,
     message: WaitingOutbound,
     part: OutboundPart,
@@ -231,7 +224,7 @@ export class Outbox {
     const release = releasePart(message.id, part.number, why === "unanswered");
     const now = clock.now();
     if (why === "refused") {
-      await db.write([...release, ...givenUp(message, reason, message.attempt + 1, now)]);
+      await db.write([...release, ...giveUp(message, reason, message.attempt + 1, now)]);
       return;
     }
     await db.write(release);
@@ -239,47 +232,49 @@ export class Outbox {
     const { chat } = placeOf(message.session_key);
     const isChat = error instanceof DeliveryError && error.scope === "chat";
     const retryAfterMs = error instanceof DeliveryError ? error.retryAfterMs : null;
-    const until = this.#holds.hold(platform.name, isChat ? chat : undefined, retryAfterMs);
-    await this.#hold(message, reason, until);
+    const until = this.#cooldowns.hold(platform.name, isChat ? chat : undefined, retryAfterMs);
+    await this.#postpone(message, reason, until);
   }
 
-  async #hold(message: WaitingOutbound, reason: string, until: number): Promise<void> {
+  async #postpone(message: WaitingOutbound, reason: string, until: number): Promise<void> {
     const { db, clock } = this.#options;
     const now = clock.now();
     if (now - message.since >= HELD_MAX_MS) {
-      const words = `${reason} (it waited for ${HELD_MAX_MS / 86_400_000} days)`;
-      await db.write(givenUp(message, words, message.attempt, now));
+      const reasonText = `${reason} (after ${HELD_MAX_MS / 86_400_000} days)`;
+      await db.write(giveUp(message, reasonText, message.attempt, now));
       return;
     }
-    const held = holdOutbound(message.id, reason, until);
-    // One event for each reason, and not one for each try of a night.
-    await db.write(message.error === reason ? held : moved(held, now, undelivered(message, reason)));
+    const cooldownEnd = holdOutbound(message.id, reason, until);
+    // An event for each reason, not for each retry of a long outage.
+    await db.write(
+      message.error === reason ? cooldownEnd : moved(cooldownEnd, now, buildUndelivered(message, reason)),
+    );
   }
 }
 
-function newPart(body: string, number: number): OutboundPart {
+function createPart(body: string, number: number): OutboundPart {
   return { number, body, unanswered: 0, sending_at: null, sent_at: null };
 }
 
-type Undelivered = Pick<WaitingOutbound, "id" | "session_key" | "message_id" | "attempt">;
+type MessageKeys = Pick<WaitingOutbound, "id" | "session_key" | "message_id" | "attempt">;
 
-function keysOf({ session_key, message_id }: Undelivered) {
+function pickKeys({ session_key, message_id }: MessageKeys) {
   return { session_key, message_id };
 }
 
-function undelivered(message: Undelivered, reason: string, givenUp = false): JournalEntry {
+function buildUndelivered(message: MessageKeys, reason: string, givenUp = false): JournalEntry {
   const { id, attempt } = message;
   return {
     kind: "message.undelivered",
-    ...keysOf(message),
+    ...pickKeys(message),
     data: { outbound_id: id, reason, attempt, given_up: givenUp },
   };
 }
 
-function givenUp(message: Undelivered, reason: string, attempt: number, now: number): Statement[] {
+function giveUp(message: MessageKeys, reason: string, attempt: number, now: number): Statement[] {
   return moved(
     deferOutbound(message.id, reason, null),
     now,
-    undelivered({ ...message, attempt }, reason, true),
+    buildUndelivered({ ...message, attempt }, reason, true),
   );
 }

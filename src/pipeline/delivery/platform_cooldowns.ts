@@ -4,56 +4,56 @@ import { LONGEST_PAUSE_MS } from "../../platform/retry_after.ts";
 
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 300_000 };
 
-interface Hold {
-  /** Monotonic ms: a clock that is set back must not hold a platform for longer. */
+interface Cooldown {
+  /** Monotonic ms: setting the clock back must not extend a cooldown. */
   endsAt: number;
   strikes: number;
 }
 
-/** Platforms and chats that are left alone for a while, because they are away or said that it was too much (contract 10.3). */
+/** Tracks the cooldowns of platforms and chats that are unreachable or rate-limited (contract 10.3). */
 export class Holds {
   readonly #clock: Clock;
-  readonly #held = new Map<string, Hold>();
+  readonly #cooldowns = new Map<string, Cooldown>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /**
-   * Leaves a platform alone, or one chat of it, for a day at most; answers until when, Unix ms. What the platform said counts before our
-   * own pause.
+   * Starts a cooldown for a platform, or one of its chats, of at most a day. A delay that the platform requested replaces the back-off.
+   * Returns the end in Unix ms.
    */
   hold(platform: string, chat: string | undefined, retryAfterMs: number | null): number {
-    const key = keyOf(platform, chat);
+    const key = buildKey(platform, chat);
     const now = this.#clock.monotonic();
-    const { endsAt: before, strikes: earlier } = this.#held.get(key) ?? { endsAt: now, strikes: 0 };
-    // What fails while a hold is on was sent before it: the same trouble, and not one more.
+    const { endsAt: before, strikes: earlier } = this.#cooldowns.get(key) ?? { endsAt: now, strikes: 0 };
+    // A delivery that fails during a cooldown was sent before it started, so it adds no strike.
     const strikes = before > now ? earlier : earlier + 1;
     const asked = Math.ceil(retryAfterMs ?? backoffMs(RETRY, strikes));
     const ms = Math.min(Math.max(asked, RETRY.firstMs), LONGEST_PAUSE_MS);
     const endsAt = Math.max(before, now + ms);
-    this.#held.set(key, { endsAt, strikes });
+    this.#cooldowns.set(key, { endsAt, strikes });
     return this.#clock.now() + Math.ceil(endsAt - now);
   }
 
-  /** Until when, Unix ms, or null when it may be tried. */
+  /** Returns the end of the cooldown in Unix ms, or null when sending is allowed. */
   until(platform: string, chat?: string): number | null {
-    const held = [keyOf(platform), ...(chat === undefined ? [] : [keyOf(platform, chat)])]
-      .map((key) => this.#held.get(key)?.endsAt ?? 0);
-    const left = Math.max(...held) - this.#clock.monotonic();
-    // Whole ms: it is stored.
+    const ends = [buildKey(platform), ...(chat === undefined ? [] : [buildKey(platform, chat)])]
+      .map((key) => this.#cooldowns.get(key)?.endsAt ?? 0);
+    const left = Math.max(...ends) - this.#clock.monotonic();
+    // Whole ms, because the database stores it.
     return left > 0 ? this.#clock.now() + Math.ceil(left) : null;
   }
 
-  /** Something arrived there: a hold that is over counts no more. One that goes on stays, as what arrived was sent before it. */
+  /** Clears an expired cooldown after a delivery. An active cooldown stays: the message was sent before it started. */
   clear(platform: string, chat: string): void {
     const now = this.#clock.monotonic();
-    for (const key of [keyOf(platform), keyOf(platform, chat)]) {
-      if ((this.#held.get(key)?.endsAt ?? now) <= now) this.#held.delete(key);
+    for (const key of [buildKey(platform), buildKey(platform, chat)]) {
+      if ((this.#cooldowns.get(key)?.endsAt ?? now) <= now) this.#cooldowns.delete(key);
     }
   }
 }
 
-function keyOf(platform: string, chat?: string): string {
+function buildKey(platform: string, chat?: string): string {
   return chat === undefined ? platform : `${platform}:${chat}`;
 }

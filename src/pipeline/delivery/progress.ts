@@ -1,12 +1,10 @@
-// Shows people on platforms that somebody works for them: a sign at once, a message that is edited, and taken away in the end.
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
+// Shows work in progress on platforms: a typing sign first, then a message that is edited and finally deleted.
+import { WAKEUP } from "../../base/wakeups.ts";
 import { logger } from "../../base/log.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
 import { ownMessageId, placeOf } from "../../domain/chat/platform.ts";
 import { progressDueMs, progressText, TYPING_EVERY_MS } from "../../domain/work/progress.ts";
 import { DeliveryError, type Platform, type Progress } from "../../platform/platform.ts";
-import type { Database } from "../../store/db/database.ts";
 import {
   deleteProgress,
   keepProgress,
@@ -16,48 +14,42 @@ import {
   type Working,
 } from "../../store/work/progress.ts";
 import type { Holds } from "./platform_cooldowns.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("progress");
-/** A sign is to be there within a second (contract 10.6). */
+/** The sign must appear within a second (contract 10.6). */
 const POLL_MS = 500;
 const CONVERSATIONS_PER_ROUND = 200;
 
-interface ProgressOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
-  /** Those that can show something. */
+interface ProgressOptions extends StageServices {
+  /** Platforms that can show progress. */
   platforms: readonly Platform[];
   steps: RecentActivity;
-  /** What is left alone by the outbox is left alone here. */
+  /** Cooldowns of the outbox apply here, too. */
   holds: Holds;
 }
 
-/** Everything that is done for one conversation. */
-interface Doing {
+/** The work in progress for one conversation. */
+interface ConversationProgress {
   platform: Platform;
   sessionKey: string;
   work: Working[];
   shown: ShownProgress | null;
 }
 
-/** Shows what is being done on every platform that can show it; nothing that it does is needed for anything (contract 10.6). */
+/** Shows work in progress on every platform that supports it. No other component depends on it (contract 10.6). */
 export class ProgressSigns {
   readonly stage: Stage;
   readonly #options: ProgressOptions;
   readonly #busy = new Set<string>();
-  /** When the sign was given last, by conversation. */
-  readonly #signed = new Map<string, number>();
+  /** When the typing sign was sent last, by conversation. */
+  readonly #signedAt = new Map<string, number>();
 
   constructor(options: ProgressOptions) {
-    const { clock, wakeups } = options;
     this.#options = options;
-    this.stage = new Stage({
+    this.stage = new Stage(options, {
       name: "progress",
       wakeup: WAKEUP.progress,
-      clock,
-      wakeups,
       pollMs: POLL_MS,
       step: () => this.#step(),
     });
@@ -71,7 +63,7 @@ export class ProgressSigns {
       listProgress(db, names, CONVERSATIONS_PER_ROUND),
     ]);
     const keys = new Set([...working, ...shown].map((one) => one.session_key));
-    for (const key of this.#signed.keys()) if (!keys.has(key)) this.#signed.delete(key);
+    for (const key of this.#signedAt.keys()) if (!keys.has(key)) this.#signedAt.delete(key);
     for (const sessionKey of keys) {
       const work = working.filter((one) => one.session_key === sessionKey);
       const message = shown.find((one) => one.session_key === sessionKey) ?? null;
@@ -81,13 +73,13 @@ export class ProgressSigns {
     return Infinity;
   }
 
-  // In the background: a platform that is slow delays no other, and each conversation has one request at a time.
-  #show(doing: Doing): void {
-    const { platform, sessionKey } = doing;
+  // Sends in the background, one request per conversation at a time, so that a slow platform delays no other.
+  #show(current: ConversationProgress): void {
+    const { platform, sessionKey } = current;
     const { holds } = this.#options;
     const { chat } = placeOf(sessionKey);
     if (this.#busy.has(sessionKey) || holds.until(platform.name, chat) !== null) return;
-    const next = this.#next(doing);
+    const next = this.#planNext(current);
     if (next === null) return;
     this.#busy.add(sessionKey);
     void next().catch((error) => {
@@ -97,12 +89,12 @@ export class ProgressSigns {
     }).finally(() => this.#busy.delete(sessionKey));
   }
 
-  #next(doing: Doing): (() => Promise<void>) | null {
-    const { work, shown, sessionKey } = doing;
+  #planNext(current: ConversationProgress): (() => Promise<void>) | null {
+    const { work, shown, sessionKey } = current;
     const [first] = work;
     const now = this.#options.clock.now();
-    if (first === undefined) return shown === null ? null : () => this.#takeAway(doing, shown);
-    // A reply that waits goes first.
+    if (first === undefined) return shown === null ? null : () => this.#remove(current, shown);
+    // A waiting reply goes first.
     if (work.some(({ replying }) => replying === 1)) return null;
     const runs = work.filter(({ execution_id }) => execution_id !== "");
     const text = progressText(
@@ -110,38 +102,41 @@ export class ProgressSigns {
     );
     const since = Math.min(...work.map((one) => one.since));
     if (progressDueMs({ since, isDirect: first.is_direct === 1, text }, shown, now) === 0) {
-      return () => this.#tell(doing, text);
+      return () => this.#sendText(current, text);
     }
-    if (now - (this.#signed.get(sessionKey) ?? -Infinity) < TYPING_EVERY_MS) return null;
-    this.#signed.set(sessionKey, now);
-    return async () => void await this.#send(doing, { sentAs: "", text: null });
+    if (now - (this.#signedAt.get(sessionKey) ?? -Infinity) < TYPING_EVERY_MS) return null;
+    this.#signedAt.set(sessionKey, now);
+    return async () => void await this.#send(current, { sentAs: "", text: null });
   }
 
-  async #tell(doing: Doing, text: string): Promise<void> {
+  async #sendText(current: ConversationProgress, text: string): Promise<void> {
     const { db, clock } = this.#options;
-    const { sessionKey, platform, shown } = doing;
+    const { sessionKey, platform, shown } = current;
     const row = { session_key: sessionKey, platform: platform.name, text, edited_at: clock.now() };
     const before = { sent_as: shown?.sent_as ?? "", edits: (shown?.edits ?? -1) + 1 };
-    // Noted before it is sent: whatever becomes of it, it is not made twice.
+    // The row is stored before the message is sent, so that a crash never causes a second message.
     await db.write([keepProgress({ ...row, ...before })]);
     if (shown !== null && before.sent_as === "") return;
-    const sentAs = await this.#send(doing, { sentAs: before.sent_as, text });
+    const sentAs = await this.#send(current, { sentAs: before.sent_as, text });
     if (shown === null) await db.write([keepProgress({ ...row, ...before, sent_as: sentAs })]);
   }
 
-  async #takeAway(doing: Doing, { sent_as, session_key }: ShownProgress): Promise<void> {
+  async #remove(current: ConversationProgress, { sent_as, session_key }: ShownProgress): Promise<void> {
     try {
-      if (sent_as !== "") await this.#send(doing, { sentAs: sent_as, text: "" });
+      if (sent_as !== "") await this.#send(current, { sentAs: sent_as, text: "" });
     } catch (error) {
-      // Whatever else it is, it will not be better the next time.
+      // Any other error would repeat.
       if (error instanceof DeliveryError && ["limited", "unreachable"].includes(error.why)) throw error;
     }
     await this.#options.db.write([deleteProgress(session_key)]);
   }
 
-  #send({ platform, sessionKey, work }: Doing, said: Pick<Progress, "sentAs" | "text">): Promise<string> {
+  #send(
+    { platform, sessionKey, work }: ConversationProgress,
+    progress: Pick<Progress, "sentAs" | "text">,
+  ): Promise<string> {
     const answers = ownMessageId(work[0]?.answers ?? "");
-    const send = platform.progress?.({ ...placeOf(sessionKey), answers, ...said });
+    const send = platform.progress?.({ ...placeOf(sessionKey), answers, ...progress });
     return send ?? Promise.resolve("");
   }
 }

@@ -1,33 +1,30 @@
-// open -> answered by its default, or expired, when the time of a question is over
+// open -> answered by its default, or expired
 import { newId } from "../../base/id.ts";
-import type { Clock } from "../../base/clock.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { BY_DEFAULT } from "../../domain/call/vocabulary.ts";
-import type { Database } from "../../store/db/database.ts";
 import { type DueQuestion, listDueQuestions, nextExpiry } from "../../store/work/question.ts";
 import { answerQuestion, expireQuestion } from "../../store/work/question_transitions.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const QUESTIONS_PER_ROUND = 200;
 
-/** Ends questions whose time is over: the default counts, or nobody has answered (contract 12). */
-export function createQuestionStage(
-  { db, clock, wakeups }: { db: Database; clock: Clock; wakeups: Wakeups },
-): Stage {
-  return new Stage({ name: "question", wakeup: WAKEUP.question, clock, wakeups, step });
+/** Creates the stage that ends overdue questions: with their default answer, or as expired (contract 12). */
+export function createQuestionStage(services: StageServices): Stage {
+  const { db, clock } = services;
+  return new Stage(services, { name: "question", wakeup: WAKEUP.question, step });
 
   async function step(): Promise<number> {
     const now = clock.now();
     const due = await listDueQuestions(db, now, QUESTIONS_PER_ROUND);
-    // A lost guard means that somebody was faster.
-    for (const question of due) await db.write(endOf(question, now));
+    // A lost guard means that an answer came first.
+    for (const question of due) await db.write(buildEnd(question, now));
     if (due.length === QUESTIONS_PER_ROUND) return 0;
     const next = await nextExpiry(db);
     return next === null ? Infinity : Math.max(0, next - clock.now());
   }
 }
 
-function endOf(question: DueQuestion, now: number) {
+function buildEnd(question: DueQuestion, now: number) {
   if (question.default === "") return expireQuestion(question, now);
   const given = { answer: question.default, by: BY_DEFAULT, messageId: "", taskId: newId() };
   return answerQuestion(question, given, now);

@@ -1,13 +1,12 @@
-// owed -> delivered (the cursor goes on), or owed again later, or the webhook is switched off
+// Owed -> delivered (the cursor advances), owed again later, or the webhook is disabled.
 import { newId } from "../../base/id.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { logger } from "../../base/log.ts";
 import { nameKey } from "../../domain/call/name.ts";
 import { TO_WEBHOOK } from "../../domain/system/notice.ts";
 import { kindsOf, RETRIES_MS } from "../../domain/system/webhook.ts";
 import { sendEvent, type Tried } from "../../platform/event.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { journalRange, type JournalRow, listEvents, moved } from "../../store/events/journal.ts";
 import {
   advanceWebhook,
@@ -17,37 +16,28 @@ import {
   listDueWebhooks,
   postponeWebhook,
 } from "../../store/events/webhook.ts";
-import { ASIDE_MS, Stage } from "../stage/stage.ts";
-import { settledSoon } from "../stage/drain.ts";
+import { ASIDE_MS, Stage, type StageServices, waitBriefly } from "../stage/stage.ts";
 
 const log = logger("webhooks");
 const EVENTS_PER_READ = 20;
-// So far behind the journal the cursor of one that nothing concerns is stored.
+// A webhook without matching events stores its cursor only after it lags this many events behind.
 const CURSOR_STEP = 1_000;
 const JITTER = 0.1;
 
 /**
- * Sends the events of the journal to the webhooks that want them: in order, at least once, from a cursor that survives restarts;
- * each webhook by itself (contract 11).
+ * Creates the stage that sends journal events to webhooks: in order and at least once, from a cursor that survives restarts. Webhooks do
+ * not wait for each other (contract 11).
  */
-export function createWebhookStage(
-  { db, clock, wakeups }: { db: Database; clock: Clock; wakeups: Wakeups },
-): { stage: Stage; settled: () => Promise<void> } {
+export function createWebhookStage(services: StageServices): { stage: Stage; settled: () => Promise<void> } {
+  const { db, clock } = services;
   const busy = new Map<string, Promise<void>>();
-  const stage = new Stage({
-    name: "webhooks",
-    wakeup: WAKEUP.journal,
-    clock,
-    wakeups,
-    pauseMs: ASIDE_MS,
-    step,
-  });
-  return { stage, settled: () => settledSoon([...busy.values()]) };
+  const stage = new Stage(services, { name: "webhooks", wakeup: WAKEUP.journal, pauseMs: ASIDE_MS, step });
+  return { stage, settled: () => waitBriefly([...busy.values()]) };
 
   async function step(signal: AbortSignal): Promise<number> {
     for (const webhook of await listDueWebhooks(db, clock.now())) {
       if (busy.has(webhook.id)) continue;
-      // A receiver that is slow holds up nobody else.
+      // A slow receiver delays no other webhook.
       const serving = serve(webhook, signal)
         .catch((error) => {
           log.error("Cannot serve webhook {name}: {error}", { name: webhook.name, error });
@@ -62,10 +52,10 @@ export function createWebhookStage(
     return Infinity;
   }
 
-  /** Whether it has to be looked at again at once. */
+  /** Sends the due events of a webhook. Returns whether to run another round immediately. */
   async function serve(webhook: DueWebhook, signal: AbortSignal): Promise<boolean> {
     const wanted = kindsOf(JSON.parse(webhook.events));
-    // Notices for it come whatever events it wants.
+    // A webhook receives its notices whatever events it selects.
     const kinds = [...new Set([...wanted, "notice.raised" as const])];
     const { last } = await journalRange(db);
     const events = await listEvents(db, webhook.cursor, EVENTS_PER_READ, { kinds });
@@ -73,27 +63,27 @@ export function createWebhookStage(
     for (const event of events) {
       if (signal.aborted) return false;
       if (!wanted.includes(event.kind) && !isNoticeFor(webhook, event)) continue;
-      const became = await deliver({ ...webhook, cursor, attempt }, event);
-      if (became !== "taken") return became === "changed";
+      const outcome = await deliver({ ...webhook, cursor, attempt }, event);
+      if (outcome !== "taken") return outcome === "changed";
       cursor = event.seq;
       attempt = 0;
     }
-    const seen = events.at(-1)?.seq ?? cursor;
+    const lastRead = events.at(-1)?.seq ?? cursor;
     const at = { ...webhook, cursor };
-    if (seen > cursor) await db.write(advanceWebhook(at, seen, clock.now()));
+    if (lastRead > cursor) await db.write(advanceWebhook(at, lastRead, clock.now()));
     if (events.length > 0) return true;
     if (last - cursor >= CURSOR_STEP) await db.write(advanceWebhook(at, last, clock.now()));
     return false;
   }
 
-  /** `changed`: somebody has changed the webhook while it was tried, and that counts. */
+  /** Sends one event. `changed` means that a user changed the webhook meanwhile, and the change wins. */
   async function deliver(webhook: DueWebhook, event: JournalRow): Promise<"taken" | "later" | "changed"> {
     const target = { url: webhook.url, secret: webhook.secret, allow_private: webhook.allow_private === 1 };
-    const tried = await sendEvent(target, eventOf(webhook.id, event), clock.now());
+    const result = await sendEvent(target, buildEvent(webhook.id, event), clock.now());
     const now = clock.now();
     const attempt = webhook.attempt + 1;
-    const { status, error, duration_ms } = tried;
-    const noted = insertDelivery(webhook.id, {
+    const { status, error, duration_ms } = result;
+    const delivery = insertDelivery(webhook.id, {
       id: newId(),
       seq: event.seq,
       kind: event.kind,
@@ -104,27 +94,27 @@ export function createWebhookStage(
       created_at: now,
     });
     const store = async (statements: Statement[]) => {
-      const { won } = await db.write([...statements, ...noted]);
-      // It was tried all the same.
-      if (!won) await db.write(noted);
+      const { won } = await db.write([...statements, ...delivery]);
+      // The delivery attempt is recorded even when the webhook was changed.
+      if (!won) await db.write(delivery);
       return won;
     };
     if (error === "") return await store(advanceWebhook(webhook, event.seq, now)) ? "taken" : "changed";
     const reason = status === 410
-      ? "its receiver answered 410: it is gone"
+      ? "its receiver answered 410 (gone)"
       : attempt > RETRIES_MS.length
-      ? `event ${event.seq} was tried ${attempt} times: ${error}`
+      ? `event ${event.seq} failed ${attempt} times: ${error}`
       : null;
     if (reason === null) {
-      const won = await store(postponeWebhook(webhook, attempt, now + waitMs(attempt, tried)));
+      const won = await store(postponeWebhook(webhook, attempt, now + computeWaitMs(attempt, result)));
       return won ? "later" : "changed";
     }
-    const told = {
+    const entry = {
       kind: "webhook.disabled" as const,
       data: { webhook_id: webhook.id, name: webhook.name, reason },
     };
-    const won = await store(moved(disableWebhook(webhook, reason, now), now, told));
-    if (won) log.warning("Webhook {name} is switched off: {reason}", { name: webhook.name, reason });
+    const won = await store(moved(disableWebhook(webhook, reason, now), now, entry));
+    if (won) log.warning("Webhook {name} was disabled: {reason}", { name: webhook.name, reason });
     return won ? "later" : "changed";
   }
 }
@@ -135,12 +125,12 @@ function isNoticeFor({ name }: DueWebhook, { kind, data }: JournalRow): boolean 
   return to.startsWith(TO_WEBHOOK) && nameKey(to.slice(TO_WEBHOOK.length)) === nameKey(name);
 }
 
-function waitMs(attempt: number, { retryAfterMs }: Tried): number {
+function computeWaitMs(attempt: number, { retryAfterMs }: Tried): number {
   const ms = RETRIES_MS[attempt - 1] ?? 0;
   return Math.max(retryAfterMs ?? 0, Math.round(ms * (1 + JITTER * Math.random())));
 }
 
-function eventOf(webhookId: string, event: JournalRow) {
+function buildEvent(webhookId: string, event: JournalRow) {
   const { seq, at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data } = event;
   return {
     id: `${webhookId}-${seq}`,

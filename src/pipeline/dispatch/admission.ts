@@ -1,4 +1,4 @@
-// May this task start now? Rows in, an answer out: nothing is written here.
+// Decides whether a run may start. Admission reads rows and writes nothing.
 import {
   amountOf,
   type Amounts,
@@ -33,31 +33,29 @@ import {
 import { listLimits } from "../../store/workers/rate_limit.ts";
 import type { WaitingTask } from "../../store/work/task_queue.ts";
 
-/** What admission works with. */
 interface AdmissionOptions {
   db: Database;
   engines: Catalog;
   timeZone: string;
-  /** Runs of one worker, and of one conversation, in an hour. */
+  /** Runs of one worker, and of one conversation, per hour. */
   maxRunsPerHour: number;
 }
 
-/** What a run that may start reserves, for the batch of its claim. */
+/** The amounts that a run reserves in the batch of its claim. */
 export interface Reservation {
   targets: string[];
   expected: Amounts;
 }
 
-/** Whether a run may start. */
-export type Verdict = { hold: Hold } | { hold: null; reservation: Reservation };
+export type Verdict = { block: Hold } | { block: null; reservation: Reservation };
 
-/** Whose run it is, as budgets see it. */
+/** The budget subjects of a run. */
 type CountedRun = Pick<WaitingTask, "worker_id" | "session_key">;
 
 const HOUR_MS = 3_600_000;
 const RUNS_OF_MEDIAN = 20;
 
-/** Answers whether tasks may start. One round is one look at what is used: each answer of it counts for the next. */
+/** Decides whether tasks may start. A round reads the current usage once, and counts each task that it admits. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #months: Months;
@@ -68,22 +66,22 @@ export class Admission {
     this.#months = new Months(options.timeZone);
   }
 
-  /** Lets `work` judge and store what starts before anybody else does: two that start at once would both see the same room. */
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
+  /** Runs `work` exclusively: two concurrent starts would both count the same free budget. */
+  runExclusive<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work);
     this.#last = done.catch(() => {});
     return done;
   }
 
-  /** Looks at what is used now; it can judge tasks, and the coordinator. */
-  async round(now: number): Promise<Round> {
+  /** Reads the current usage for a round of decisions. */
+  async startRound(now: number): Promise<AdmissionRound> {
     const { db } = this.#options;
     const [limits, windows, budgets] = await Promise.all([
       listLimits(db, now),
       listWindows(db),
       hasBudgets(db),
     ]);
-    return new Round(this.#options, now, {
+    return new AdmissionRound(this.#options, now, {
       limits: new Map(limits.map(({ engine, until }) => [engine, until])),
       windows,
       budgets,
@@ -92,122 +90,104 @@ export class Admission {
   }
 }
 
-/** What a round has seen. */
-interface Seen {
+interface UsageSnapshot {
   limits: ReadonlyMap<string, number>;
   windows: readonly EngineWindow[];
   budgets: boolean;
   month: { start: number; end: number };
 }
 
-/** One look at what is used. */
-class Round {
+class AdmissionRound {
   readonly #options: AdmissionOptions;
   readonly #now: number;
-  readonly #seen: Seen;
-  /** Budgets that nothing more may start under, whatever it is expected to use, with what they count. */
-  readonly #full = new Map<string, { hold: Hold; target: string }>();
-  /** What has started since the look at the open runs. */
-  readonly #started: OpenUse[] = [];
+  readonly #usage: UsageSnapshot;
+  /** Budgets that are used up, with their targets. */
+  readonly #full = new Map<string, { block: Hold; target: string }>();
+  /** Runs that this round has admitted since it read the open runs. */
+  readonly #admitted: OpenUse[] = [];
   #open: OpenUse[] | null = null;
 
-  constructor(options: AdmissionOptions, now: number, seen: Seen) {
+  constructor(options: AdmissionOptions, now: number, usage: UsageSnapshot) {
     this.#options = options;
     this.#now = now;
-    this.#seen = seen;
+    this.#usage = usage;
   }
 
-  // There may be thousands, and most looks start nothing that they matter for. Read before what has ended: a run that ends between both
-  // is counted twice, and not left out.
+  // Open runs may be thousands, and most rounds do not need them. They are read before the ended runs: a run that ends in between counts
+  // twice rather than not at all.
   async #readOpen(): Promise<void> {
     this.#open ??= await listOpenRuns(this.#options.db, this.#now);
   }
 
   get #openRuns(): OpenUse[] {
-    return [...this.#open ?? [], ...this.#started];
+    return [...this.#open ?? [], ...this.#admitted];
   }
 
-  /** Whether this task may start. When it may, it counts as started for the rest of the round. */
+  /** Decides whether this task may start. An admitted task counts as started for the rest of the round. */
   async judge(task: WaitingTask): Promise<Verdict> {
     const { db, engines } = this.#options;
     const engine = engines.find(task.engine);
     const name = engine?.name ?? task.engine;
-    const known = this.#full.get(task.held);
-    if (known !== undefined && await this.#isUnder(known.target, task, name)) return { hold: known.hold };
-    // A runner has a login of its own: what the provider says of ours holds nothing there (contract 18).
-    const parked = task.runs_on !== "[]" ? null : this.#parked(name) ??
-      (task.patient === 1 ? this.#reserved(name, engine?.config.reserve ?? 0) : null);
-    if (parked !== null) return { hold: parked };
+    const full = this.#full.get(task.held);
+    if (full !== undefined && await this.#isUnder(full.target, task, name)) return { block: full.block };
+    // A runner has its own provider login, so the limits of this machine's login do not apply there (contract 18).
+    const limit = task.runs_on !== "[]" ? null : this.#findLimit(name) ??
+      (task.patient === 1
+        ? findReserveBlock(
+          this.#usage.windows,
+          { engine: name, reserve: engine?.config.reserve ?? 0 },
+          this.#now,
+        )
+        : null);
+    if (limit !== null) return { block: limit };
     await this.#readOpen();
     const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
-    const often = engine?.external === false ? null : await this.#tooOften(task, counted);
-    if (often !== null) return { hold: often };
-    return await this.#underBudgets(task, counted);
+    const runLimit = engine?.external === false ? null : await this.#findRunLimit(task, counted);
+    if (runLimit !== null) return { block: runLimit };
+    return await this.#judgeBudgets(task, counted);
   }
 
-  #starts(reservation: Reservation): Verdict {
-    this.#started.push({ ...reservation, counted: NOTHING_USED });
-    return { hold: null, reservation };
+  #admit(reservation: Reservation): Verdict {
+    this.#admitted.push({ ...reservation, counted: NOTHING_USED });
+    return { block: null, reservation };
   }
 
-  // Its worker may have left the department since, and the budget may have another target.
+  // The worker may have left the department since, and the budget may have a new target.
   async #isUnder(target: string, task: WaitingTask, engine: string): Promise<boolean> {
     if (target === "global") return true;
     const counted = await listTargets(this.#options.db, { ...task, engine }, this.#now);
     return counted.some((one) => one.target === target);
   }
 
-  /** Whether the coordinator may run: budgets count its runs, too, and nothing else holds them. */
+  /** Decides whether the coordinator may run. Only budgets apply. */
   async judgeCoordinator(run: { session_key: string; engine: string }): Promise<Verdict> {
     await this.#readOpen();
     const counted = { ...run, worker_id: BEE_SUBJECT };
     const targets = await listTargets(this.#options.db, counted, this.#now - HOUR_MS);
-    return await this.#underBudgets(counted, targets);
+    return await this.#judgeBudgets(counted, targets);
   }
 
-  async #underBudgets(run: CountedRun, counted: CountedTarget[]): Promise<Verdict> {
+  async #judgeBudgets(run: CountedRun, counted: CountedTarget[]): Promise<Verdict> {
     const { db } = this.#options;
     const targets = counted.map(({ target }) => target);
-    const budgets = this.#seen.budgets
-      ? await measureBudgets(db, { targets }, this.#now, this.#seen.month)
+    const budgets = this.#usage.budgets
+      ? await measureBudgets(db, { targets }, this.#now, this.#usage.month)
       : [];
-    const expected = await this.#expected(run, budgets);
+    const expected = await this.#estimate(run, budgets);
     for (const budget of budgets) {
-      const hold = await this.#heldBy(budget, expected, run);
-      if (hold !== null) return { hold };
+      const block = await this.#findBudgetBlock(budget, expected, run);
+      if (block !== null) return { block };
     }
-    return this.#starts({ targets, expected });
+    return this.#admit({ targets, expected });
   }
 
-  #parked(engine: string): Hold | null {
-    const until = this.#seen.limits.get(engine);
+  #findLimit(engine: string): Hold | null {
+    const until = this.#usage.limits.get(engine);
     if (until === undefined) return null;
     return holdOf({ engine, until });
   }
 
-  // A window that is over says nothing about the next one.
-  #reserved(engine: string, reserve: number): Hold | null {
-    if (reserve === 0) return null;
-    const above = this.#seen.windows.filter((window) =>
-      window.engine === engine && (window.resets_at === null || window.resets_at > this.#now) &&
-      window.utilization > 1 - reserve
-    );
-    const [first] = above;
-    if (first === undefined) return null;
-    const ends = above.map(({ resets_at }) => resets_at);
-    const until = ends.some((end) => end === null) ? null : Math.max(...ends.map((end) => end ?? 0));
-    const when = until === null ? "" : `; continues at ${new Date(until).toISOString()}`;
-    const share = `${Math.round(first.utilization * 100)} %`;
-    return {
-      held: `reserve:${engine}`,
-      until,
-      reason:
-        `${engine} has used ${share} of its window ${first.name}, and the rest is kept for people${when}`,
-      whom: { kind: "patient" },
-    };
-  }
-
-  async #tooOften(task: WaitingTask, counted: CountedTarget[]): Promise<Hold | null> {
+  async #findRunLimit(task: WaitingTask, counted: CountedTarget[]): Promise<Hold | null> {
     const { db, maxRunsPerHour } = this.#options;
     for (const { target, runs } of counted) {
       if (target !== `worker:${task.worker_id}` && target !== `session:${task.session_key}`) continue;
@@ -216,25 +196,20 @@ class Round {
       const most = Math.max(0, maxRunsPerHour - 1 - open);
       const at = await findRoom(db, { target, unit: "runs", settled: runs }, most, this.#now - HOUR_MS);
       const until = at === null ? null : at + HOUR_MS;
-      const whom = target.startsWith("session:")
-        ? { kind: "conversation" as const, session_key: task.session_key }
-        : { kind: "all" as const };
+      const whom = findBlockedTasks(target, task);
       const what = whom.kind === "all" ? "its worker" : "its conversation";
       return {
         held: `run_limit:${target}`,
         until,
-        reason:
-          `${what} has had ${
-            runs + open
-          } runs within an hour (limits.max_runs_per_hour is ${maxRunsPerHour})` +
-          (until === null ? "" : `; continues at ${new Date(until).toISOString()}`),
+        reason: `${what} has had ${runs + open} runs within an hour ` +
+          `(limits.max_runs_per_hour is ${maxRunsPerHour})${formatResume(until)}`,
         whom,
       };
     }
     return null;
   }
 
-  async #expected(run: CountedRun, budgets: MeasuredBudget[]): Promise<Amounts> {
+  async #estimate(run: CountedRun, budgets: MeasuredBudget[]): Promise<Amounts> {
     if (budgets.every(({ unit }) => unit === "runs")) return { ...NOTHING_USED, runs: 1 };
     const last = await listLastAmounts(this.#options.db, run.worker_id, RUNS_OF_MEDIAN);
     return {
@@ -245,28 +220,63 @@ class Round {
     };
   }
 
-  async #heldBy(budget: MeasuredBudget, expected: Amounts, run: CountedRun): Promise<Hold | null> {
+  async #findBudgetBlock(budget: MeasuredBudget, expected: Amounts, run: CountedRun): Promise<Hold | null> {
     if (isLifted(budget, this.#now)) return null;
     const standing = standingOf(budget, this.#openRuns, this.#options.engines.tells(budget));
     const more = amountOf(expected, budget.unit);
     if (mayStart(budget, standing, more)) return null;
-    const until = await this.#roomAt(budget, standing, more);
+    const until = await this.#findFreeAt(budget, standing, more);
     const held = `budget:${budget.id}`;
-    const whom = budget.target.startsWith("session:")
-      ? { kind: "conversation" as const, session_key: run.session_key }
-      : { kind: "all" as const };
-    const hold: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
-    if (!mayStart(budget, standing, 0)) this.#full.set(held, { hold, target: budget.target });
-    return hold;
+    const whom = findBlockedTasks(budget.target, run);
+    const block: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
+    if (!mayStart(budget, standing, 0)) this.#full.set(held, { block, target: budget.target });
+    return block;
   }
 
-  // When so much has stopped counting that the run may start; open runs may have made room before.
-  async #roomAt(budget: MeasuredBudget, { used, reserved }: Standing, more: number): Promise<number | null> {
+  // Returns when the budget allows the run again. Open runs may end earlier.
+  async #findFreeAt(
+    budget: MeasuredBudget,
+    { used, reserved }: Standing,
+    more: number,
+  ): Promise<number | null> {
     const limit = countedLimit(budget);
     const open = used + reserved - budget.settled;
-    // More than the limit starts only where nothing else is used.
+    // A run that needs more than the whole limit starts only when nothing else is used.
     const most = more > limit ? -open : Math.min(limit - 1, limit - more) - open;
     if (limit === 0 || most < 0) return null;
-    return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#seen.month });
+    return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#usage.month });
   }
+}
+
+/** Blocks scheduled work while a provider window has less than the reserved share left. Returns null without such a window. */
+export function findReserveBlock(
+  windows: readonly EngineWindow[],
+  { engine, reserve }: { engine: string; reserve: number },
+  now: number,
+): Hold | null {
+  // An expired window says nothing about the next one.
+  const full = windows.filter((window) =>
+    window.engine === engine && (window.resets_at ?? Infinity) > now && window.utilization > 1 - reserve
+  );
+  const [first] = full;
+  if (reserve === 0 || first === undefined) return null;
+  const resetsAt = Math.max(...full.map(({ resets_at }) => resets_at ?? Infinity));
+  const until = resetsAt === Infinity ? null : resetsAt;
+  const share = `${Math.round(first.utilization * 100)} %`;
+  const reason =
+    `${engine} has used ${share} of its window ${first.name}, and the rest is reserved for people`;
+  return {
+    held: `reserve:${engine}`,
+    until,
+    reason: reason + formatResume(until),
+    whom: { kind: "patient" },
+  };
+}
+
+function findBlockedTasks(target: string, { session_key }: CountedRun): Hold["whom"] {
+  return target.startsWith("session:") ? { kind: "conversation", session_key } : { kind: "all" };
+}
+
+function formatResume(until: number | null): string {
+  return until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
 }

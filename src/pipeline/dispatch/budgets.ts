@@ -1,4 +1,4 @@
-// ok -> soft -> hard, said once in a period; an open run of a budget with `stop` that is used up -> ended
+// Budget: ok -> soft -> hard, reported once per period. Open runs of a used-up budget with action `stop` end.
 import {
   amountText,
   budgetReason,
@@ -12,12 +12,10 @@ import {
   stateOf,
 } from "../../domain/workers/budget.ts";
 import { Months } from "../../domain/workers/month.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { logger } from "../../base/log.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import { noteTold } from "../../store/workers/budget.ts";
-import type { Database } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import {
   hasBudgets,
@@ -28,37 +26,33 @@ import {
   type OpenRun,
 } from "../../store/workers/budget_ledger.ts";
 import { insertNotice } from "../../store/chat/notice.ts";
-import { ASIDE_MS, Stage } from "../stage/stage.ts";
+import { ASIDE_MS, Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("budgets");
 
-/** What the watch over budgets works with. */
-interface BudgetsOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface BudgetsOptions extends StageServices {
   engines: Catalog;
   timeZone: string;
-  /** Ends a run and says why; resolves when its outcome is stored. */
+  /** Ends a run with a reason. Resolves when its outcome is stored. */
   stopRun: (executionId: string, words: string) => Promise<void>;
 }
 
-/** Watches budgets: says when they are nearly or fully used, and ends the runs of those that say so (contract 14). */
+/** Creates the stage that reports nearly and fully used budgets, and ends the runs of budgets with action `stop` (contract 14). */
 export function createBudgets(options: BudgetsOptions): Stage {
-  const { db, clock, wakeups, engines, timeZone } = options;
+  const { db, clock, engines, timeZone } = options;
   const months = new Months(timeZone);
-  // Of the rounds after the first only what changed since the one before is looked at.
+  // After the first round only budgets with changes since the previous round are measured.
   let since = -1;
-  /** Runs that are being ended: a round that comes meanwhile does not ask for it again. */
+  /** Runs that are being ended. Later rounds do not request it again. */
   const ending = new Set<string>();
-  return new Stage({ name: "budgets", wakeup: WAKEUP.budget, clock, wakeups, pauseMs: ASIDE_MS, step });
+  return new Stage(options, { name: "budgets", wakeup: WAKEUP.budget, pauseMs: ASIDE_MS, step });
 
   async function step(): Promise<number> {
     if (!await hasBudgets(db)) return Infinity;
     const now = clock.now();
     const month = months.of(now);
     const open = await listOpenRuns(db, now);
-    // After the clock was set back, what changed since is before it.
+    // After the clock was set back, recent changes have timestamps after `now`.
     const targets = since === -1 || now < since
       ? null
       : [...new Set([...await listChangedTargets(db, since), ...open.flatMap((run) => run.targets)])];
@@ -66,15 +60,15 @@ export function createBudgets(options: BudgetsOptions): Stage {
     for (const budget of await measureBudgets(db, targets === null ? null : { targets }, now, month)) {
       if (isLifted(budget, now)) continue;
       const standing = standingOf(budget, open, engines.tells(budget));
-      await tell(budget, standing, countsAfter(budget.period, now, month), now);
+      await report(budget, standing, countsAfter(budget.period, now, month), now);
       if (budget.action === "stop") nextAt = Math.min(nextAt, stopOrWait(budget, standing, open, now));
     }
-    // Only now: a round that fails is made once more from where it began.
+    // Set last, so that a failed round repeats from the same point.
     since = now;
     return Math.max(0, nextAt - now);
   }
 
-  async function tell(
+  async function report(
     budget: MeasuredBudget,
     standing: Standing,
     before: number,
@@ -82,10 +76,10 @@ export function createBudgets(options: BudgetsOptions): Stage {
   ): Promise<void> {
     const state = stateOf(budget, standing);
     if (state !== "soft" && state !== "hard") return;
-    const told = state === "hard"
+    const reportedAt = state === "hard"
       ? budget.hard_notified_at
       : Math.max(budget.hard_notified_at ?? -1, budget.soft_notified_at ?? -1);
-    if (told !== null && told > before) return;
+    if (reportedAt !== null && reportedAt > before) return;
     const kind = `budget.${state}` as const;
     const session_key = budget.target.startsWith("session:") ? budget.target.slice("session:".length) : "";
     const { id, name, unit } = budget;
@@ -98,7 +92,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
       unit,
       period: budget.period,
     };
-    const content = `${sentence(budget, standing, state)}.`;
+    const content = `${formatState(budget, standing, state)}.`;
     await db.write([
       ...noteTold(id, state, before, now),
       record(now, { kind, session_key, data }),
@@ -106,7 +100,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
     ]);
   }
 
-  // Answers when to look again: minutes go on without anybody saying so.
+  // Returns when to measure again: used minutes grow without an event.
   function stopOrWait(
     budget: MeasuredBudget,
     standing: Standing,
@@ -117,15 +111,15 @@ export function createBudgets(options: BudgetsOptions): Stage {
     if (own.length === 0) return Infinity;
     if (!mustStop(budget, standing)) {
       const left = countedLimit(budget) - standing.used;
-      return budget.unit === "minutes" ? now + Math.ceil(left / running(own)) : Infinity;
+      return budget.unit === "minutes" ? now + Math.ceil(left / countRunning(own)) : Infinity;
     }
     const words = budgetReason(budget, standing, null);
-    for (const { execution_id } of own) end(execution_id, words);
+    for (const { execution_id } of own) endRun(execution_id, words);
     return Infinity;
   }
 
-  // A run that could not be ended is still open in the next round, which tries again.
-  function end(id: string, words: string): void {
+  // A run that could not be ended stays open, and the next round tries again.
+  function endRun(id: string, words: string): void {
     if (ending.has(id)) return;
     ending.add(id);
     log.warning("The run {id} ends: {words}", { id, words });
@@ -135,17 +129,17 @@ export function createBudgets(options: BudgetsOptions): Stage {
   }
 }
 
-function running(open: readonly OpenRun[]): number {
+function countRunning(open: readonly OpenRun[]): number {
   return Math.max(1, open.filter(({ started_at, waiting }) => started_at !== null && !waiting).length);
 }
 
-function sentence(budget: MeasuredBudget, standing: Standing, state: "soft" | "hard"): string {
+function formatState(budget: MeasuredBudget, standing: Standing, state: "soft" | "hard"): string {
   if (state === "hard") {
     const reason = budgetReason(budget, standing, null);
-    return `${reason[0]?.toUpperCase()}${reason.slice(1)}; what is beyond it waits`;
+    return `${reason[0]?.toUpperCase()}${reason.slice(1)}; further runs wait`;
   }
   const sum = amountText(standing.used + standing.reserved, budget.unit);
-  return `Of the budget ${JSON.stringify(budget.name)} ${sum} of ${
+  return `The budget ${JSON.stringify(budget.name)} has used ${sum} of ${
     amountText(countedLimit(budget), budget.unit)
-  } are used (${budget.period})`;
+  } (${budget.period})`;
 }

@@ -1,32 +1,27 @@
-// pending -> running, and a new execution in the same batch; with a gate, its occurrence -> gating
+// Task: pending -> running with a new execution in the same batch. With a gate: occurrence -> gating.
 import { allEnded } from "../../base/settle_all.ts";
-import type { Clock } from "../../base/clock.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Gate } from "../../domain/work/command.ts";
 import { realPath } from "../../base/paths.ts";
 import { turn } from "../../base/yield_to_loop.ts";
-import { askGate, type Claim, executionOf, startRun } from "../../run/claim.ts";
+import { askGate, type Claim, createExecution, startRun } from "../../run/claim.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
-import { type Database, isDuplicate, type Statement } from "../../store/db/database.ts";
+import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
 import { reserve } from "../../store/workers/budget_ledger.ts";
 import { findWork } from "../../store/work/task.ts";
 import { releaseTasks } from "../../store/work/task_transitions.ts";
 import { nextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Admission } from "./admission.ts";
-import type { Placement, PlacementRound, Spot } from "./placement.ts";
-import { type Chosen, Heads, noteOf } from "./next_tasks.ts";
-import { Stage } from "../stage/stage.ts";
+import type { Placement, PlacementRound, RunnerSlot } from "./placement.ts";
+import { buildBlockNote, NextTasks, type TaskStart } from "./next_tasks.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
-/** What the dispatcher works with. */
-interface DispatcherOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface DispatcherOptions extends StageServices {
   engines: Catalog;
-  /** The runs that wait for a person: they hold their lane, and no slot. */
+  /** Runs that wait for a person. They keep their work directory, but use no slot. */
   waits: HumanWaits;
   admission: Admission;
   placement: Placement;
@@ -34,59 +29,56 @@ interface DispatcherOptions {
   maxAttempts: number;
   executor: {
     readonly running: readonly { execution_id: string }[];
-    /** Runs an execution to its end; never throws. */
+    /** Runs an execution to its end. Never throws. */
     execute: (claim: Claim) => Promise<void>;
-    /** The same behind its gate, which decides whether there is one (contract 15). */
+    /** Asks the gate first, which decides whether the execution runs (contract 15). */
     executeGated: (claim: Claim, gate: Gate) => Promise<void>;
   };
 }
 
-/** A claim that is stored; with a gate, that is asked first. */
-interface Claimed {
+/** A stored claim, and the gate that decides whether it runs. */
+interface StoredClaim {
   execution: NewExecution;
   gate: Gate | null;
 }
 
-/** What a round has found out so far. */
-interface Looked {
-  chosen: Chosen[];
+/** The decisions of a round. */
+interface Decisions {
+  chosen: TaskStart[];
   notes: Statement[];
-  /** When something that holds a task ends. */
+  /** When the first block of a task ends. */
   nextAt: number;
-  /** Whether there are lanes that this round has not looked at. */
+  /** Whether this round left work directories unread. */
   more: boolean;
 }
 
-/** Claims due tasks for free lanes, oldest first: one run per work directory, and at most `maxConcurrentRuns` (contract 4.5). */
+/** Claims due tasks for free work directories, oldest first: one run per directory, and at most `maxConcurrentRuns` (contract 4.5). */
 export class Dispatcher {
   readonly stage: Stage;
   readonly #options: DispatcherOptions;
-  /** Work directories, as real paths, with a run in progress. */
-  readonly #lanes = new Set<string>();
+  /** Real paths of the work directories with a run in progress. */
+  readonly #workDirLocks = new Set<string>();
   readonly #runs = new Set<Promise<void>>();
-  readonly #heads: Heads;
+  readonly #nextTasks: NextTasks;
   #lastChance = false;
   #draining = false;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    const { db, clock, wakeups } = options;
-    this.#heads = new Heads(db);
-    this.stage = new Stage({
+    const { db } = options;
+    this.#nextTasks = new NextTasks(db);
+    this.stage = new Stage(options, {
       name: "dispatcher",
       wakeup: WAKEUP.dispatcher,
-      clock,
-      wakeups,
-      step: () => options.admission.inTurn(() => this.#step()),
+      step: () => options.admission.runExclusive(() => this.#step()),
     });
   }
 
-  /** Starts no more runs; those in progress may finish. */
+  /** Starts no more runs. Runs in progress may finish. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** How many runs are in progress. */
   get running(): number {
     return this.#runs.size;
   }
@@ -98,140 +90,143 @@ export class Dispatcher {
 
   async #step(): Promise<number> {
     const { db, clock, placement } = this.#options;
-    // The end of a run rings the bell, so this round can be skipped.
-    if (this.#draining || this.#free() <= 0 && !placement.hasClaims) return Infinity;
+    // The end of a run wakes this stage, so this round can be skipped.
+    if (this.#draining || this.#countFreeSlots() <= 0 && !placement.hasClaims) return Infinity;
     const now = clock.now();
-    const { chosen, notes, nextAt, more } = await this.#look(now);
-    // A claim request may have gone while the others were looked at, and another one may take its task.
-    const open = chosen.filter(({ spot }) => spot === null || placement.isOpen(spot));
+    const { chosen, notes, nextAt, more } = await this.#decide(now);
+    // A claim request may have ended meanwhile. Another one may take its task.
+    const open = chosen.filter(({ slot }) => slot === null || placement.isOpen(slot));
     await allEnded(open.map((one) => this.#claim(one, now)));
-    // Behind what is held now there may be a task that nothing holds.
+    // The new blocks may have hidden tasks that could start.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
-    // Those that come next are looked at after others had their turn.
+    // Other work of the event loop goes first.
     if (more || open.length < chosen.length) return await turn().then(() => 0);
     return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
   }
 
-  async #look(now: number): Promise<Looked> {
+  async #decide(now: number): Promise<Decisions> {
     const { admission, placement } = this.#options;
-    // Of a lane whose run ends while we look at others, we have seen what was before.
-    const busy = new Set(this.#lanes);
-    const { tasks: heads, more } = await this.#heads.look(now);
-    const looked: Looked = { chosen: [], notes: [], nextAt: Infinity, more };
-    if (heads.length === 0) return looked;
-    const [round, places] = await Promise.all([admission.round(now), placement.round(heads, now)]);
-    let free = this.#free();
-    for (const task of heads) {
-      const place = this.#placeOf(task, places, { busy, free, now });
-      if (place === null) continue;
-      if (place.kind === "note") {
-        looked.notes.push(...place.notes);
+    // A run that ends during this round may have changed the next tasks of its directory, so the directory stays busy.
+    const busy = new Set(this.#workDirLocks);
+    const { tasks, more } = await this.#nextTasks.read(now);
+    const decisions: Decisions = { chosen: [], notes: [], nextAt: Infinity, more };
+    if (tasks.length === 0) return decisions;
+    const [round, placements] = await Promise.all([
+      admission.startRound(now),
+      placement.startRound(tasks, now),
+    ]);
+    let free = this.#countFreeSlots();
+    for (const task of tasks) {
+      const start = this.#findStart(task, placements, { busy, free, now });
+      if (start === null) continue;
+      if (start.kind === "note") {
+        decisions.notes.push(...start.notes);
         continue;
       }
       const verdict = await round.judge(task);
-      if (verdict.hold !== null) {
-        looked.nextAt = Math.min(looked.nextAt, verdict.hold.until ?? Infinity);
-        looked.notes.push(...noteOf(task, verdict.hold, now));
+      if (verdict.block !== null) {
+        decisions.nextAt = Math.min(decisions.nextAt, verdict.block.until ?? Infinity);
+        decisions.notes.push(...buildBlockNote(task, verdict.block, now));
         continue;
       }
-      const { lane, spot } = place;
-      if (spot === null && this.#isLastChance(task)) {
+      const { lock, slot } = start;
+      if (slot === null && this.#isLastChance(task)) {
         if (this.#lastChance) continue;
         this.#lastChance = true;
       }
-      if (spot === null) {
-        this.#lanes.add(lane);
+      if (slot === null) {
+        this.#workDirLocks.add(lock);
         free--;
-      } else places.take(spot);
-      looked.chosen.push({ task, lane, spot, reservation: verdict.reservation });
+      } else placements.take(slot);
+      decisions.chosen.push({ task, lock, slot, reservation: verdict.reservation });
     }
-    return looked;
+    return decisions;
   }
 
-  // Whether it could start now, here or on a runner; null: its turn comes.
-  #placeOf(
+  // Finds where a task could start now. Returns null when the task has to wait for its turn.
+  #findStart(
     task: WaitingTask,
-    places: PlacementRound,
+    placements: PlacementRound,
     { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
-  ): { kind: "start"; lane: string; spot: Spot | null } | { kind: "note"; notes: Statement[] } | null {
+  ): { kind: "start"; lock: string; slot: RunnerSlot | null } | { kind: "note"; notes: Statement[] } | null {
     if (task.runs_on === "[]") {
-      // Two names of one directory are one lane.
-      const lane = realPath(task.work_dir);
-      return free <= 0 || busy.has(lane) || this.#lanes.has(lane)
+      // Two paths to one directory share one lock.
+      const lock = realPath(task.work_dir);
+      return free <= 0 || busy.has(lock) || this.#workDirLocks.has(lock)
         ? null
-        : { kind: "start", lane, spot: null };
+        : { kind: "start", lock, slot: null };
     }
-    const place = places.placeOf(task);
-    switch (place.kind) {
-      case "spot":
-        return { kind: "start", lane: "", spot: place.spot };
-      case "hold":
-        return { kind: "note", notes: noteOf(task, place.hold, now) };
+    const start = placements.findSlot(task);
+    switch (start.kind) {
+      case "slot":
+        return { kind: "start", lock: "", slot: start.slot };
+      case "block":
+        return { kind: "note", notes: buildBlockNote(task, start.block, now) };
       case "later": {
-        // What was missing is there now; it waits for its turn like others.
+        // The missing runner is available again, so the task only waits for its turn.
         const isOver = task.held.startsWith("runner:");
         return isOver ? { kind: "note", notes: [releaseTasks(task.worker_id, task.held, now)] } : null;
       }
     }
   }
 
-  // As many runs as there are slots may wait beside those that work: more would be processes without a bound.
-  #free(): number {
+  // Waiting runs release their slots, but at most as many as there are slots. Otherwise the number of processes would be unbounded.
+  #countFreeSlots(): number {
     const { waits, executor, maxConcurrentRuns } = this.#options;
     const waiting = waits.countOf(executor.running.map(({ execution_id }) => execution_id));
     return maxConcurrentRuns - this.running + Math.min(waiting, maxConcurrentRuns);
   }
 
-  // Tasks on their last attempt run one at a time: if one of them crashes the service, it does not use up the last attempt
-  // of the others (reliability DSP-4).
+  // Tasks on their last attempt run one at a time: a task that crashes the service must not use up the last attempt of others
+  // (reliability DSP-4).
   #isLastChance(task: { attempt: number }): boolean {
     return task.attempt > 0 && task.attempt + 1 >= this.#options.maxAttempts;
   }
 
-  #release(task: { attempt: number }, lane: string): void {
-    this.#lanes.delete(lane);
+  #release(task: { attempt: number }, lock: string): void {
+    this.#workDirLocks.delete(lock);
     if (this.#isLastChance(task)) this.#lastChance = false;
   }
 
-  #claim(chosen: Chosen, now: number): Promise<void> {
-    const { spot } = chosen;
-    return spot === null ? this.#claimHere(chosen, now) : this.#claimFor(spot, chosen, now);
+  #claim(chosen: TaskStart, now: number): Promise<void> {
+    const { slot } = chosen;
+    return slot === null ? this.#claimHere(chosen, now) : this.#claimOnRunner(slot, chosen, now);
   }
 
-  async #claimHere(chosen: Chosen, now: number): Promise<void> {
-    const { task, lane } = chosen;
-    let claimed: Claimed | null = null;
+  async #claimHere(chosen: TaskStart, now: number): Promise<void> {
+    const { task, lock } = chosen;
+    let claimed: StoredClaim | null = null;
     try {
-      claimed = await this.#store(chosen, now);
+      claimed = await this.#storeClaim(chosen, now);
     } finally {
-      if (claimed === null) this.#release(task, lane);
+      if (claimed === null) this.#release(task, lock);
     }
     if (claimed === null) return;
-    this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lane);
+    this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lock);
   }
 
-  async #claimFor(spot: Spot, chosen: Chosen, now: number): Promise<void> {
+  async #claimOnRunner(slot: RunnerSlot, chosen: TaskStart, now: number): Promise<void> {
     try {
-      await this.#options.placement.give(spot, this.#store(chosen, now));
+      await this.#options.placement.give(slot, this.#storeClaim(chosen, now));
     } catch (error) {
-      // The request of the runner has a run already.
+      // The claim request received a run already.
       if (!isDuplicate(error)) throw error;
     }
   }
 
-  async #store({ task, reservation, spot }: Chosen, now: number): Promise<Claimed | null> {
+  async #storeClaim({ task, reservation, slot }: TaskStart, now: number): Promise<StoredClaim | null> {
     const { db, engines, placement } = this.#options;
     const work = await findWork(db, task.id);
-    // What its gate has let through is not asked again (contract 15).
+    // A gate that has passed is not asked again (contract 15).
     const gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
-    // Its schedule got a gate after we looked: it runs on this machine only.
-    if (gate !== null && spot !== null) return null;
+    // The schedule received a gate meanwhile, and gates run on this machine only.
+    if (gate !== null && slot !== null) return null;
     const engine = engines.find(task.engine)?.name ?? task.engine;
     const instruction = work?.passed ?? work?.instruction ?? "";
-    const execution = executionOf(task, { engine, instruction }, now);
+    const execution = createExecution(task, { engine, instruction }, now);
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : askGate(execution)),
-      ...(spot === null ? [] : placement.leaseOf(spot, execution)),
+      ...(slot === null ? [] : placement.buildLease(slot, execution)),
       reserve(execution.execution_id, reservation.targets, reservation.expected),
       ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
     ]);
@@ -240,11 +235,11 @@ export class Dispatcher {
     return { execution, gate };
   }
 
-  #run(claim: Claim, gate: Gate | null, lane: string): void {
+  #run(claim: Claim, gate: Gate | null, lock: string): void {
     const { executor } = this.#options;
-    const begun = gate === null ? executor.execute(claim) : executor.executeGated(claim, gate);
-    const run = begun.finally(() => {
-      this.#release(claim.task, lane);
+    const started = gate === null ? executor.execute(claim) : executor.executeGated(claim, gate);
+    const run = started.finally(() => {
+      this.#release(claim.task, lock);
       this.#runs.delete(run);
       this.stage.wake();
     });

@@ -1,4 +1,4 @@
-// What the dispatcher looks at: the first task of each lane, and what holds it
+// Reads the next task of each work directory for the dispatcher.
 import type { Hold } from "../../domain/work/block.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { tellRunLimit } from "../../store/chat/run_limit.ts";
@@ -13,55 +13,54 @@ import {
   type WaitingTask,
 } from "../../store/work/task_queue.ts";
 import type { Reservation } from "./admission.ts";
-import type { Spot } from "./placement.ts";
+import type { RunnerSlot } from "./placement.ts";
 
-/** A task that may start, in its lane. */
-export interface Chosen {
+/** A task that the dispatcher starts. */
+export interface TaskStart {
   task: WaitingTask;
-  lane: string;
+  lock: string;
   reservation: Reservation;
-  /** Where on a runner; null: here. */
-  spot: Spot | null;
+  /** The slot on a runner, or null for this machine. */
+  slot: RunnerSlot | null;
 }
 
-/** What one look has found. */
-interface Looked {
+interface NextTasksPage {
   tasks: WaitingTask[];
-  /** Whether there are lanes behind these: the next look goes on there. */
+  /** Whether more work directories follow. The next read continues there. */
   more: boolean;
 }
 
 /**
- * Looks at the first tasks of lanes, the oldest first, whether something held them or not: what is over lets the oldest through. One look
- * has so many lanes, and those of the oldest tasks: however many lanes have tasks, it is short.
+ * Reads the next tasks of work directories in pages of limited size, blocked tasks included. Each page also has the oldest tasks of all
+ * directories, so that none starves however many directories have tasks.
  */
-export class Heads {
+export class NextTasks {
   readonly #db: Database;
   readonly #limit: number;
-  /** Where the next look begins; null: nothing of these is left until all were looked at. */
-  #lanes: string | null = "";
-  #held: HeldPlace | null = FIRST_HELD;
+  /** Where the next page starts, or null when these directories are done until all have been read. */
+  #freeAfter: string | null = "";
+  #blockedAfter: HeldPlace | null = FIRST_HELD;
 
   constructor(db: Database, limit = LANES_AT_ONCE) {
     this.#db = db;
     this.#limit = limit;
   }
 
-  async look(now: number): Promise<Looked> {
+  async read(now: number): Promise<NextTasksPage> {
     const db = this.#db;
     const limit = this.#limit;
-    const isFirst = this.#lanes === "" && this.#held === FIRST_HELD;
-    const [free, held] = await Promise.all([
-      this.#lanes === null ? NONE : listLaneHeads(db, now, { after: this.#lanes, limit }),
-      this.#held === null ? NONE : listHeldHeads(db, { after: this.#held, limit }),
+    const isFirst = this.#freeAfter === "" && this.#blockedAfter === FIRST_HELD;
+    const [free, blocked] = await Promise.all([
+      this.#freeAfter === null ? NONE : listLaneHeads(db, now, { after: this.#freeAfter, limit }),
+      this.#blockedAfter === null ? NONE : listHeldHeads(db, { after: this.#blockedAfter, limit }),
     ]);
-    const more = free.next !== null || held.next !== null;
-    this.#lanes = more ? free.next : "";
-    this.#held = more ? held.next : FIRST_HELD;
+    const more = free.next !== null || blocked.next !== null;
+    this.#freeAfter = more ? free.next : "";
+    this.#blockedAfter = more ? blocked.next : FIRST_HELD;
     const whole = isFirst && !more;
     const oldest = whole ? [] : await listOldestHeads(db, now, limit);
-    if (held.heads.length === 0 && oldest.length === 0) return { tasks: free.heads, more };
-    const tasks = new Map([...oldest, ...free.heads, ...held.heads].map((task) => [task.id, task]));
+    if (blocked.heads.length === 0 && oldest.length === 0) return { tasks: free.heads, more };
+    const tasks = new Map([...oldest, ...free.heads, ...blocked.heads].map((task) => [task.id, task]));
     const sorted = [...tasks.values()].sort((a, b) => a.due_at - b.due_at || (a.id < b.id ? -1 : 1));
     return { tasks: sorted, more };
   }
@@ -69,15 +68,15 @@ export class Heads {
 
 const NONE = { heads: [], next: null };
 
-/** What has to be written so that the tasks of this lane say what holds them; nothing when they do. */
-export function noteOf(task: WaitingTask, hold: Hold, now: number): Statement[] {
-  // What is missing of a runner changes while it is the same runner; other reasons have figures that always change.
-  const isNewReason = hold.held.startsWith("runner:") && task.reason !== hold.reason;
-  if (task.held === hold.held && task.held_until === hold.until && !isNewReason) return [];
+/** Builds the statements that store why the tasks of this worker are blocked. Returns none when the reason is stored already. */
+export function buildBlockNote(task: WaitingTask, block: Hold, now: number): Statement[] {
+  // The reason of a runner block may change while the key stays. Other reasons contain figures that change all the time.
+  const isNewReason = block.held.startsWith("runner:") && task.reason !== block.reason;
+  if (task.held === block.held && task.held_until === block.until && !isNewReason) return [];
   const { worker_id, session_key, message_id, id: task_id } = task;
-  const often = { worker_id, session_key, message_id, task_id };
+  const keys = { worker_id, session_key, message_id, task_id };
   return [
-    ...(hold.held.startsWith("run_limit:") ? tellRunLimit(often, hold, now) : []),
-    holdTasks(task, hold, now),
+    ...(block.held.startsWith("run_limit:") ? tellRunLimit(keys, block, now) : []),
+    holdTasks(task, block, now),
   ];
 }

@@ -1,18 +1,17 @@
-// Which runner gets a task whose worker runs on another machine (contract 18)
+// Assigns tasks of workers on other machines to runners (contract 18).
 import type { Clock } from "../../base/clock.ts";
 import { join } from "node:path";
 import type { DataPaths } from "../../base/paths.ts";
 import type { Hold } from "../../domain/work/block.ts";
 import { type LeaseTimes, RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
 import type { Catalog } from "../../engine/catalog.ts";
-import type { Poll, Polls } from "../../run/remote/claim_requests.ts";
+import type { ClaimRequest, Polls } from "../../run/remote/claim_requests.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
 import { type BusyPlace, insertLease, listBusyPlaces, setHome } from "../../store/workers/remote_run.ts";
 import { listRunnerRows, type RunnerRow } from "../../store/workers/runner.ts";
 import type { WaitingTask } from "../../store/work/task_queue.ts";
 
-/** What placement works with. */
 interface PlacementOptions {
   db: Database;
   clock: Clock;
@@ -22,16 +21,19 @@ interface PlacementOptions {
   times: LeaseTimes;
 }
 
-/** A claim request that waits, and the directory on its runner in which the task runs. */
-export interface Spot {
-  poll: Poll;
+/** A waiting claim request, and the work directory of the task on its runner. */
+export interface RunnerSlot {
+  request: ClaimRequest;
   workDir: string;
 }
 
-/** Where a task could start: on a runner, not yet, or nowhere at the moment. */
-export type Place = { kind: "spot"; spot: Spot } | { kind: "later" } | { kind: "hold"; hold: Hold };
+/** A slot on a runner, no slot yet, or a block. */
+export type PlacementResult = { kind: "slot"; slot: RunnerSlot } | { kind: "later" } | {
+  kind: "block";
+  block: Hold;
+};
 
-/** Gives tasks to the claims of runners that wait. */
+/** Assigns tasks to the waiting claim requests of runners. */
 export class Placement {
   readonly #options: PlacementOptions;
 
@@ -44,21 +46,21 @@ export class Placement {
     return this.#options.polls.free.length > 0;
   }
 
-  /** Looks at who is there, if one of these tasks needs a runner. */
-  async round(tasks: readonly WaitingTask[], now: number): Promise<PlacementRound> {
+  /** Reads the runners when one of these tasks needs a runner. */
+  async startRound(tasks: readonly WaitingTask[], now: number): Promise<PlacementRound> {
     const { db } = this.#options;
     const away = tasks.filter(({ runs_on }) => runs_on !== "[]");
     if (away.length === 0) return new PlacementRound(this.#options, [], [], now);
-    // Most workers have a home, and their tasks may go nowhere else: the others of a thousand runners are not read for them.
+    // Most workers have a home runner and run nowhere else, so the other runners are not read.
     const homes = away.every(({ home }) => home !== "") ? [...new Set(away.map(({ home }) => home))] : null;
     const runners = await listRunnerRows(db, homes);
     const busy = await listBusyPlaces(db, runners.map(({ id }) => id));
     return new PlacementRound(this.#options, runners, busy, now);
   }
 
-  /** The statements that make a run that of a runner, and the runner the home of its worker. Guarded by both still being possible. */
-  leaseOf(
-    { poll: { runner, requestId }, workDir }: Spot,
+  /** Builds the statements that lease a run to a runner, and make the runner the home of the worker. Both are guarded. */
+  buildLease(
+    { request: { runner, requestId }, workDir }: RunnerSlot,
     { execution_id, worker_id }: NewExecution,
   ): Statement[] {
     const { clock, times } = this.#options;
@@ -73,18 +75,18 @@ export class Placement {
     return [...insertLease(lease), ...setHome(worker_id, runner.name)];
   }
 
-  /** Whether the claim request still waits: a run that is given to one that does not is lost. */
-  isOpen({ poll }: Spot): boolean {
-    return this.#options.polls.isOpen(poll);
+  /** Whether the claim request still waits. A run given to an ended request would be lost. */
+  isOpen({ request }: RunnerSlot): boolean {
+    return this.#options.polls.isOpen(request);
   }
 
-  /** Keeps the claim request waiting until `giving` has written its run. */
-  give<T>({ poll }: Spot, giving: Promise<T>): Promise<T> {
-    return this.#options.polls.give(poll, giving);
+  /** Keeps the claim request open until `giving` has stored its run. */
+  give<T>({ request }: RunnerSlot, giving: Promise<T>): Promise<T> {
+    return this.#options.polls.give(request, giving);
   }
 }
 
-/** Who could run a task, in the order in which somebody would look for what is missing. */
+/** The runners that remain after each requirement, in the order in which a person would check. */
 interface Candidates {
   wanted: readonly string[];
   engine: string;
@@ -94,53 +96,53 @@ interface Candidates {
   online: ReadonlyMap<string, RunnerRow>;
 }
 
-/** One look at the runners. */
+/** Assigns the tasks of one dispatcher round. */
 export class PlacementRound {
   readonly #options: PlacementOptions;
   readonly #runners: readonly RunnerRow[];
   readonly #busy: ReadonlySet<string>;
-  /** How many runs each runner has. */
+  /** Number of runs by runner. */
   readonly #runs = new Map<string, number>();
-  readonly #heardAfter: number;
-  /** Claim requests that no task of this round has taken, the longest waiting first. */
-  readonly #free: Set<Poll>;
-  /** Most workers ask for the same as others. */
+  readonly #seenAfter: number;
+  /** Claim requests without a task in this round, the longest waiting first. */
+  readonly #free: Set<ClaimRequest>;
+  /** Cached, because most workers have the same requirements. */
   readonly #candidates = new Map<string, Candidates>();
 
   constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyPlace[], now: number) {
     this.#options = options;
     this.#runners = runners;
-    this.#busy = new Set(busy.map(({ runner_id, work_dir }) => laneOn(runner_id, work_dir)));
+    this.#busy = new Set(busy.map(({ runner_id, work_dir }) => buildLock(runner_id, work_dir)));
     for (const { runner_id } of busy) this.#runs.set(runner_id, (this.#runs.get(runner_id) ?? 0) + 1);
-    this.#heardAfter = now - RUNNER_SILENT_MS;
+    this.#seenAfter = now - RUNNER_SILENT_MS;
     this.#free = new Set(options.polls.free);
   }
 
-  /** Where this task could start. */
-  placeOf(task: WaitingTask): Place {
-    if (task.gated === 1) return { kind: "hold", hold: GATED };
-    const candidates = this.#candidatesFor(task);
+  /** Finds a slot for this task. */
+  findSlot(task: WaitingTask): PlacementResult {
+    if (task.gated === 1) return { kind: "block", block: GATED };
+    const candidates = this.#findCandidates(task);
     const { online } = candidates;
-    if (online.size === 0) return { kind: "hold", hold: holdOf(task, candidates) };
-    for (const poll of this.#free) {
-      const runner = online.get(poll.runner.id);
-      if (runner?.epoch !== poll.runner.epoch) continue;
-      const workDir = this.#roomOn(runner, task);
-      if (workDir !== null) return { kind: "spot", spot: { poll, workDir } };
+    if (online.size === 0) return { kind: "block", block: buildBlock(task, candidates) };
+    for (const request of this.#free) {
+      const runner = online.get(request.runner.id);
+      if (runner?.epoch !== request.runner.epoch) continue;
+      const workDir = this.#findWorkDir(runner, task);
+      if (workDir !== null) return { kind: "slot", slot: { request, workDir } };
     }
     return { kind: "later" };
   }
 
-  // The directory there in which it runs; null while the runner has no slot, or the directory has a run.
-  #roomOn(runner: RunnerRow, task: WaitingTask): string | null {
+  // Returns the work directory on the runner. Returns null while the runner has no slot, or the directory has a run.
+  #findWorkDir(runner: RunnerRow, task: WaitingTask): string | null {
     if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) return null;
-    // A directory that the service chose is below the runner's own.
+    // A directory that the service chose lives below the work root of the runner.
     const own = task.work_dir === join(this.#options.paths.workers, task.worker_id);
     const workDir = own ? join(runner.work_root, "workers", task.worker_id) : task.work_dir;
-    return this.#busy.has(laneOn(runner.id, workDir)) ? null : workDir;
+    return this.#busy.has(buildLock(runner.id, workDir)) ? null : workDir;
   }
 
-  #candidatesFor(task: WaitingTask): Candidates {
+  #findCandidates(task: WaitingTask): Candidates {
     const { engines } = this.#options;
     const engine = engines.find(task.engine)?.name ?? task.engine;
     const key = JSON.stringify([task.home, task.runs_on, task.admin, engine]);
@@ -160,13 +162,13 @@ export class PlacementRound {
     return found;
   }
 
-  /** The claim request gets a task. In this round it gets no other. */
-  take({ poll }: Spot): void {
-    this.#free.delete(poll);
+  /** Assigns the claim request. It gets no other task in this round. */
+  take({ request }: RunnerSlot): void {
+    this.#free.delete(request);
   }
 
   #isOnline({ draining, last_seen_at }: RunnerRow): boolean {
-    return draining === 0 && (last_seen_at ?? 0) > this.#heardAfter;
+    return draining === 0 && (last_seen_at ?? 0) > this.#seenAfter;
   }
 }
 
@@ -174,7 +176,7 @@ const GATED: Hold = {
   held: "runner:gate",
   until: null,
   reason:
-    "a gate runs on the service's own machine only, and its worker runs on runners; take one of both away",
+    "gates run on the service's machine only, but its worker runs on runners. Remove the gate, or the worker's labels",
   whom: { kind: "all" },
 };
 
@@ -182,12 +184,12 @@ function isSubset(some: readonly string[], all: readonly string[]): boolean {
   return some.every((one) => all.includes(one));
 }
 
-function laneOn(runnerId: string, workDir: string): string {
+function buildLock(runnerId: string, workDir: string): string {
   return `${runnerId}\0${workDir}`;
 }
 
-/** What is missing, in the order in which somebody would look for it. */
-function holdOf(
+/** Builds the block that names the first requirement without a runner. */
+function buildBlock(
   { home, runs_on }: WaitingTask,
   { wanted, engine, labelled, allowed, able }: Candidates,
 ): Hold {
@@ -195,10 +197,10 @@ function holdOf(
   const only = labelled.length === 1 || home !== "";
   const reason = labelled.length === 0
     ? home === ""
-      ? `no ${who} is known`
-      : `its home, the ${who}, was removed; svc ctl worker rehome gives it another`
+      ? `no ${who} exists`
+      : `its home, the ${who}, was removed. Give it another with: svc ctl worker rehome`
     : allowed.length === 0
-    ? `no ${who} may run a worker that holds *:*; such a runner is added with --allow-admin`
+    ? `no ${who} may run a worker that holds *:*. Add one with --allow-admin`
     : able.length === 0
     ? `no ${who} has the engine ${engine}`
     : able.some(({ draining }) => draining === 1)

@@ -1,12 +1,11 @@
-// scheduled -> pending, when a countdown's or a schedule's time has come, or a time that waited for the turn before
+// Task: scheduled -> pending, when its time has come or a queued time gets its turn.
 import { allEnded } from "../../base/settle_all.ts";
-import type { Clock } from "../../base/clock.ts";
 import { missedOccurrences } from "../../domain/work/cron.ts";
 import { nextRunAt } from "../../domain/work/task_plan.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { logger } from "../../base/log.ts";
-import { type Database, isDuplicate, type Statement } from "../../store/db/database.ts";
+import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import { dueAfterStepBack, settleByNow } from "../../store/work/clock_back.ts";
 import { latestEventAt, moved, record } from "../../store/events/journal.ts";
 import { insertOccurrence } from "../../store/work/occurrence.ts";
@@ -27,34 +26,33 @@ import {
   listQueuedTasks,
   listSchedulesAfter,
 } from "../../store/work/task_queue.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import { Stage } from "../stage/stage.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("scheduler");
 
 const TASKS_PER_ROUND = 500;
-// A smaller correction of the wall clock does not count as setting it back.
+// Smaller corrections of the wall clock do not count as setting it back.
 const STEP_BACK_MS = 30_000;
-// A schedule without a next time is checked again after so long.
+// A schedule without a next time is checked again after this time.
 const LATER_MS = 24 * 60 * 60 * 1000;
 
-/** What the scheduler works with. */
-interface SchedulerOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface SchedulerOptions extends StageServices {
   defaultZone: string;
-  /** A missed time still fires when it is not older than this (contract 3, Task). */
+  /** A missed time still fires when it is at most this old (contract 3, Task). */
   catchUpWindowMs: number;
-  /** Ends a run whose place another time takes (contract 15). */
+  /** Ends a run that the next time replaces (contract 15). */
   interruptRun: (executionId: string) => Promise<void>;
 }
 
-/** Fires what is due: never early, at most once per task and minute. Its cost grows with what is due, not with what is stored. */
+/**
+ * Creates the stage that fires due tasks: never early, and at most once per task and minute. Its cost depends on the due tasks, not on
+ * the stored ones.
+ */
 export function createScheduler(options: SchedulerOptions): Stage {
-  const { db, clock, wakeups, defaultZone, catchUpWindowMs, interruptRun } = options;
+  const { db, clock, defaultZone, catchUpWindowMs, interruptRun } = options;
   let latestNow: number | null = null;
-  return new Stage({ name: "scheduler", wakeup: WAKEUP.scheduler, clock, wakeups, step });
+  return new Stage(options, { name: "scheduler", wakeup: WAKEUP.scheduler, step });
 
   async function step(): Promise<number> {
     const now = clock.now();
@@ -65,17 +63,17 @@ export function createScheduler(options: SchedulerOptions): Stage {
     ]);
     if (queued.length + due.length > 0) {
       await allEnded([
-        ...queued.map((task) => fireWaiting(task, now)),
+        ...queued.map((task) => fireQueuedTask(task, now)),
         ...due.map((task) => fire(task, now)),
       ]);
     }
     if (Math.max(due.length, queued.length) === TASKS_PER_ROUND) return 0;
     const next = await earliestRunAt(db);
-    // The wall clock may jump; the poll notices it long before a time far ahead.
+    // The poll notices a jump of the wall clock long before a distant time.
     return next === null ? Infinity : Math.max(0, next - clock.now());
   }
 
-  /** After the wall clock was set back, nothing waits for the times that it had shown before (reliability CRN-4). */
+  /** Recomputes all waiting times after the wall clock was set back (reliability CRN-4). */
   async function followClock(now: number): Promise<void> {
     if (latestNow === null) await db.write([settleByNow(now)]);
     const before: number = latestNow ?? await latestEventAt(db);
@@ -84,14 +82,14 @@ export function createScheduler(options: SchedulerOptions): Stage {
         seconds: (before - now) / 1000,
       });
       await db.write([...dueAfterStepBack(now), settleByNow(now)]);
-      await moveForward(now);
+      await recomputeAll(now);
     }
-    // Only now: a pass that failed is made once more.
+    // Set last, so that a failed pass repeats.
     latestNow = now;
   }
 
-  /** Computes the next times again: they would be too late. */
-  async function moveForward(now: number): Promise<void> {
+  /** Recomputes the next times of schedules, which would fire too late. */
+  async function recomputeAll(now: number): Promise<void> {
     for (let after: DueTask | null = null;;) {
       const tasks: DueTask[] = await listSchedulesAfter(
         db,
@@ -99,37 +97,37 @@ export function createScheduler(options: SchedulerOptions): Stage {
         after?.id ?? "",
         TASKS_PER_ROUND,
       );
-      await allEnded(tasks.map((task) => moveOne(task, now)));
+      await allEnded(tasks.map((task) => recompute(task, now)));
       after = tasks.at(-1) ?? null;
       if (after === null || tasks.length < TASKS_PER_ROUND) return;
     }
   }
 
-  async function moveOne(task: DueTask, now: number): Promise<void> {
+  async function recompute(task: DueTask, now: number): Promise<void> {
     let next: number | null;
     try {
-      next = nextOf(task, now);
+      next = findNext(task, now);
     } catch (error) {
-      // For example a time zone that the system does not know any more. It is said again when it is due.
-      log.error("Cannot work out when task {id} is due: {error}", { id: task.id, error });
+      // For example a time zone that the system no longer knows. `fire` reports it when the task is due.
+      log.error("Cannot compute the next time of task {id}: {error}", { id: task.id, error });
       return;
     }
     if (next === null || next >= task.next_run_at) return;
     await db.write(skipOccurrence({ id: task.id, expected: task.next_run_at, next, now }));
   }
 
-  // A cron whose next date is out of reach is looked at again; with an end there is none behind it.
-  function nextOf(task: DueTask, now: number): number | null {
+  // A cron whose next date is out of reach is checked again later. With `until`, there is no later date.
+  function findNext(task: DueTask, now: number): number | null {
     return nextRunAt(task, defaultZone, now) ?? (task.until === null ? now + LATER_MS : null);
   }
 
   async function fire(task: DueTask, now: number): Promise<void> {
     let statements: Statement[];
     try {
-      statements = task.type === "countdown" ? countdown(task, now) : occurrence(task, now);
+      statements = task.type === "countdown" ? buildCountdown(task, now) : buildOccurrence(task, now);
     } catch (error) {
-      // For example a time zone that the system does not know any more. The other tasks must not wait for this one.
-      log.error("Cannot work out when task {id} is due, looking again in a minute: {error}", {
+      // For example a time zone that the system no longer knows. The other tasks must not wait for this one.
+      log.error("Cannot compute the next time of task {id}, retrying in a minute: {error}", {
         id: task.id,
         error,
       });
@@ -139,57 +137,57 @@ export function createScheduler(options: SchedulerOptions): Stage {
     try {
       faultPoint("cron.tick");
       const { won } = await db.write(statements);
-      // Not waited for: the end of the run rings for what waits behind it, and a run that was lost is marked in its row.
-      if (won && replaces(task)) end(task.execution_id ?? "");
+      // Not awaited: the end of the run wakes the scheduler, and the row marks a replaced run even when it is lost.
+      if (won && mustReplace(task)) endRun(task.execution_id ?? "");
     } catch (error) {
-      // This minute has fired already, before the clock was set back: on to the next.
+      // The minute fired before the clock was set back. Continue with the next one.
       if (!isDuplicate(error)) throw error;
       await db.write(
         skipOccurrence({
           id: task.id,
           expected: task.next_run_at,
-          next: nextOf(task, now) ?? now + LATER_MS,
+          next: findNext(task, now) ?? now + LATER_MS,
           now,
         }),
       );
     }
   }
 
-  // One read that fails must not end the service: the run ends by itself then, and its place is taken later.
-  function end(executionId: string): void {
+  // A failed read must not end the service. The run then ends normally, and the next time starts later.
+  function endRun(executionId: string): void {
     interruptRun(executionId).catch((error) =>
       log.error("Cannot end the run {id} for the next one: {error}", { id: executionId, error })
     );
   }
 
-  // The time that waited for the end of the turn before; what is due now waits behind it.
-  async function fireWaiting(task: DueTask & { queued_at: number }, now: number): Promise<void> {
+  // Fires the queued time after the previous turn. A time that is due now queues after it.
+  async function fireQueuedTask(task: DueTask & { queued_at: number }, now: number): Promise<void> {
     const { id, queued_at: at } = task;
-    const due: JournalEntry = { kind: "task.due", ...keysOf(task), data: { at } };
+    const due: JournalEntry = { kind: "task.due", ...pickKeys(task), data: { at } };
     try {
       faultPoint("cron.tick");
       await db.write([...moved(fireQueued(id, at, now), now, due), insertOccurrence(id, at, "time", now)]);
     } catch (error) {
-      // This minute has fired already, before the clock was set back.
+      // The minute fired before the clock was set back.
       if (!isDuplicate(error)) throw error;
       await db.write([dropQueued(id, at)]);
     }
   }
 
-  function occurrence(task: DueTask, now: number): Statement[] {
-    const keys = keysOf(task);
+  function buildOccurrence(task: DueTask, now: number): Statement[] {
+    const keys = pickKeys(task);
     const zone = task.time_zone || defaultZone;
     const expected = task.next_run_at;
     const last = Math.min(now, task.until ?? now);
     const found = missedOccurrences(task.cron, zone, expected, last);
-    const move = { id: task.id, expected, next: nextOf(task, now), now };
-    // The zone is another one by now, and its cron has no such time in it.
+    const move = { id: task.id, expected, next: findNext(task, now), now };
+    // The time zone has changed, and the cron has no such time in it.
     if (found === null && task.status === "scheduled" && move.next !== null) return skipOccurrence(move);
     const missed = found ?? { latest: expected, count: 1 };
     if (task.status !== "scheduled") {
       const data = { at: missed.latest, count: missed.count };
-      if (waitsForIt(task)) return queue({ ...move, dueAt: missed.latest }, task, data);
-      // The run before has not ended: this time is skipped, and the journal says so (reliability CRN-7).
+      if (mustQueue(task)) return buildQueued({ ...move, dueAt: missed.latest }, task, data);
+      // The previous run has not ended. This time is skipped, and the journal records it (reliability CRN-7).
       return moved(skipOccurrence(move), now, { kind: "task.skipped", ...keys, data });
     }
     const tooOld = now - missed.latest > catchUpWindowMs;
@@ -209,39 +207,39 @@ export function createScheduler(options: SchedulerOptions): Stage {
   }
 }
 
-/** Whether a time that falls due now waits for the end of the present turn. One that has not begun yet is the one that waits. */
-function waitsForIt({ overlap, status, gating, queued_at }: DueTask): boolean {
+/** Whether a time that is due waits for the end of the current turn. A turn that has not started yet already is the waiting one. */
+function mustQueue({ overlap, status, gating, queued_at }: DueTask): boolean {
   if (status !== "running" && gating === 0) return false;
   return overlap === "replace" || overlap === "queue" && queued_at === null;
 }
 
-// The run before ends for it; a gate notices by itself.
-function replaces(task: DueTask): boolean {
+// A running turn is ended for the next time. A gate notices the replacement on its own.
+function mustReplace(task: DueTask): boolean {
   return task.overlap === "replace" && task.status === "running";
 }
 
-function queue(
+function buildQueued(
   move: Parameters<typeof queueOccurrence>[0],
   task: DueTask,
   data: { at: number; count: number },
 ): Statement[] {
-  const keys = keysOf(task);
+  const keys = pickKeys(task);
   const waits = moved(queueOccurrence(move), move.now, { kind: "task.queued", ...keys, data });
   const execution_id = task.execution_id ?? "";
-  if (!replaces(task)) return waits;
+  if (!mustReplace(task)) return waits;
   const ends = record(move.now, { kind: "execution.cancelling", ...keys, execution_id, data });
   return [...waits, markReplaced(execution_id), ends];
 }
 
-function countdown(task: DueTask, now: number): Statement[] {
-  const due: JournalEntry = { kind: "task.due", ...keysOf(task), data: { at: task.next_run_at } };
+function buildCountdown(task: DueTask, now: number): Statement[] {
+  const due: JournalEntry = { kind: "task.due", ...pickKeys(task), data: { at: task.next_run_at } };
   return [
     ...moved(fireCountdown(task.id, task.next_run_at, now), now, due),
     insertOccurrence(task.id, task.next_run_at, "time", now),
   ];
 }
 
-function keysOf(task: DueTask) {
+function pickKeys(task: DueTask) {
   const { session_key, worker_id, message_id } = task;
   return { session_key, worker_id, message_id, task_id: task.id };
 }

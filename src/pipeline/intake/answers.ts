@@ -1,4 +1,4 @@
-// received -> bee_processed: a message that answers a question goes no further
+// received -> bee_processed, for messages that answer a question
 import { newId } from "../../base/id.ts";
 import { outboundOf } from "../../domain/chat/message.ts";
 import { answererOf, readAnswer, type Reading } from "../../domain/work/question.ts";
@@ -11,32 +11,32 @@ import { sendMessage } from "../../store/chat/outbound.ts";
 import { type AskedHere, findQuestionOfMessage, listOpenQuestions } from "../../store/work/question.ts";
 
 /**
- * Takes out of the received messages those that answer an open question, each with its answer in one batch, and returns the
- * others (contract 12). They do not wait for the quiet window: an answer is not a part of a longer message.
+ * Takes the messages that answer an open question, each with its answer in one batch, and returns the others (contract 12). Answers skip
+ * the debounce window, because an answer is never a part of a longer message.
  */
 export async function takeAnswers(
   db: Database,
   received: readonly WaitingMessage[],
   now: number,
 ): Promise<WaitingMessage[]> {
-  const heard = received.filter((message) => answererOf(message) !== null);
-  const keys = new Set(heard.map((message) => message.session_key));
+  const candidates = received.filter((message) => answererOf(message) !== null);
+  const keys = new Set(candidates.map((message) => message.session_key));
   const open = keys.size === 0 ? [] : await listOpenQuestions(db, [...keys]);
-  const commands = heard.filter((message) => message.command === 1);
+  const commands = candidates.filter((message) => message.command === 1);
   if (open.length === 0 && commands.length === 0) return [...received];
   const taken = new Set<string>();
-  for (const message of heard) {
+  for (const message of candidates) {
     const here = open.filter((question) => question.session_key === message.session_key);
     if (here.length === 0 && message.command === 0) continue;
-    const said = await findSaid(db, message.id);
-    if (said === null) continue;
-    const reading = await read(db, message, said, here);
+    const text = await findSaid(db, message.id);
+    if (text === null) continue;
+    const reading = await read(db, message, text, here);
     if (reading.is === "message") continue;
     taken.add(message.id);
     const statements = reading.is === "answer"
-      ? answering(message, reading, here, now)
-      : replying(message, reading.words, now);
-    // A lost guard means that it was answered elsewhere, or cleared; the next round reads the message again.
+      ? buildAnswer(message, reading, here, now)
+      : buildReply(message, reading.words, now);
+    // A lost guard means that another answer came first, or the message was cleared. The next round reads the message again.
     const { won } = await db.write(statements);
     if (won && reading.is === "answer") open.splice(open.indexOf(reading.question as AskedHere), 1);
   }
@@ -58,19 +58,23 @@ async function read(
   });
 }
 
-function answering(
+function buildAnswer(
   message: WaitingMessage,
   { question, answer }: Reading & { is: "answer" },
   here: readonly AskedHere[],
   now: number,
 ): Statement[] {
-  const asked = here.find((one) => one.id === question.id);
+  const match = here.find((one) => one.id === question.id);
   const by = answererOf(message);
-  if (asked === undefined || by === null) return [];
-  return answerWith({ message, question: asked, answer, by, taskId: newId() }, now);
+  if (match === undefined || by === null) return [];
+  return answerWith({ message, question: match, answer, by, taskId: newId() }, now);
 }
 
-function replying({ id, session_key, platform }: WaitingMessage, content: string, now: number): Statement[] {
+function buildReply(
+  { id, session_key, platform }: WaitingMessage,
+  content: string,
+  now: number,
+): Statement[] {
   const reply = { id: newId(), session_key, platform, message_id: id, content };
   return [
     ...takeMessage(id, "reply", now),

@@ -1,8 +1,8 @@
-// received stays received: its file comes from the platform, or its text says why it did not
+// received stays received: its file is fetched, or its text says why the fetch failed
 import { join } from "node:path";
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import { type Clock, sleep } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
+import { sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { DataPaths } from "../../base/paths.ts";
 import { newId } from "../../base/id.ts";
@@ -17,35 +17,32 @@ import {
   type WaitingAttachment,
 } from "../../store/chat/attachment.ts";
 import { insertUpload } from "../../store/chat/chat.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("attachments");
-/** How long the quiet window waits for a file (contract 10.1). */
+/** The debounce window waits this long for a file (contract 10.1). */
 const FETCH_MAX_MS = 60_000;
 const FETCHES_MAX = 8;
-// So that a platform whose files hang leaves room for the others.
+// A platform whose files hang must leave capacity for the others.
 const PLATFORM_FETCHES_MAX = 4;
-// What could not be stored is tried again after so long.
+// Delay after a failed database write.
 const AGAIN_MS = 1_000;
 const RETRY: Backoff = { firstMs: 500, lastMs: 8_000 };
 
-interface AttachmentOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface AttachmentOptions extends StageServices {
   platforms: readonly Platform[];
   paths: DataPaths;
   maxUploadBytes: number;
 }
 
-/** Fetches the files of messages. While it does, the quiet window of their conversation stays open (contract 10.1). */
+/** Creates the stage that fetches the files of messages. The debounce window of the conversation stays open meanwhile (contract 10.1). */
 export function createAttachments(options: AttachmentOptions): Stage {
-  const { db, clock, wakeups } = options;
-  /** The platforms of the messages whose files are being fetched, by message. */
+  const { db, clock } = options;
+  /** Platforms of the messages whose files are being fetched, by message id. */
   const busy = new Map<string, string>();
-  const stage = new Stage({ name: "attachments", wakeup: WAKEUP.attachments, clock, wakeups, step });
+  const stage = new Stage(options, { name: "attachments", wakeup: WAKEUP.attachments, step });
   return stage;
 
   async function step(signal: AbortSignal): Promise<number> {
@@ -53,8 +50,8 @@ export function createAttachments(options: AttachmentOptions): Stage {
       const full = [...new Set(busy.values())].filter(isFull);
       const limit = FETCHES_MAX - busy.size;
       const waiting = await listAttachments(db, { busy: [...busy.keys()], full, limit });
-      // One platform after the other becomes full, so this ends.
-      for (const message of waiting) if (!isFull(message.platform)) begin(message, signal);
+      // Each pass fills a platform, so this loop ends.
+      for (const message of waiting) if (!isFull(message.platform)) startFetch(message, signal);
       if (waiting.every(({ id }) => busy.has(id))) return Infinity;
     }
   }
@@ -63,7 +60,7 @@ export function createAttachments(options: AttachmentOptions): Stage {
     return [...busy.values()].filter((one) => one === platform).length >= PLATFORM_FETCHES_MAX;
   }
 
-  function begin(message: WaitingAttachment, signal: AbortSignal): void {
+  function startFetch(message: WaitingAttachment, signal: AbortSignal): void {
     const { id, platform } = message;
     busy.set(id, platform);
     void settle(options, message, signal)
@@ -85,43 +82,43 @@ async function settle(
 ): Promise<void> {
   const { db } = options;
   const file = JSON.parse(message.attachment) as RemoteFile;
-  const words = await fetched(options, message, file, signal);
-  // After the next start it is fetched from the beginning.
-  if (words === null || signal.aborted) return;
-  await db.write(giveUpFile(message.id, `[the file ${file.name} is not here: ${words}]`));
+  const problem = await fetchUntil(options, message, file, signal);
+  // The next start fetches the file again from its start.
+  if (problem === null || signal.aborted) return;
+  await db.write(giveUpFile(message.id, `[Cannot fetch the file ${file.name}: ${problem}]`));
 }
 
-/** Fetches until the time is over; null when it is here, else why it is not. */
-async function fetched(
+/** Fetches a file until its time limit. Returns null on success, or why it failed. */
+async function fetchUntil(
   options: AttachmentOptions,
   message: WaitingAttachment,
   file: RemoteFile,
   signal: AbortSignal,
 ): Promise<string | null> {
   const { clock, maxUploadBytes } = options;
-  if ((file.size ?? 0) > maxUploadBytes) return tooLarge(maxUploadBytes);
+  if ((file.size ?? 0) > maxUploadBytes) return formatTooLarge(maxUploadBytes);
   const endsAt = message.received_at + FETCH_MAX_MS;
   for (let attempt = 1;; attempt++) {
     const left = endsAt - clock.now();
-    if (left <= 0) return `it did not come within ${FETCH_MAX_MS / 1000} s`;
+    if (left <= 0) return `it did not arrive within ${FETCH_MAX_MS / 1000} s`;
     const late = new AbortController();
     const end = () => late.abort();
     const cancel = clock.after(left, end);
-    // Not AbortSignal.any(): what it makes can be collected while a body is read, and then nothing ends it.
+    // Not AbortSignal.any(): its signal can be garbage-collected while a body is read, and then nothing ends the read.
     signal.addEventListener("abort", end, { once: true });
     try {
       await fetchOnce(options, message, file, late.signal);
       return null;
     } catch (error) {
       if (signal.aborted) return "";
-      if (error instanceof TooLarge) return tooLarge(maxUploadBytes);
+      if (error instanceof TooLarge) return formatTooLarge(maxUploadBytes);
       if (error instanceof ServiceError) return error.message;
       if (error instanceof DeliveryError && error.why === "refused") return error.message;
       if (late.signal.aborted) continue;
-      const asked = error instanceof DeliveryError ? error.retryAfterMs : null;
+      const retryAfterMs = error instanceof DeliveryError ? error.retryAfterMs : null;
       await sleep(
         clock,
-        Math.min(asked ?? backoffMs(RETRY, attempt), Math.max(0, endsAt - clock.now())),
+        Math.min(retryAfterMs ?? backoffMs(RETRY, attempt), Math.max(0, endsAt - clock.now())),
         signal,
       );
     } finally {
@@ -133,7 +130,7 @@ async function fetched(
 
 class TooLarge extends Error {}
 
-function tooLarge(maxBytes: number): string {
+function formatTooLarge(maxBytes: number): string {
   return `it is larger than ${Math.floor(maxBytes / 1024 / 1024)} MiB`;
 }
 
@@ -172,7 +169,7 @@ async function fetchOnce(
     isKept = (await db.write(statements)).won;
     if (!isKept) {
       await Deno.remove(media.path).catch(() => {});
-      throw new DeliveryError("refused", "this conversation holds as many files as it may");
+      throw new DeliveryError("refused", "the upload quota of this conversation is used up");
     }
   } finally {
     if (!isKept) await file.discard();

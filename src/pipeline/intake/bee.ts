@@ -1,4 +1,4 @@
-// feeding -> bee_processed, by rules at once or by a run of the coordinator's engine; routing.ts has the moves
+// feeding -> bee_processed, by rules or by a run of the coordinator's engine; routed_message.ts has the transitions
 import { turn } from "../../base/yield_to_loop.ts";
 import type { Hold } from "../../domain/work/block.ts";
 import { faultPoint } from "../../base/fault_point.ts";
@@ -8,49 +8,46 @@ import { joinParts } from "../../domain/chat/message.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { insertBeeRun } from "../../store/chat/bee_run.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { reserve } from "../../store/workers/budget_ledger.ts";
 import { attemptMessage, releaseMessage } from "../../store/chat/inbound.ts";
 import { type FeedingMessage, listFeeding } from "../../store/chat/inbound_feeding.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Admission } from "../dispatch/admission.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 import {
-  carryOut,
+  buildRouting,
   dropRun,
+  finishRouting,
   giveUp,
-  putBack,
-  type RoutedMessage,
-  routingOf,
-  tryLater,
-  waitForRoom,
+  type MessageToRoute,
+  releaseAtStop,
+  retryLater,
+  waitForBudget,
 } from "./routed_message.ts";
-import { attemptOf, byRules, routeBy } from "./routing_rules.ts";
-import { type AskedMessage, briefBee } from "../../run/local/bee_briefing.ts";
+import { buildRoute, createAttempt, findRoute } from "./routing_rules.ts";
+import { type BeeMessage, buildBeeContext } from "../../run/local/bee_briefing.ts";
 import { type BeeOutcome, BeeRunner, type BeeRunnerOptions } from "../../run/local/bee_runner.ts";
 import { OutcomeWriter } from "../../run/outcome_writer.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 
 const MESSAGES_PER_ROUND = 200;
 const LONG_TEXT_CHARACTERS = 32_000;
-// Each is a process of its own that waits for a model most of the time.
+// Each run is a process that mostly waits for a model.
 const RUNS_MAX = 4;
-// How often a message is looked at that waits for a budget.
+// How often a message that waits for a budget is checked.
 const HELD_LOOK_MS = 10_000;
 
-/** What the coordinator works with. */
-interface BeeOptions extends BeeRunnerOptions {
-  db: Database;
-  wakeups: Wakeups;
+interface BeeOptions extends BeeRunnerOptions, StageServices {
   timeZone: string;
   admission: Admission;
-  /** When this process began: messages that are due since before then are left from another one. */
+  /** When this process started. Messages that are due since before were left by an earlier process. */
   openedAt: number;
 }
 
-/** The coordinator: turns each message into tasks for workers, or answers it (contract 4.3, contract 4.4). */
+/** The coordinator turns each message into tasks for workers, or answers it (contract 4.3, contract 4.4). */
 export class Bee {
   readonly stage: Stage;
   readonly #options: BeeOptions;
@@ -60,32 +57,31 @@ export class Bee {
 
   constructor(options: BeeOptions) {
     this.#options = options;
-    const { db, clock, wakeups } = options;
+    const { db, clock } = options;
     this.#runner = new BeeRunner(options, new OutcomeWriter(clock, () => db.broken !== null));
-    this.stage = new Stage({ name: "bee", wakeup: WAKEUP.bee, clock, wakeups, step: () => this.#step() });
+    this.stage = new Stage(options, { name: "bee", wakeup: WAKEUP.bee, step: () => this.#step() });
   }
 
-  /** Starts no more runs of its engine; those in progress may finish. */
+  /** Starts no more engine runs. Runs in progress may finish. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** The runs in progress. */
   get running(): RunIdentity[] {
     return this.#runner.running;
   }
 
-  /** Ends the runs of a conversation; resolves when their outcomes are stored. */
+  /** Ends the runs of a conversation. Resolves when their outcomes are stored. */
   interrupt(sessionKey: string): Promise<void> {
     return this.#runner.interrupt(sessionKey);
   }
 
-  /** Ends a run because a budget is used up; `words` say which. Unknown ids resolve at once. */
+  /** Ends a run because a budget is used up; `words` name it. Unknown ids resolve immediately. */
   stopFor(executionId: string, words: string): Promise<void> {
-    return this.#runner.stopFor(executionId, words);
+    return this.#runner.stopRun(executionId, words);
   }
 
-  /** Ends every run; the messages are routed after the next start. */
+  /** Ends every run. The next start routes their messages. */
   stopAll(): Promise<void> {
     return this.#runner.stopAll();
   }
@@ -97,90 +93,90 @@ export class Bee {
     const candidates = await listCandidates(db);
     const now = clock.now();
     const waits: number[] = [];
-    // One after the other: what ends the process takes no attempt from those beside it.
-    for (const message of messages.filter((one) => this.#isLeft(one))) {
+    // Leftover messages are routed one at a time: a message that crashes the process must not use up an attempt of others.
+    for (const message of messages.filter((one) => this.#isLeftover(one))) {
       waits.push(await this.#decide(message, candidates, now));
     }
-    const fresh = messages.filter((one) => !this.#isLeft(one));
+    const fresh = messages.filter((one) => !this.#isLeftover(one));
     waits.push(...await Promise.all(fresh.map((message) => this.#decide(message, candidates, now))));
     return Math.min(...waits);
   }
 
-  /** Returns in how many ms there is more to do: 0 when the conversation may have another message. */
+  /** Routes a message. Returns in how many ms there is more to do: 0 when the conversation may have another message. */
   async #decide(message: FeedingMessage, candidates: Candidate[], now: number): Promise<number> {
     const { config, db } = this.#options;
     if (this.#runner.has({ message_id: message.id })) return Infinity;
     if (message.due_at > now) return message.due_at - now;
-    const counted = this.#isLeft(message);
+    const counted = this.#isLeftover(message);
     if (counted && !await this.#countFirst(message, now)) return 0;
     const parts = await listParts(db, message.id);
     const text = joinParts(parts);
-    if (text.length > LONG_TEXT_CHARACTERS) await this.#ownTurn();
+    if (text.length > LONG_TEXT_CHARACTERS) await this.#yieldTurn();
     faultPoint("routing");
-    const route = byRules(config, message, text, candidates);
+    const route = findRoute(config, message, text, candidates);
     if (route !== null) {
-      // A lost guard means that the message was cleared or its worker deleted; the next round finds out which.
-      await db.write(routeBy(route, message, counted, now));
+      // A lost guard means that the message was cleared or its worker deleted. The next round finds out.
+      await db.write(buildRoute(route, message, counted, now));
       return 0;
     }
     if (counted) await db.write(releaseMessage(message.id, now));
-    if (!this.#hasRoom) return Infinity;
-    return await this.#ask(message, { text, parts }, candidates, now);
+    if (!this.#hasSlot) return Infinity;
+    return await this.#prepareRun(message, { text, parts }, candidates, now);
   }
 
-  // It came before this process began, or another one fed it.
-  #isLeft({ due_at }: FeedingMessage): boolean {
+  // Left by an earlier process.
+  #isLeftover({ due_at }: FeedingMessage): boolean {
     return due_at < this.#options.openedAt;
   }
 
-  // The end of a run rings the bell, so those that wait can be skipped.
-  get #hasRoom(): boolean {
+  // The end of a run wakes this stage, so waiting messages can be skipped.
+  get #hasSlot(): boolean {
     return !this.#draining && this.running.length < RUNS_MAX;
   }
 
-  // The service ended while this message was unrouted, perhaps because of it. So the attempt is committed before it is
-  // touched again, and after its attempts it is given up.
+  // An earlier process ended before this message was routed, perhaps because of it. The attempt is therefore committed first, and the
+  // coordinator gives up after `max_attempts`.
   async #countFirst(message: FeedingMessage, now: number): Promise<boolean> {
     const { db, config } = this.#options;
     if (message.attempt >= config.bee.max_attempts) {
-      const error = `the service ended ${message.attempt} times while it was being routed`;
+      const error = `the service ended ${message.attempt} times while routing it`;
       await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
       return false;
     }
     return (await db.write(attemptMessage(message.id, message.attempt + 1))).won;
   }
 
-  // Routing a long text takes some 20 ms. Two of them never share a turn of the event loop.
-  #ownTurn(): Promise<void> {
+  // Routing a long text takes some 20 ms. Two long texts never share a turn of the event loop.
+  #yieldTurn(): Promise<void> {
     return this.#lastTurn = this.#lastTurn.then(turn);
   }
 
-  async #ask(
+  async #prepareRun(
     message: FeedingMessage,
-    said: Pick<AskedMessage, "text" | "parts">,
+    text: Pick<BeeMessage, "text" | "parts">,
     candidates: Candidate[],
     now: number,
   ): Promise<number> {
     const { db, config } = this.#options;
     if (message.attempt >= config.bee.max_attempts) {
-      const error = `the coordinator was tried ${message.attempt} times in vain`;
+      const error = `all ${message.attempt} attempts of the coordinator failed`;
       await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
       return 0;
     }
-    const context = await briefBee(this.#options, { ...message, ...said }, candidates, now);
+    const context = await buildBeeContext(this.#options, { ...message, ...text }, candidates, now);
     return await this.#startRun(message, context, now);
   }
 
-  // What a run may use is reserved in the batch that starts it; under a budget that is used up the message waits (contract 14).
+  // Reserves the budget in the batch that starts the run. While a budget is used up, the message waits (contract 14).
   #startRun(message: FeedingMessage, context: BeeContext, now: number): Promise<number> {
     const { db, config: { bee: { engine } }, admission } = this.#options;
-    return admission.inTurn(async () => {
-      // Many messages that came together were looked at before the first of their runs had started.
-      if (!this.#hasRoom) return Infinity;
-      const round = await admission.round(now);
+    return admission.runExclusive(async () => {
+      // Concurrent messages were checked before the first of their runs started.
+      if (!this.#hasSlot) return Infinity;
+      const round = await admission.startRound(now);
       const verdict = await round.judgeCoordinator({ session_key: message.session_key, engine });
-      if (verdict.hold !== null) return await this.#hold(message, verdict.hold, now);
-      const identity = attemptOf(message);
+      if (verdict.block !== null) return await this.#waitForBudget(message, verdict.block, now);
+      const identity = createAttempt(message);
       const { targets, expected } = verdict.reservation;
       const { won } = await db.write([
         ...attemptMessage(message.id, identity.attempt),
@@ -192,16 +188,16 @@ export class Bee {
         { identity, context },
         (outcome, interruption) => this.#store(message, identity, outcome, interruption),
       );
-      // There is room for another run then.
+      // A slot is free again.
       void ended.then(() => this.stage.wake());
       return Infinity;
     });
   }
 
-  async #hold(message: FeedingMessage, { reason, until }: Hold, now: number): Promise<number> {
-    // A budget that is raised or lifted says nothing to a message.
+  async #waitForBudget(message: FeedingMessage, { reason, until }: Hold, now: number): Promise<number> {
+    // A raised or lifted budget does not wake a message.
     const lookAt = Math.min(until ?? Infinity, now + HELD_LOOK_MS);
-    await this.#options.db.write(waitForRoom(message, reason, lookAt, now));
+    await this.#options.db.write(waitForBudget(message, reason, lookAt, now));
     return Math.max(0, lookAt - now);
   }
 
@@ -213,12 +209,12 @@ export class Bee {
   ): Promise<void> {
     const { db, clock } = this.#options;
     const now = clock.now();
-    const { won } = await db.write(this.#endOf(message, run, outcome, interruption, now));
+    const { won } = await db.write(this.#buildEnd(message, run, outcome, interruption, now));
     if (!won) await db.write(dropRun(run.execution_id, outcome.usage, now));
   }
 
-  #endOf(
-    message: RoutedMessage,
+  #buildEnd(
+    message: MessageToRoute,
     { execution_id, attempt }: RunIdentity,
     outcome: BeeOutcome,
     interruption: Interruption | null,
@@ -226,9 +222,9 @@ export class Bee {
   ): Statement[] {
     const { max_attempts, timeout } = this.#options.config.bee;
     if ("plan" in outcome) {
-      return carryOut(message, execution_id, routingOf(outcome.plan), outcome.usage, now);
+      return finishRouting(message, execution_id, buildRouting(outcome.plan), outcome.usage, now);
     }
-    if (interruption === "shutdown") return putBack(message, execution_id, now);
+    if (interruption === "shutdown") return releaseAtStop(message, execution_id, now);
     const late = {
       failure: "timeout" as const,
       error: `ran longer than ${timeout / 1000} s (bee.timeout)`,
@@ -243,7 +239,7 @@ export class Bee {
     };
     const miss = { failure, error, usage };
     return again && attempt < max_attempts
-      ? tryLater(message, execution_id, miss, attempt, now)
+      ? retryLater(message, execution_id, miss, attempt, now)
       : giveUp(message, execution_id, miss, now);
   }
 }

@@ -1,39 +1,35 @@
-// received -> feeding (the last part), received -> merged (the parts before it), and on to bee_processed in the same commit where
-// rules.ts decides at once; chat_commands.ts and answers.ts take theirs out before
-import type { Clock } from "../../base/clock.ts";
+// received -> feeding (last part) or merged (earlier parts), and on to bee_processed in the same commit where routing_rules.ts decides;
+// chat_commands.ts and answers.ts take their messages first
 import { logger } from "../../base/log.ts";
 import type { Config } from "../../config/schema.ts";
 import { mergedMessages, quietUntil, quietWindowMs } from "../../domain/chat/message.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import { feedMessage, listReceived, type WaitingMessage } from "../../store/chat/inbound.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { takeAnswers } from "./answers.ts";
 import { type CarryOut, takeCommands } from "./chat_commands.ts";
-import { Stage } from "../stage/stage.ts";
-import { AT_ONCE_MAX_BYTES, routeAtOnce } from "./routing_rules.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
+import { IMMEDIATE_MAX_BYTES, routeImmediately } from "./routing_rules.ts";
 
 const log = logger("intake");
 const MESSAGES_PER_ROUND = 1_000;
-// Reading and routing them is one turn of the event loop; the others take the long way.
+// All of them are read and routed in one turn of the event loop. Further messages go through the coordinator's stage.
 const AT_ONCE_MAX = 50;
 
-/** Joins messages that are sent one after the other: after a quiet window those of a conversation become one (contract 4.2). */
+/** Creates the stage that joins consecutive messages of a conversation after a debounce window (contract 4.2). */
 export function createIntake(
-  options: {
-    db: Database;
-    clock: Clock;
-    wakeups: Wakeups;
+  options: StageServices & {
     config: Config;
-    /** When this process began. */
+    /** When this process started. */
     openedAt: number;
     carryOut: CarryOut;
   },
 ): Stage {
-  const { db, clock, wakeups, config, openedAt, carryOut } = options;
-  return new Stage({ name: "intake", wakeup: WAKEUP.intake, clock, wakeups, step });
+  const { db, clock, config, openedAt, carryOut } = options;
+  return new Stage(options, { name: "intake", wakeup: WAKEUP.intake, step });
 
   async function step(): Promise<number> {
     const listed = await listReceived(db, MESSAGES_PER_ROUND);
@@ -41,57 +37,57 @@ export function createIntake(
     const received = await takeAnswers(db, await takeCommands(db, listed, carryOut), now);
     let soonest = Infinity;
     const closed: WaitingMessage[][] = [];
-    for (const { parts, complete } of groupsOf(received)) {
+    for (const { parts, complete } of groupMessages(received)) {
       const [first] = parts;
       const last = parts.at(-1);
       if (first === undefined || last === undefined) continue;
-      // The stage of the attachments ends this, one way or the other.
+      // The attachments stage always clears this flag.
       if (parts.some((part) => part.has_file === 1)) continue;
       const windowMs = quietWindowMs(last.platform, config.bee.quiet_window);
       const until = quietUntil(first.received_at, last.received_at, windowMs);
-      // A message from the future means that the clock was set back; it does not wait any longer.
+      // A message from the future means that the clock was set back. It does not wait any longer.
       if (!complete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
       else closed.push(...mergedMessages(parts));
     }
-    // In the order in which they came, also across conversations.
+    // In order of arrival across conversations.
     closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);
-    const sessions = countOf(closed.map(([first]) => first?.session_key ?? ""));
-    let known: Promise<Candidate[]> | undefined;
-    const candidates = () => known ??= listCandidates(db);
+    const sessions = countValues(closed.map(([first]) => first?.session_key ?? ""));
+    let cached: Promise<Candidate[]> | undefined;
+    const candidates = () => cached ??= listCandidates(db);
     await Promise.all(closed.map(async (parts, index) => {
       const [first] = parts;
       if (first === undefined) return;
       const isSimple = parts.length === 1 && sessions.get(first.session_key) === 1 &&
-        first.bytes <= AT_ONCE_MAX_BYTES && first.received_at >= openedAt && first.received_at <= now &&
+        first.bytes <= IMMEDIATE_MAX_BYTES && first.received_at >= openedAt && first.received_at <= now &&
         index < AT_ONCE_MAX;
-      if (!isSimple || !await routed(first, candidates, now)) await db.write(feeding(parts, now));
+      if (!isSimple || !await routeNow(first, candidates, now)) await db.write(buildFeeding(parts, now));
     }));
-    // There can be more to read at once only when some of these were fed.
+    // The next page differs only when some messages left this one.
     return listed.length === MESSAGES_PER_ROUND && closed.length > 0 ? 0 : soonest;
   }
 
-  // Whatever goes wrong here, the coordinator sees the message again.
-  async function routed(
+  // After any failure the coordinator's stage routes the message.
+  async function routeNow(
     message: WaitingMessage,
     candidates: () => Promise<Candidate[]>,
     now: number,
   ): Promise<boolean> {
     try {
-      const statements = await routeAtOnce({ db, config }, message.id, candidates, now);
+      const statements = await routeImmediately({ db, config }, message.id, candidates, now);
       if (statements === null) return false;
-      const all = [...feeding([message], now), ...statements];
-      // Nothing is left for the coordinator.
+      const all = [...buildFeeding([message], now), ...statements];
+      // The coordinator's stage has nothing to do.
       return (await db.write(
         all.map((one) => one.wakeup === WAKEUP.bee ? { ...one, wakeup: undefined } : one),
       ))
         .won;
     } catch (error) {
-      log.debug("Cannot route message {id} at once: {error}", { id: message.id, error });
+      log.debug("Cannot route message {id} immediately: {error}", { id: message.id, error });
       return false;
     }
   }
 
-  function feeding(parts: WaitingMessage[], now: number): Statement[] {
+  function buildFeeding(parts: WaitingMessage[], now: number): Statement[] {
     const last = parts.at(-1);
     if (last === undefined) return [];
     const { id, session_key, received_at } = last;
@@ -106,20 +102,20 @@ export function createIntake(
   }
 }
 
-function countOf(values: readonly string[]): Map<string, number> {
+function countValues(values: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   return counts;
 }
 
-/** Messages that become one. A complete group is not waited for. */
+/** Messages that become one. A complete group does not wait for more. */
 interface Group {
   parts: WaitingMessage[];
   complete: boolean;
 }
 
-/** The messages of each conversation in groups. One that is read alone is a group, and completes the one before it (contract 8.8). */
-function groupsOf(messages: WaitingMessage[]): Group[] {
+/** Groups the messages of each conversation. A message with `alone` is a separate group, and completes the group before it (contract 8.8). */
+function groupMessages(messages: WaitingMessage[]): Group[] {
   const groups: Group[] = [];
   for (const message of messages) {
     const before = groups.at(-1);

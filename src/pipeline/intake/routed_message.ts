@@ -1,4 +1,4 @@
-// feeding -> bee_processed or failed, or feeding again later: everything that a routing decision stores
+// feeding -> bee_processed, failed, or feeding again later: all writes of routing decisions
 import type { BeePlan, PlannedTask } from "../../domain/chat/bee_plan.ts";
 import { planReason } from "../../domain/chat/bee_plan.ts";
 import { type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
@@ -16,43 +16,41 @@ import { sendMessage } from "../../store/chat/outbound.ts";
 import { insertTask } from "../../store/work/task.ts";
 import type { Failure, RoutedTo } from "../../domain/call/vocabulary.ts";
 
-/** The message to route. */
-export interface RoutedMessage {
+export interface MessageToRoute {
   id: string;
   session_key: string;
   platform: string;
-  /** How many tasks of agents led to it. */
+  /** Number of agent tasks in the chain that led to this message. */
   depth: number;
 }
 
-/** A routing decision: the plan and its reason. */
 export interface Routing {
   plan: BeePlan;
   reason: string;
-  /** Who took the message; nobody when the reply only says so. */
+  /** The recipient, or "nobody" when only the system replies. */
   routed: Exclude<RoutedTo, "">;
 }
 
-/** A plan that gives the message to one worker, for a decision by rules. */
-export function planFor(workerId: string, instruction: string, now: number): BeePlan {
+/** Builds a plan that gives the message to one worker. */
+export function buildPlan(workerId: string, instruction: string, now: number): BeePlan {
   const plan = planTask({ type: "immediate" }, now, "");
   return { reply: "", tasks: [{ workerId, workerName: "", instruction, type: "immediate", plan }] };
 }
 
-/** A run of the built-in rules. It starts and ends in the same batch. */
-export function ruledRun(run: RunIdentity, now: number): Statement {
+/** Inserts a run of the built-in rules, which ends in the same batch. */
+export function insertRulesRun(run: RunIdentity, now: number): Statement {
   return insertBeeRun({ ...run, run_id: "", engine: "rules", created_at: now });
 }
 
-/** The message is routed: run, tasks, reply and journal, all or nothing (contract 4.4). */
-export function carryOut(
-  message: RoutedMessage,
+/** Builds the batch of a routed message: run, tasks, reply and journal (contract 4.4). */
+export function finishRouting(
+  message: MessageToRoute,
   beeRunId: string,
   { plan, reason, routed }: Routing,
   usage: Usage,
   now: number,
 ): Statement[] {
-  const keys = keysOf(message);
+  const keys = pickKeys(message);
   const end = {
     ...ENDED,
     status: "completed" as const,
@@ -65,41 +63,43 @@ export function carryOut(
     ...finishMessage(message.id, routed, now),
     ...finishBeeRun(beeRunId, end, now),
     record(now, { kind: "message.routed", ...keys, actor: BEE_SUBJECT, data: { reason } }),
-    ...plan.tasks.flatMap((task) => assign(message, task, now)),
-    ...(plan.reply === "" ? [] : say(message, { content: plan.reply, source: "bee", id: beeRunId }, now)),
+    ...plan.tasks.flatMap((task) => buildTask(message, task, now)),
+    ...(plan.reply === ""
+      ? []
+      : buildMessage(message, { content: plan.reply, source: "bee", id: beeRunId }, now)),
     recordIdle(now, message.session_key),
   ];
 }
 
-/** The coordinator's plan as a routing decision. */
-export function routingOf(plan: BeePlan): Routing {
+/** Turns the coordinator's plan into a routing decision. */
+export function buildRouting(plan: BeePlan): Routing {
   return { plan, reason: planReason(plan), routed: plan.tasks.length > 0 ? "task" : "reply" };
 }
 
 /** Why an attempt to route a message failed. */
-interface Miss {
+interface RoutingFailure {
   failure: Failure;
   error: string;
   usage: Usage;
 }
 
-/** The attempt failed and is repeated, with growing pauses. */
-export function tryLater(
-  message: RoutedMessage,
+/** Ends a failed attempt and schedules the next one with a growing delay. */
+export function retryLater(
+  message: MessageToRoute,
   beeRunId: string,
-  miss: Miss,
+  failure: RoutingFailure,
   attempt: number,
   now: number,
 ): Statement[] {
   return [
-    ...postponeMessage(message.id, miss.error, now + retryDelayMs(attempt)),
-    ...finishBeeRun(beeRunId, { ...ENDED, ...miss }, now),
+    ...postponeMessage(message.id, failure.error, now + retryDelayMs(attempt)),
+    ...finishBeeRun(beeRunId, { ...ENDED, ...failure }, now),
   ];
 }
 
-/** A budget is used up: the message waits, no attempt is used up, and the conversation is told once (contract 14). */
-export function waitForRoom(
-  message: RoutedMessage & { error: string },
+/** Postpones a message until its budget allows a run. No attempt is used up, and the conversation is notified once (contract 14). */
+export function waitForBudget(
+  message: MessageToRoute & { error: string },
   reason: string,
   lookAt: number,
   now: number,
@@ -107,40 +107,40 @@ export function waitForRoom(
   const waits = postponeMessage(message.id, `${WAITS}${reason}`, lookAt);
   if (message.error.startsWith(WAITS)) return waits;
   const content = `This message has to wait: ${reason}.`;
-  return [...waits, ...say(message, { content, source: "system", id: message.id }, now)];
+  return [...waits, ...buildMessage(message, { content, source: "system", id: message.id }, now)];
 }
 
 const WAITS = "waits: ";
 
-/** All attempts failed: the message has failed, and the conversation is told (contract 4.4). */
+/** Fails the message after its last attempt and notifies the conversation (contract 4.4). */
 export function giveUp(
-  message: RoutedMessage,
+  message: MessageToRoute,
   beeRunId: string | null,
-  miss: Miss,
+  failure: RoutingFailure,
   now: number,
 ): Statement[] {
-  const content = `This message could not be given to anybody: ${miss.failure}, ${miss.error}. ` +
-    "Say it again with the name of a worker in front, such as @name.";
+  const content = `Cannot route this message: ${failure.failure}, ${failure.error}. ` +
+    "Send it again with a worker's name in front, such as @name.";
   return [
-    ...failMessage(message.id, miss.error, now),
-    ...(beeRunId === null ? [] : finishBeeRun(beeRunId, { ...ENDED, ...miss }, now)),
+    ...failMessage(message.id, failure.error, now),
+    ...(beeRunId === null ? [] : finishBeeRun(beeRunId, { ...ENDED, ...failure }, now)),
     record(now, {
       kind: "message.failed",
-      ...keysOf(message),
+      ...pickKeys(message),
       actor: BEE_SUBJECT,
-      data: { error: miss.error },
+      data: { error: failure.error },
     }),
-    ...say(message, { content, source: "system", id: beeRunId ?? "" }, now),
+    ...buildMessage(message, { content, source: "system", id: beeRunId ?? "" }, now),
     recordIdle(now, message.session_key),
   ];
 }
 
-/** The service stops: the message waits for the next start, and no attempt is used up. */
-export function putBack(message: RoutedMessage, beeRunId: string, now: number): Statement[] {
+/** Releases the message at a shutdown without using up an attempt. The next start routes it. */
+export function releaseAtStop(message: MessageToRoute, beeRunId: string, now: number): Statement[] {
   return [...releaseMessage(message.id, now), ...finishBeeRun(beeRunId, { ...ENDED, ...STOPPED }, now)];
 }
 
-/** The message was cleared during the run: only the run has to end. */
+/** Ends the run of a message that was cleared meanwhile. */
 export function dropRun(beeRunId: string, usage: Usage, now: number): Statement[] {
   const end = { ...ENDED, failure: "cancelled" as const, error: "the message was cleared meanwhile", usage };
   return finishBeeRun(beeRunId, end, now);
@@ -160,19 +160,19 @@ const ENDED: BeeRunEnd = {
   usage: USAGE_UNKNOWN,
 };
 
-function keysOf({ id, session_key }: RoutedMessage) {
+function pickKeys({ id, session_key }: MessageToRoute) {
   return { session_key, message_id: id };
 }
 
-function say(
-  message: RoutedMessage,
+function buildMessage(
+  message: MessageToRoute,
   { content, source, id }: { content: string; source: "bee" | "system"; id: string },
   now: number,
 ): Statement[] {
   return sendMessage(
     outboundOf({
       id: newId(),
-      ...keysOf(message),
+      ...pickKeys(message),
       platform: message.platform || platformOf(message.session_key),
       content,
       source_type: source,
@@ -183,14 +183,14 @@ function say(
   );
 }
 
-function assign(
-  message: RoutedMessage,
+function buildTask(
+  message: MessageToRoute,
   { workerId, instruction, type, plan }: PlannedTask,
   now: number,
 ): Statement[] {
   const seed = {
     id: newId(),
-    ...keysOf(message),
+    ...pickKeys(message),
     worker_id: workerId,
     instruction,
     type,
@@ -201,7 +201,7 @@ function assign(
     ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: message.depth }),
     record(now, {
       kind: "task.created",
-      ...keysOf(message),
+      ...pickKeys(message),
       worker_id: workerId,
       task_id: task.id,
       actor: BEE_SUBJECT,

@@ -1,4 +1,4 @@
-// feeding -> bee_processed, where no model is needed; and received -> bee_processed in the one commit that feeds it
+// feeding -> bee_processed without a model, or received -> bee_processed in the commit that feeds the message
 import { newId } from "../../base/id.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Config } from "../../config/schema.ts";
@@ -17,50 +17,55 @@ import type { Database, Statement } from "../../store/db/database.ts";
 import { attemptMessage } from "../../store/chat/inbound.ts";
 import { type FeedingMessage, findToFeed } from "../../store/chat/inbound_feeding.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
-import { carryOut, planFor, type Routing, ruledRun } from "./routed_message.ts";
+import { buildPlan, finishRouting, insertRulesRun, type Routing } from "./routed_message.ts";
 
-/** The largest message that is routed in the commit that feeds it: reading a large one has a turn of the event loop for itself. */
-export const AT_ONCE_MAX_BYTES = 4_096;
+/** Largest message that is routed in the commit that feeds it. Reading a larger one takes a separate turn of the event loop. */
+export const IMMEDIATE_MAX_BYTES = 4_096;
 
 type RulesConfig = Pick<Config, "bee" | "platforms">;
 
 /**
- * Who gets a message by the rules; null where the coordinator's model has to be asked (contract 4.3). What a program sent is data: no
- * mention in it counts, and it goes to the worker of its platform (contract 10).
+ * Finds the recipient of a message by rules. Returns null when the coordinator's model has to decide (contract 4.3). A message of a
+ * program is data: mentions in it do not count, and it goes to the worker of its platform (contract 10).
  */
-export function byRules(
+export function findRoute(
   config: RulesConfig,
   message: FeedingMessage,
   text: string,
   candidates: Candidate[],
 ): Route | null {
   const name = config.platforms[message.platform]?.worker ?? "";
-  if (message.is_data) return decided(routeData(text, candidates, name));
+  if (message.is_data) return decide(routeData(text, candidates, name));
   const own = name === "" ? null : findByName(candidates, name)?.id ?? null;
-  return decided(routeByRules(text, candidates, message.worker_id ?? own));
+  return decide(routeByRules(text, candidates, message.worker_id ?? own));
 
-  function decided(route: Route): Route | null {
+  function decide(route: Route): Route | null {
     if (route.to !== "bee") return route;
     return config.bee.engine === "rules" ? routeWithoutModel(text, candidates) : null;
   }
 }
 
-/** Routes a message as the rules say. `counted`: this attempt is stored already. */
-export function routeBy(route: Route, message: FeedingMessage, counted: boolean, now: number): Statement[] {
-  const run = attemptOf(message);
+/** Builds the batch that routes a message. `counted` means that this attempt is stored already. */
+export function buildRoute(
+  route: Route,
+  message: FeedingMessage,
+  counted: boolean,
+  now: number,
+): Statement[] {
+  const run = createAttempt(message);
   return [
     ...(counted ? [] : attemptMessage(message.id, run.attempt)),
-    ruledRun(run, now),
-    ...carryOut(message, run.execution_id, routingBy(route, now), USAGE_UNKNOWN, now),
+    insertRulesRun(run, now),
+    ...finishRouting(message, run.execution_id, buildRuleRouting(route, now), USAGE_UNKNOWN, now),
   ];
 }
 
 /**
- * What routes a received message behind the statements that feed it, in one commit with them; null where another one of its
- * conversation comes first, or a model has to be asked. For a small message that came to this process: what ends the process while it
- * is routed has to be counted the next time (reliability BYT-4).
+ * Builds the statements that route a received message in the commit that feeds it. Returns null when an earlier message of its
+ * conversation comes first, or a model has to decide. Only for small messages that arrived at this process: a message that crashes the
+ * process must count as an attempt at the next start (reliability BYT-4).
  */
-export async function routeAtOnce(
+export async function routeImmediately(
   { db, config }: { db: Database; config: RulesConfig },
   id: string,
   candidates: () => Promise<Candidate[]>,
@@ -70,12 +75,12 @@ export async function routeAtOnce(
   if (message === null) return null;
   const text = joinParts(await listParts(db, id));
   faultPoint("routing");
-  const route = byRules(config, message, text, await candidates());
-  return route === null ? null : routeBy(route, message, false, now);
+  const route = findRoute(config, message, text, await candidates());
+  return route === null ? null : buildRoute(route, message, false, now);
 }
 
-/** The next attempt to route a message, as a run. */
-export function attemptOf(message: FeedingMessage): RunIdentity {
+/** Creates the run of the next routing attempt. */
+export function createAttempt(message: FeedingMessage): RunIdentity {
   return {
     session_key: message.session_key,
     worker_id: "",
@@ -87,9 +92,9 @@ export function attemptOf(message: FeedingMessage): RunIdentity {
   };
 }
 
-function routingBy(route: Route, now: number): Routing {
+function buildRuleRouting(route: Route, now: number): Routing {
   if (route.to === "worker") {
-    return { plan: planFor(route.workerId, route.instruction, now), reason: route.reason, routed: "task" };
+    return { plan: buildPlan(route.workerId, route.instruction, now), reason: route.reason, routed: "task" };
   }
   if (route.to === "nobody") {
     return { plan: { reply: route.text, tasks: [] }, reason: route.reason, routed: "nobody" };

@@ -1,7 +1,4 @@
-// Makes the backups that the configuration asks for.
-import type { Wakeups } from "../../base/wakeups.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { nextOccurrence } from "../../domain/work/cron.ts";
 import { ServiceError } from "../../domain/call/error.ts";
@@ -9,39 +6,33 @@ import { keepNewest, scheduledName, storeBackup } from "../../files/backups.ts";
 import type { Database } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import { findSetting, saveSetting } from "../../store/db/setting.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("backup");
 
 const POLL_MS = 15_000;
-// Somebody else is making a backup just now.
+// Another backup is in progress.
 const BUSY_MS = 60_000;
-// A large backup takes its time, and that is no reason to count as not well.
+// A large backup takes long, and the stage counts as healthy meanwhile.
 const STALLED_MS = 6 * 60 * 60_000;
 
-/** What scheduled backups work with. */
-interface BackupOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface BackupOptions extends StageServices {
   timeZone: string;
-  /** When, "" for never; how many files stay; and where (contract 8.16). */
+  /** Schedule ("" for never), number of files to keep, and directory (contract 8.16). */
   config: { cron: string; keep: number; dir: string };
-  /** Makes the archive, without the signing key. */
+  /** Creates the archive without the signing key. */
   make: () => Promise<{ archive: ReadableStream<Uint8Array>; createdAt: number }>;
 }
 
 /**
- * Makes a backup whenever `backup.cron` says so, and one at the start for times that passed while the service was down. A
- * failure is in the journal and in the doctor's report; the next time tries again.
+ * Creates the stage that makes a backup at each time of `backup.cron`, and one at the start for times that passed while the service was
+ * down. The journal and the doctor's report contain a failure, and the next time tries again.
  */
 export function createBackups(options: BackupOptions): Stage {
-  const { db, clock, wakeups, timeZone, config } = options;
-  return new Stage({
+  const { db, clock, timeZone, config } = options;
+  return new Stage(options, {
     name: "backup",
     wakeup: WAKEUP.backup,
-    clock,
-    wakeups,
     pollMs: POLL_MS,
     stalledMs: STALLED_MS,
     step,
@@ -50,45 +41,45 @@ export function createBackups(options: BackupOptions): Stage {
   async function step(signal: AbortSignal): Promise<number> {
     if (config.cron === "") return Infinity;
     const now = clock.now();
-    const due = nextOccurrence(config.cron, timeZone, await doneUntil(db, now));
+    const due = nextOccurrence(config.cron, timeZone, await findDoneUntil(db, now));
     if (due === null || due > now) return due === null ? Infinity : due - now;
     try {
-      await make(options, signal);
-      await note(options, now, "");
+      await makeBackup(options, signal);
+      await storeResult(options, now, "");
     } catch (error) {
-      // It is made at the next start.
+      // The next start makes the backup.
       if (signal.aborted) return Infinity;
       if (error instanceof ServiceError && error.code === "conflict") return BUSY_MS;
       const fault = error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);
-      log.error("Cannot make the backup of the schedule: {fault}", { fault });
-      await note(options, now, fault);
+      log.error("Cannot make the scheduled backup: {fault}", { fault });
+      await storeResult(options, now, fault);
     }
     return 0;
   }
 }
 
-// Never a time to come: the clock may have been set back.
-async function doneUntil(db: Database, now: number): Promise<number> {
+// A time in the future is ignored: the clock may have been set back.
+async function findDoneUntil(db: Database, now: number): Promise<number> {
   const stored = await findSetting(db, "backup_schedule_at");
   if (stored !== null && Number(stored) <= now) return Number(stored);
   await db.write([saveSetting("backup_schedule_at", String(now))]);
   return now;
 }
 
-async function make({ config, make }: BackupOptions, signal: AbortSignal): Promise<void> {
+async function makeBackup({ config, make }: BackupOptions, signal: AbortSignal): Promise<void> {
   const { archive, createdAt } = await make();
   const name = scheduledName(createdAt);
   try {
     await storeBackup({ folder: config.dir, name, content: archive }, signal);
   } catch (error) {
-    // Where the file could not even be opened nobody reads the archive, and it would block the next backup.
+    // When the file cannot be opened, an unread archive would block the next backup.
     await archive.cancel().catch(() => {});
     throw error;
   }
   await keepNewest(config.dir, config.keep, name);
 }
 
-async function note({ db }: BackupOptions, now: number, fault: string): Promise<void> {
+async function storeResult({ db }: BackupOptions, now: number, fault: string): Promise<void> {
   await db.write([
     saveSetting("backup_schedule_at", String(now)),
     saveSetting("backup_fault", fault),

@@ -1,53 +1,43 @@
-// a platform is away, or there again; the disk is nearly full: said once each time
+// Reports once when a platform is down or back, and when the disk is nearly full.
 import { statfs } from "node:fs/promises";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import type { Clock } from "../../base/clock.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import type { Platform } from "../../platform/platform.ts";
-import type { Database } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const POLL_MS = 5_000;
-// A connection that is made again at once is nothing to tell.
+// A connection that recovers sooner is not reported.
 const AWAY_MS = 60_000;
 const MB = 1_000_000;
-/** Less room than this for the data directory is said; twice as much ends it. */
+/** Less free space is reported. Twice as much ends the state. */
 const DISK_LOW_BYTES = 1_000 * MB;
 
-/** What is looked at. */
-interface SurroundingsOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface HealthMonitorOptions extends StageServices {
   platforms: readonly Platform[];
   /** The data directory. */
   root: string;
-  /** How much room its disk has, in bytes; tests say it themselves. */
+  /** Measures the free space in bytes. Tests replace it. */
   freeBytes?: (root: string) => Promise<number>;
 }
 
-/** Writes into the journal when a platform is away for a minute, when it is back, and when the disk is nearly full (contract 11). */
-export function createSurroundings(options: SurroundingsOptions): Stage {
-  const { db, clock, wakeups, platforms, root, freeBytes = freeOf } = options;
+/**
+ * Creates the stage that records in the journal when a platform is down for a minute, when it is back, and when the disk is nearly full
+ * (contract 11).
+ */
+export function createSurroundings(options: HealthMonitorOptions): Stage {
+  const { db, clock, platforms, root, freeBytes = measureFree } = options;
   const away = new Set<string>();
   let low = false;
-  return new Stage({
-    name: "surroundings",
-    wakeup: WAKEUP.surroundings,
-    clock,
-    wakeups,
-    pollMs: POLL_MS,
-    step,
-  });
+  return new Stage(options, { name: "surroundings", wakeup: WAKEUP.surroundings, pollMs: POLL_MS, step });
 
   async function step(): Promise<number> {
     const now = clock.now();
-    for (const platform of platforms) await look(platform, now);
-    await lookAtDisk(now);
+    for (const platform of platforms) await checkPlatform(platform, now);
+    await checkDisk(now);
     return Infinity;
   }
 
-  async function look(platform: Platform, now: number): Promise<void> {
+  async function checkPlatform(platform: Platform, now: number): Promise<void> {
     const { state, since, error } = platform.health();
     const { name } = platform;
     if (!away.has(name) && (state === "refused" || state === "down" && now - since >= AWAY_MS)) {
@@ -59,7 +49,7 @@ export function createSurroundings(options: SurroundingsOptions): Stage {
     }
   }
 
-  async function lookAtDisk(now: number): Promise<void> {
+  async function checkDisk(now: number): Promise<void> {
     const free = await freeBytes(root);
     if (!low && free < DISK_LOW_BYTES) {
       const detail = `${Math.floor(free / MB)} MB are free in ${root}`;
@@ -69,7 +59,7 @@ export function createSurroundings(options: SurroundingsOptions): Stage {
   }
 }
 
-async function freeOf(root: string): Promise<number> {
+async function measureFree(root: string): Promise<number> {
   const { bavail, bsize } = await statfs(root);
   return bavail * bsize;
 }

@@ -1,33 +1,28 @@
-// Ends runs whose server or runner has died; run/ending.ts decides what happens to the task
-import type { Clock } from "../../base/clock.ts";
+// Ends runs whose server or runner has died. run/ending.ts decides what happens to the task.
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import { sweep } from "../../engine/process/isolation.ts";
 import { logger } from "../../base/log.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import { finishBeeRun, listOpenBeeRuns } from "../../store/chat/bee_run.ts";
-import { type Database, isOutOfReach, type Statement } from "../../store/db/database.ts";
+import { isOutOfReach, type Statement } from "../../store/db/database.ts";
 import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../../store/work/execution.ts";
 import { firstLeaseEnd, loseLease } from "../../store/workers/remote_run.ts";
 import { findTask } from "../../store/work/task.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
 import { endRun, type Rules, RUNNER_LOST } from "../../run/ending.ts";
 import { endOfGate, storeGateEnd } from "../../run/local/gate_end.ts";
 import { listOpenGates } from "../../store/work/occurrence.ts";
-import { Stage } from "../stage/stage.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("rescuer");
 
-/** What the rescuer works with. */
-interface RescuerOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface RescuerOptions extends StageServices {
   rules: Rules;
-  /** What is known in memory of runs of runners is forgotten with them. */
+  /** In-memory state of runs on runners, which is dropped with a lost run. */
   waits: HumanWaits;
   steps: RecentActivity;
-  /** Ids of the runs in progress in this process, of workers and of the coordinator. */
+  /** Ids of all runs in progress in this process, the coordinator's included. */
   running: () => string[];
 }
 
@@ -37,45 +32,38 @@ const POLL_MS = 30_000;
 const CLAIM_GRACE_MS = 10_000;
 
 /**
- * Finds open runs that no server runs: after a start all open ones, later as a safety net. It kills their processes
- * first, so that a task never has two live runs (reliability CHD-3, DSP-1).
+ * Ends open runs that no server runs: all open runs after a start, and as a safety net later. It kills their processes first, so that a
+ * task never has two live runs (reliability CHD-3, DSP-1).
  */
 export class Rescuer {
   readonly stage: Stage;
   readonly #options: RescuerOptions;
-  /** A run could not be ended in this round: the next one is not begun at once. */
-  #stuck = false;
+  /** A run could not be ended in this round, so the next round waits for the poll. */
+  #isStuck = false;
 
   constructor(options: RescuerOptions) {
     this.#options = options;
-    const { clock, wakeups } = options;
+    const { clock } = options;
     const step = async () => {
-      this.#stuck = false;
+      this.#isStuck = false;
       await this.rescue(CLAIM_GRACE_MS);
       await this.rescueBee(CLAIM_GRACE_MS);
       const leaseEnd = await firstLeaseEnd(options.db);
-      return leaseEnd === null || this.#stuck ? Infinity : Math.max(0, leaseEnd - clock.now());
+      return leaseEnd === null || this.#isStuck ? Infinity : Math.max(0, leaseEnd - clock.now());
     };
-    this.stage = new Stage({
-      name: "rescuer",
-      wakeup: WAKEUP.rescuer,
-      clock,
-      wakeups,
-      pollMs: POLL_MS,
-      step,
-    });
+    this.stage = new Stage(options, { name: "rescuer", wakeup: WAKEUP.rescuer, pollMs: POLL_MS, step });
   }
 
-  /** Rescues every open run that is older than `graceMs` and not ours. Returns how many. */
+  /** Ends every open run that is older than `graceMs` and not in progress here. Returns their number. */
   async rescue(graceMs = 0): Promise<number> {
     const { db, clock, waits, steps } = this.#options;
-    const isLost = this.#isLost(graceMs);
+    const isLost = this.#createLostCheck(graceMs);
     const open = await listOpenExecutions(db, clock.now());
-    // What a runner had is lost when its lease is over, whenever it was claimed.
+    // A run on a runner is lost when its lease has expired, whatever its age.
     const lost = open.filter((run) => run.remote === 1 || isLost(run));
     await this.#rescueGates(graceMs);
     if (lost.length === 0) return 0;
-    // What a runner left, that runner ends.
+    // A runner ends its own leftover processes.
     const here = lost.filter((run) => run.remote === 0);
     const ended = await sweep(new Set(here.map((run) => run.run_id)));
     log.warning(
@@ -87,31 +75,31 @@ export class Rescuer {
     );
     for (const run of lost) {
       try {
-        await db.write(await this.#statements(run));
+        await db.write(await this.#buildEnd(run));
         waits.forget(run.execution_id);
         steps.forget(run.execution_id);
       } catch (error) {
         if (isOutOfReach(error)) throw error;
-        // A row that cannot be ended stops neither those behind it nor the start.
-        this.#stuck = true;
+        // A row that cannot be ended must block neither later rows nor the start.
+        this.#isStuck = true;
         log.error("Cannot end the run {id}, which was lost: {error}", { id: run.execution_id, error });
       }
     }
     return lost.length;
   }
 
-  // Asked for before the rows are read: what ends in between is not lost.
-  #isLost(graceMs: number): (run: { execution_id: string; since: number }) => boolean {
+  // Read before the rows, so that a run that ends in between is not lost.
+  #createLostCheck(graceMs: number): (run: { execution_id: string; since: number }) => boolean {
     const { clock, running } = this.#options;
     const own = new Set(running());
     const oldest = graceMs === 0 ? Infinity : clock.now() - graceMs;
     return ({ execution_id, since }) => !own.has(execution_id) && since <= oldest;
   }
 
-  // A gate is asked again; a task whose gate takes the service with it ends after some attempts, as its runs would (reliability CMD-1).
+  // Asks a lost gate again. A task whose gate crashes the service ends after its attempts, as its runs would (reliability CMD-1).
   async #rescueGates(graceMs: number): Promise<void> {
     const { db, clock, rules } = this.#options;
-    const isLost = this.#isLost(graceMs);
+    const isLost = this.#createLostCheck(graceMs);
     const lost = (await listOpenGates(db)).filter(isLost);
     if (lost.length === 0) return;
     const ended = await sweep(new Set(lost.map((gate) => gate.run_id)));
@@ -127,10 +115,10 @@ export class Rescuer {
     }
   }
 
-  /** The same for the coordinator's runs, whose messages are routed again: while one is open, budgets count it (contract 14). */
+  /** Ends lost runs of the coordinator, which budgets count while they are open. Their messages are routed again (contract 14). */
   async rescueBee(graceMs = 0): Promise<void> {
     const { db, clock } = this.#options;
-    const isLost = this.#isLost(graceMs);
+    const isLost = this.#createLostCheck(graceMs);
     const lost = (await listOpenBeeRuns(db)).filter(isLost);
     if (lost.length === 0) return;
     await sweep(new Set(lost.map((run) => run.run_id).filter((id) => id !== "")));
@@ -139,14 +127,14 @@ export class Rescuer {
       reason: "",
       reply: "",
       task_count: 0,
-      error: "the service was stopped in the middle",
+      error: "the service was stopped during the run",
       failure: "server_lost" as const,
       usage: USAGE_UNKNOWN,
     };
     for (const run of lost) await db.write(finishBeeRun(run.execution_id, end, clock.now()));
   }
 
-  async #statements(run: OpenExecution): Promise<Statement[]> {
+  async #buildEnd(run: OpenExecution): Promise<Statement[]> {
     const { db, clock, rules } = this.#options;
     const cancelled = run.cancelled_by !== "" || run.task_status === "cancelled";
     const end: ExecutionEnd = {

@@ -1,6 +1,5 @@
-// Deletes ended things that are older than retention says. Open work is never touched.
+// Deletes ended rows and files that are older than `retention` allows. Open work is never deleted.
 import { join } from "node:path";
-import type { Clock } from "../../base/clock.ts";
 import type { Config } from "../../config/schema.ts";
 import { logger } from "../../base/log.ts";
 import { type DataPaths, eventsPath, logPath } from "../../base/paths.ts";
@@ -30,46 +29,41 @@ import {
   pruneUsage,
   pruneWaited,
 } from "../../store/db/retention.ts";
-import { WAKEUP, type Wakeups } from "../../base/wakeups.ts";
-import { Stage } from "../stage/stage.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = logger("retention");
 
-/** What retention works with. */
-interface RetentionOptions {
-  db: Database;
-  clock: Clock;
-  wakeups: Wakeups;
+interface RetentionOptions extends StageServices {
   paths: DataPaths;
   config: Config["retention"];
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-// Events that a webhook is owed are kept so long.
+// Events that a webhook has not received yet are kept this long.
 const OWED_DAYS = 7;
 // The longest period of a budget, and the newest rows before it.
 const LEDGER_MS = 35 * DAY_MS;
-// Longer than most notices wait for the next equal one; after it the next is told as the first.
+// Longer than most notice rules suppress repetitions. After it, the next notice counts as the first.
 const TOLD_MS = 30 * DAY_MS;
 const POLL_MS = 15 * 60_000;
-// A pause between two batches, for the writes of others.
+// Lets other writes through between two batches.
 const PAUSE_MS = 20;
-// Not right after a start, when the other stages are busy.
+// The other stages are busy right after a start.
 const START_DELAY_MS = 10 * 60_000;
-// When the wall clock jumps by more than this, nothing is deleted for an hour: a clock that was set to the wrong year must
-// not delete what is in the database.
+// When the wall clock jumps by more than this, deletion stops for an hour: a clock with the wrong year must not delete the database.
 const LEAP_MS = 60_000;
 const DISBELIEF_MS = 60 * 60_000;
 // The row of a younger file may not be written yet.
 const ORPHAN_AGE_MS = DAY_MS;
 
-/** Deletes what is older than `retention` says, batch by batch, and once a day files that no row refers to (contract 7). */
+/** Creates the stage that deletes expired rows in batches, and once a day files without a row (contract 7). */
 export function createRetention(options: RetentionOptions): Stage {
-  const { db, clock, wakeups, paths } = options;
+  const { db, clock, paths } = options;
   let quietUntil = clock.monotonic() + START_DELAY_MS;
   let offset = clock.now() - clock.monotonic();
   let orphansAt = clock.monotonic() + START_DELAY_MS;
-  return new Stage({ name: "retention", wakeup: WAKEUP.retention, clock, wakeups, pollMs: POLL_MS, step });
+  return new Stage(options, { name: "retention", wakeup: WAKEUP.retention, pollMs: POLL_MS, step });
 
   async function step(signal: AbortSignal): Promise<number> {
     const now = clock.now();
@@ -90,28 +84,28 @@ export function createRetention(options: RetentionOptions): Stage {
   }
 }
 
-/** One batch of each kind. Returns whether there may be more. */
+/** Deletes one batch of each kind. Returns whether more may remain. */
 async function pruneRound(options: RetentionOptions, now: number): Promise<boolean> {
   const { db, config } = options;
-  const kept = {
+  const oldest = {
     executions: now - config.executions,
     messages: now - config.messages,
     journal: now - config.journal,
   };
-  let more = await pruneExecutions(options, kept.executions);
+  let more = await pruneExecutions(options, oldest.executions);
   const kinds: [Prune, number][] = [
-    [pruneTasks, kept.executions],
-    [pruneBeeRuns, kept.executions],
-    [pruneUsage, kept.executions],
-    [pruneWaited, kept.executions],
-    [pruneInbound, kept.messages],
-    [pruneSent, kept.messages],
-    [pruneGivenUp, kept.messages],
+    [pruneTasks, oldest.executions],
+    [pruneBeeRuns, oldest.executions],
+    [pruneUsage, oldest.executions],
+    [pruneWaited, oldest.executions],
+    [pruneInbound, oldest.messages],
+    [pruneSent, oldest.messages],
+    [pruneGivenUp, oldest.messages],
     [pruneLedger, now - LEDGER_MS],
-    [pruneQuestions, kept.messages],
-    [pruneJournal, kept.journal],
-    [pruneOwed, Math.min(kept.journal, now - OWED_DAYS * DAY_MS)],
-    [pruneOccurrences, kept.journal],
+    [pruneQuestions, oldest.messages],
+    [pruneJournal, oldest.journal],
+    [pruneOwed, Math.min(oldest.journal, now - OWED_DAYS * DAY_MS)],
+    [pruneOccurrences, oldest.journal],
     [pruneTold, now - TOLD_MS],
     [pruneAnswers, now - DAY_MS],
     [pruneRefreshTokens, now],
@@ -120,10 +114,10 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     const { rows } = await db.write([prune(before)]);
     if ((rows[0]?.length ?? 0) >= BATCH_ROWS) more = true;
   }
-  return await pruneUploads(options, kept.messages) || more;
+  return await pruneUploads(options, oldest.messages) || more;
 }
 
-// Files are deleted first: after a kill the row is still there, and the next round goes on.
+// Files are deleted first: after a crash the rows still exist, and the next round continues.
 async function pruneExecutions({ db, paths }: RetentionOptions, before: number): Promise<boolean> {
   const ids = await listOldExecutions(db, before);
   if (ids.length === 0) return false;
@@ -133,23 +127,23 @@ async function pruneExecutions({ db, paths }: RetentionOptions, before: number):
 }
 
 async function pruneUploads({ db }: RetentionOptions, before: number): Promise<boolean> {
-  const files = await listOldUploads(db, before);
-  if (files.length === 0) return false;
-  for (const path of files) await remove(path);
-  await db.write([deleteUploads(files)]);
-  return files.length >= BATCH_ROWS;
+  const listFiles = await listOldUploads(db, before);
+  if (listFiles.length === 0) return false;
+  for (const path of listFiles) await remove(path);
+  await db.write([deleteUploads(listFiles)]);
+  return listFiles.length >= BATCH_ROWS;
 }
 
-/** Deletes logs without a run: those of pruned runs of the coordinator, and those that a kill left behind. */
+/** Deletes logs without a run, which pruned coordinator runs and crashes leave. */
 async function removeOrphanLogs(
   db: Database,
   paths: DataPaths,
   now: number,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const folder of await folders(paths.logs)) {
-    const names = await files(join(paths.logs, folder));
-    const ids = [...new Set(names.map((name) => name.replace(/\.(log|jsonl)$/, "")))];
+  for (const folder of await listFolders(paths.logs)) {
+    const listNames = await files(join(paths.logs, folder));
+    const ids = [...new Set(listNames.map((name) => name.replace(/\.(log|jsonl)$/, "")))];
     for (let at = 0; at < ids.length && !signal.aborted; at += BATCH_ROWS) {
       for (const id of await listUnknownRuns(db, ids.slice(at, at + BATCH_ROWS))) {
         for (const end of ["log", "jsonl"]) await removeOld(join(paths.logs, folder, `${id}.${end}`), now);
@@ -165,19 +159,19 @@ async function removeOrphanUploads(
   now: number,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const folder of await folders(paths.uploads)) {
+  for (const folder of await listFolders(paths.uploads)) {
     const all = (await files(join(paths.uploads, folder))).map((name) => join(paths.uploads, folder, name));
     for (let at = 0; at < all.length && !signal.aborted; at += BATCH_ROWS) {
       for (const path of await listUnknownPaths(db, all.slice(at, at + BATCH_ROWS))) {
         await removeOld(path, now);
       }
     }
-    // Fails for a folder that is not empty; a young one may be in use.
+    // Removing a folder with files fails. A young folder may be in use.
     await removeOld(join(paths.uploads, folder), now);
   }
 }
 
-async function folders(path: string): Promise<string[]> {
+async function listFolders(path: string): Promise<string[]> {
   return await names(path, (entry) => entry.isDirectory);
 }
 

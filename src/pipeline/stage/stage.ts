@@ -2,84 +2,86 @@ import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
+import type { Database } from "../../store/db/database.ts";
 
-/** The pause of a stage that every commit wakes and nobody waits for: a message is three commits, and needs one look of it. */
+/** Pause of stages that every commit wakes and no caller waits for: one round covers the three commits of a message. */
 export const ASIDE_MS = 10;
-/** Without any bell, work is found within this time (architecture, sentence 1). */
+/** Without a wakeup, work is found within this time (architecture, sentence 1). */
 export const POLL_MS = 1_000;
-// How soon a stage tries again after an error.
+// Back-off after an error.
 const RETRY: Backoff = { firstMs: 200, lastMs: 5_000 };
-// A round that takes longer means that the stage is not healthy (reliability CRN-9).
+// A longer round counts as unhealthy (reliability CRN-9).
 const STALLED_MS = 60_000;
 
-/** The parts of a stage. */
-interface StageParts {
-  name: string;
-  wakeup: string;
+/** The services that stages share. */
+export interface StageServices {
+  db: Database;
   clock: Clock;
   wakeups: Wakeups;
-  /** The longest wait between two rounds; POLL_MS by default. */
+}
+
+interface StageOptions {
+  name: string;
+  wakeup: string;
+  /** Longest wait between two rounds. Default: POLL_MS. */
   pollMs?: number;
-  /** How long one round may take before the stage counts as not well; STALLED_MS by default. */
+  /** How long a round may take before the stage counts as unhealthy. Default: STALLED_MS. */
   stalledMs?: number;
-  /** How long it waits after its bell: what is committed meanwhile is one look. 0 by default. A step that has more to do does not wait. */
+  /** Pause after a wakeup, so that one round covers several commits. Default: 0. A step that returned 0 does not pause. */
   pauseMs?: number;
-  /**
-   * Does all work that is due and returns in how many ms there will be more, as far as it knows (Infinity: none). An error
-   * is logged, and the step is called again later.
-   */
+  /** Does all due work, and returns in how many ms there is more (Infinity: unknown). The stage logs an error and retries. */
   step: (signal: AbortSignal) => Promise<number>;
 }
 
-/**
- * One part of the pipeline: a loop over rows. Between two rounds it waits for its bell, for the next due time, or
- * for the poll, whichever comes first. It runs until stop().
- */
+/** A loop over rows. Between two rounds it waits for its wakeup, the next due time, or the poll, whichever comes first. */
 export class Stage {
   readonly name: string;
-  readonly #parts: StageParts;
+  readonly #services: Pick<StageServices, "clock" | "wakeups">;
+  readonly #options: StageOptions;
   readonly #stopped = new AbortController();
   #loop: Promise<void> | null = null;
   #busySince: number | null = null;
   #rounds = 0;
 
-  constructor(parts: StageParts) {
-    this.name = parts.name;
-    this.#parts = parts;
+  constructor(services: Pick<StageServices, "clock" | "wakeups">, options: StageOptions) {
+    this.name = options.name;
+    this.#services = services;
+    this.#options = options;
   }
 
   start(): void {
     this.#loop ??= this.#run();
   }
 
-  /** Waits for the current round, then ends. */
+  /** Stops after the current round. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#loop;
   }
 
   wake(): void {
-    this.#parts.wakeups.notify(this.#parts.wakeup);
+    this.#services.wakeups.notify(this.#options.wakeup);
   }
 
-  /** Waiting for the next thing to do. */
+  /** Whether the stage waits for work. */
   get idle(): boolean {
     return this.#busySince === null;
   }
 
-  /** How many rounds there were; tests wait for the next one with it. */
+  /** Number of finished rounds. Tests wait for the next one. */
   get rounds(): number {
     return this.#rounds;
   }
 
-  /** Alive: waiting, or not in one round for too long. */
+  /** Whether the stage is idle, or its round has not exceeded the limit. */
   get well(): boolean {
-    const { clock, stalledMs = STALLED_MS } = this.#parts;
-    return this.#busySince === null || clock.monotonic() - this.#busySince < stalledMs;
+    const { stalledMs = STALLED_MS } = this.#options;
+    return this.#busySince === null || this.#services.clock.monotonic() - this.#busySince < stalledMs;
   }
 
   async #run(): Promise<void> {
-    const { clock, wakeups, wakeup, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#parts;
+    const { clock, wakeups } = this.#services;
+    const { wakeup, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#options;
     const { signal } = this.#stopped;
     const log = logger(name);
     const listener = wakeups.listen(wakeup);
@@ -104,4 +106,15 @@ export class Stage {
     }
     listener.close();
   }
+}
+
+// How long a stop waits for pending answers.
+const STOP_WAIT_MAX_MS = 2_000;
+
+/** Resolves when all promises have, or after 2 s. The next start handles what is still pending. */
+export async function waitBriefly(promises: Iterable<Promise<unknown>>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, STOP_WAIT_MAX_MS);
+  await Promise.race([Promise.all(promises), late.promise]);
+  clearTimeout(timer);
 }

@@ -1,4 +1,4 @@
-// What the coordinator is told about one message: the people, what is remembered, and the conversation before it
+// Gathers the coordinator's prompt context for one message: people, memory, and earlier conversation.
 import type { Config } from "../../config/schema.ts";
 import type { BeeContext } from "../../domain/chat/bee_prompt.ts";
 import type { Media } from "../../domain/chat/message.ts";
@@ -11,8 +11,8 @@ import { listHistory } from "../../store/chat/history.ts";
 import { findMemoryMap } from "../../store/workers/memory.ts";
 import type { EngineRunOptions } from "./engine_run.ts";
 
-/** A message as it was said: in one part, or in several that were merged. */
-export interface AskedMessage {
+/** A message with its parts, which may be several merged messages. */
+export interface BeeMessage {
   id: string;
   session_key: string;
   text: string;
@@ -30,10 +30,10 @@ interface BeeBriefingOptions extends Pick<EngineRunOptions, "paths"> {
   timeZone: string;
 }
 
-/** Everything that the coordinator's prompt has of one message (contract 4.4). */
-export async function briefBee(
+/** Gathers the prompt context of one message (contract 4.4). */
+export async function buildBeeContext(
   { db, config, timeZone, paths }: BeeBriefingOptions,
-  { id, session_key, text, parts }: AskedMessage,
+  { id, session_key, text, parts }: BeeMessage,
   workers: Candidate[],
   now: number,
 ): Promise<BeeContext> {
@@ -55,7 +55,7 @@ export async function briefBee(
       parent: names.get(parent_id ?? "") ?? "",
     })),
     memory: { global: global.entries, session: session.entries },
-    conversation: before(history, parts),
+    conversation: pickEarlier(history, parts),
     message: {
       id,
       session_key,
@@ -66,8 +66,8 @@ export async function briefBee(
   };
 }
 
-// Messages that were merged into this one are part of its text, not of the conversation before it.
-function before(history: string[], parts: readonly MessagePart[]): Said[] {
+// Merged messages are part of this text, not of the earlier conversation.
+function pickEarlier(history: string[], parts: readonly MessagePart[]): Said[] {
   const own = new Set(parts.map((part) => part.id));
   return history.map((json) => JSON.parse(json) as Said & { id: string })
     .filter(({ id }) => !own.has(id))

@@ -1,4 +1,4 @@
-// A run of the coordinator on its engine: the question and what the answer means; pipeline/routing.ts stores the outcome
+// Runs the coordinator's engine and reads its plan. pipeline/intake/routed_message.ts stores the outcome.
 import type { Config } from "../../config/schema.ts";
 import { join } from "node:path";
 import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../../domain/chat/bee_plan.ts";
@@ -11,25 +11,23 @@ import type { Engine, EngineOutcome } from "../../engine/engine.ts";
 import type { Database } from "../../store/db/database.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import type { OutcomeWriter } from "../outcome_writer.ts";
-import { meter, priced } from "../usage_recorder.ts";
+import { addCost, createUsageRecorder } from "../usage_recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
 
-/** What the runs of the coordinator need. */
 export interface BeeRunnerOptions extends EngineRunOptions {
   config: Config;
   db: Database;
   engines: Catalog;
 }
 
-/** One message to route. */
 interface BeeQuestion {
   identity: RunIdentity;
   context: BeeContext;
 }
 
-/** The outcome of a run: a plan, or why there is none. */
+/** A plan, or why there is none. */
 export type BeeOutcome =
   | { plan: BeePlan; usage: Usage }
   | { failure: Failure; error: string; usage: Usage; /** Whether another try may help. */ again: boolean };
@@ -37,57 +35,56 @@ export type BeeOutcome =
 /** Asks the coordinator's engine for a plan, one message per run. */
 export class BeeRunner {
   readonly #options: BeeRunnerOptions;
-  readonly #runner: RunRegistry;
+  readonly #runs: RunRegistry;
 
   constructor(options: BeeRunnerOptions, writer: OutcomeWriter) {
     this.#options = options;
-    this.#runner = new RunRegistry(options.clock, writer);
+    this.#runs = new RunRegistry(options.clock, writer);
   }
 
-  /** The runs in progress. */
   get running(): RunIdentity[] {
-    return this.#runner.running;
+    return this.#runs.running;
   }
 
   /** Whether a run with these keys is in progress. */
   has(keys: Partial<RunKeys>): boolean {
-    return this.#runner.has(keys);
+    return this.#runs.has(keys);
   }
 
-  /** Ends the runs of a conversation; resolves when their outcomes are stored. */
+  /** Ends the runs of a conversation. Resolves when their outcomes are stored. */
   interrupt(sessionKey: string): Promise<void> {
-    return this.#runner.interrupt({ session_key: sessionKey }, "cancelled");
+    return this.#runs.interrupt({ session_key: sessionKey }, "cancelled");
   }
 
-  /** Ends a run because a budget is used up; `words` say which. */
-  stopFor(executionId: string, words: string): Promise<void> {
-    return this.#runner.interrupt({ execution_id: executionId }, `budget: ${words}`);
+  /** Ends a run because a budget is used up; `words` name it. */
+  stopRun(executionId: string, words: string): Promise<void> {
+    return this.#runs.interrupt({ execution_id: executionId }, `budget: ${words}`);
   }
 
-  /** Ends every run; the messages are routed after the next start. */
+  /** Ends every run. The next start routes their messages. */
   stopAll(): Promise<void> {
-    return this.#runner.stopAll();
+    return this.#runs.stopAll();
   }
 
-  /** Runs it to its end and hands its outcome to `store`. Resolves when there is room for another one; never throws. */
+  /** Runs the engine and passes the outcome to `store`. Resolves when another run may start. Never throws. */
   start(
     question: BeeQuestion,
     store: (outcome: BeeOutcome, interruption: Interruption | null) => Promise<void>,
   ): Promise<void> {
-    return this.#runner.start<BeeOutcome>({
+    return this.#runs.start<BeeOutcome>({
       identity: question.identity,
       timeoutMs: this.#options.config.bee.timeout,
-      work: (signal) => this.#work(question, signal),
-      broken: failed("spawn_failed", "the service could not prepare the run; its log tells more"),
+      work: (signal) => this.#askTwice(question, signal),
+      broken: buildFailure("spawn_failed", "the service could not prepare the run. See its log"),
       store,
     });
   }
 
-  // One answer that cannot be used is sent back once, with what is wrong with it (contract 4.4).
-  async #work(question: BeeQuestion, signal: AbortSignal): Promise<BeeOutcome> {
+  // The first unusable answer is sent back once with its problem (contract 4.4).
+  async #askTwice(question: BeeQuestion, signal: AbortSignal): Promise<BeeOutcome> {
     const { engines, config } = this.#options;
     const engine = engines.find(config.bee.engine);
-    if (engine === null) return failed("spawn_failed", `no engine is called ${config.bee.engine}`);
+    if (engine === null) return buildFailure("spawn_failed", `no engine is called ${config.bee.engine}`);
     const first = await this.#ask(question, engine, null, signal);
     if (!("problem" in first)) return first;
     const second = await this.#ask(question, engine, first, signal);
@@ -100,9 +97,9 @@ export class BeeRunner {
   async #ask(
     { identity, context }: BeeQuestion,
     engine: Engine,
-    before: Unusable | null,
+    before: UnusableAnswer | null,
     signal: AbortSignal,
-  ): Promise<BeeOutcome | Unusable> {
+  ): Promise<BeeOutcome | UnusableAnswer> {
     const correction: Correction | null = before && { answer: before.answer, problem: before.problem };
     const { paths, clock, config } = this.#options;
     const workDir = join(paths.root, "bee");
@@ -115,7 +112,7 @@ export class BeeRunner {
       session: null,
       extraArgs: "",
     };
-    const metered = meter(this.#options, identity.execution_id, engine);
+    const recorder = createUsageRecorder(this.#options, identity.execution_id, engine);
     const again = correction === null ? "" : ", corrected";
     const outcome = await runEngine(this.#options, {
       identity,
@@ -127,18 +124,21 @@ export class BeeRunner {
       signal,
       grant: () => Promise.resolve({ subject: BEE_SUBJECT, scopes: BEE_SCOPES }),
       brief: () => Promise.resolve(briefing),
-      ...metered,
-      onUsage: (now) => metered.onUsage(sumOfUsage(before?.usage ?? USAGE_UNKNOWN, now)),
+      ...recorder,
+      onUsage: (now) => recorder.onUsage(sumOfUsage(before?.usage ?? USAGE_UNKNOWN, now)),
       opening: `[${engine.name} starts, attempt ${identity.attempt}${again}]`,
       closing: (outcome) => {
         const read = this.#read(outcome, context);
         return "problem" in read ? `[the answer cannot be used: ${read.problem}]` : null;
       },
     });
-    return this.#read({ ...outcome, usage: priced(outcome.usage, engine.config.prices) }, context);
+    return this.#read({ ...outcome, usage: addCost(outcome.usage, engine.config.prices) }, context);
   }
 
-  #read({ status, text, failure, error, usage }: EngineOutcome, context: BeeContext): BeeOutcome | Unusable {
+  #read(
+    { status, text, failure, error, usage }: EngineOutcome,
+    context: BeeContext,
+  ): BeeOutcome | UnusableAnswer {
     if (status === "failed") return { failure: failure || "engine_error", error, usage, again: true };
     const { workers: candidates, timeZone } = context;
     const plan = readPlan(text, { candidates, timeZone, now: this.#options.clock.now() });
@@ -146,8 +146,8 @@ export class BeeRunner {
   }
 }
 
-type Unusable = Correction & { usage: Usage };
+type UnusableAnswer = Correction & { usage: Usage };
 
-function failed(failure: Failure, error: string): BeeOutcome {
+function buildFailure(failure: Failure, error: string): BeeOutcome {
   return { failure, error, usage: USAGE_UNKNOWN, again: true };
 }

@@ -1,4 +1,4 @@
-// A command of a run: its gate before it, and its check after it (contract 13, contract 15)
+// Runs the commands of a run: its gate and its check (contract 13, contract 15).
 import { resolve } from "node:path";
 import { joined } from "../../base/bytes.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -6,51 +6,49 @@ import { detectIsolation } from "../../engine/process/isolation.ts";
 import { findProgram, runProcess, SpawnError } from "../../engine/process/process.ts";
 import { holdsKey } from "../secrets.ts";
 
-/** Where a command runs. */
-export interface CommandPlace {
+export interface CommandContext {
   runId: string;
   engine: Engine;
   workDir: string;
-  /** The run's environment, without its token and its keys. */
+  /** The run's environment without its token and keys. */
   env: Record<string, string>;
   umask: number;
   stopGraceMs: number;
   signal: AbortSignal;
-  /** Called when it has started. */
+  /** Called after the start. */
   onStart?: (pid: number) => void;
 }
 
-/** A command, how long it may take, and who hears what it prints. */
+/** A command with its time limit and output listener. */
 interface CommandRequest {
-  /** With its `shell` prefix, see withShell(). */
+  /** Includes the `shell` prefix, see withShell(). */
   words: string[];
   timeout_ms: number;
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
 }
 
-/** How a command ended. */
 interface CommandEnd {
-  /** null: it did not come to one. */
+  /** null when the command was ended. */
   code: number | null;
-  /** How it ended, for people. */
+  /** The outcome for people. */
   words: string;
-  /** The last of its output. */
+  /** The end of the output. */
   tail: string;
 }
 
 const TAIL_BYTES = 8 * 1024;
 
-/** The words of a command, behind what its engine says that commands are run with. */
-export function withShell({ config }: Engine, command: string[]): string[] {
+/** Adds the engine's `shell` prefix to a command. */
+export function addShell({ config }: Engine, command: string[]): string[] {
   return [...(config.shell ?? []), ...command];
 }
 
 /**
- * Runs a command to its end, with everything that it starts, as a run is run: in its isolation and marked as its own (contract 13).
- * Its output is read to the end, however much there is. A program that is missing is an end, too.
+ * Runs a command to its end with the isolation and marks of its run (contract 13). All its output is read, whatever its size. A missing
+ * program is an outcome, too.
  */
 export async function runCommand(
-  { runId, workDir, env, umask, stopGraceMs, signal, onStart = () => {} }: CommandPlace,
+  { runId, workDir, env, umask, stopGraceMs, signal, onStart = () => {} }: CommandContext,
   { words: [program = "", ...args], timeout_ms, onOutput }: CommandRequest,
 ): Promise<CommandEnd> {
   let tail: Uint8Array = new Uint8Array();
@@ -78,20 +76,20 @@ export async function runCommand(
     const code = end.reason === "exited" ? end.code : null;
     const late = end.reason === "timeout" || end.reason === "idle_timeout";
     const words = late ? `it did not end within ${timeout_ms / 1000} s` : `exit code ${end.code}`;
-    return { code, words, tail: textOf(tail) };
+    return { code, words, tail: decodeText(tail) };
   } catch (error) {
     if (!(error instanceof SpawnError)) throw error;
     return { code: null, words: `it could not be started: ${error.message}`, tail: "" };
   }
 }
 
-/** Output as text that can be stored. */
-export function textOf(bytes: Uint8Array): string {
+/** Decodes output as text that can be stored. */
+export function decodeText(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes).replaceAll("\0", "\ufffd");
 }
 
-/** An environment for commands: that of a run without its token and keys (contract 13). */
-export function withoutKeys(
+/** Builds the environment of a command: that of its run without token and keys (contract 13). */
+export function removeKeys(
   env: Record<string, string>,
   secrets: readonly string[],
   { runId, workDir }: { runId: string; workDir: string },

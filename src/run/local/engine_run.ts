@@ -5,48 +5,46 @@ import type { Config } from "../../config/schema.ts";
 import { sumOfUsage, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import type { ProviderWindow } from "../../engine/protocol/adapter.ts";
 import {
+  buildFailedOutcome,
   type EngineOutcome,
   type EngineRun,
   type EngineSession,
-  failedOutcome,
 } from "../../engine/engine.ts";
 import { RunLog } from "../../engine/process/run_log.ts";
 import { newId } from "../../base/id.ts";
 import { type DataPaths, eventsPath, logPath, runDirOf } from "../../base/paths.ts";
-import { withoutKeys } from "./command.ts";
-import type { EnvironmentOf } from "../environment.ts";
-import { equip, type EquipmentRequest } from "../launch_options.ts";
-import { withoutSecrets } from "../secrets.ts";
-import { verified } from "./verify.ts";
+import { removeKeys } from "./command.ts";
+import type { EnvironmentBuilder } from "../environment.ts";
+import { type LaunchRequest, prepareLaunch } from "../launch_options.ts";
+import { maskOutcome } from "../secrets.ts";
+import { verifyRun } from "./verify.ts";
 
-/** What every run of an engine needs. */
 export interface EngineRunOptions {
   clock: Clock;
   config: Pick<Config, "limits">;
   paths: DataPaths;
-  environmentOf: EnvironmentOf;
+  environmentOf: EnvironmentBuilder;
   /** The umask that the service was started with. */
   umask: number;
 }
 
-/** One question to an engine. */
 interface EngineRequest
-  extends EquipmentRequest, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
+  extends LaunchRequest, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
   /** The log's first line. */
   opening: string;
-  /** The log's last line, or null for none. */
+  /** Returns the log's last line, or null for none. */
   closing: (outcome: EngineOutcome) => string | null;
-  /** What checks the work, or null (contract 13). */
+  /** The check of the work, or null (contract 13). */
   verify?: Verify | null;
   /** Called after each write to a log. */
   onWrite?: () => void;
   /** How long the run has waited for a person so far, in ms. */
   waitedMs?: () => number;
-  /** Called when the engine has started, with its process where it has one; again for each further process. */
+  /** Called when the engine has started, with its pid where it has one, and again for each further process. */
   onStart?: (pid?: number) => void;
-  /** Called with what the run has used so far, where the engine tells while it runs. */
+  /** Called with the usage so far by engines that report it during the run. */
   onUsage?: (usage: Usage) => void;
-  /** Called with what the engine says of its provider's windows. */
+  /** Called with the provider's windows that the engine reports. */
   onWindows?: (windows: ProviderWindow[]) => void;
   /** Called with what the agent does, in plain words. */
   onStep?: (words: string) => void;
@@ -55,26 +53,26 @@ interface EngineRequest
 }
 
 /**
- * Asks an engine once: prepares logs, environment and a private directory, and masks secrets in everything that is stored.
- * When this resolves, both logs are on the disk. Throws when the service cannot prepare the run.
+ * Runs an engine once with logs, environment and a private directory, and masks secrets in everything that is stored. When this resolves,
+ * both logs are on disk. Throws when the service cannot prepare the run.
  */
 export async function runEngine(
   options: EngineRunOptions,
   request: EngineRequest,
 ): Promise<EngineOutcome & { verify?: Verified }> {
   const { identity, engine, signal } = request;
-  // One run may ask more than once, so the directory has an id of its own.
+  // A run may start its engine several times, so the directory has a separate id.
   const runDir = runDirOf(options.paths, newId());
-  const [opened, equipped] = await Promise.allSettled([
+  const [logs, launch] = await Promise.allSettled([
     openLogs(options, request),
-    equip(options, { ...request, lifeMs: lifeOf(request) }, runDir),
+    prepareLaunch(options, { ...request, lifeMs: computeLifeMs(request) }, runDir),
   ]);
   try {
-    if (opened.status === "rejected") throw opened.reason;
-    const { log, events } = opened.value;
+    if (logs.status === "rejected") throw logs.reason;
+    const { log, events } = logs.value;
     try {
-      if (equipped.status === "rejected") throw equipped.reason;
-      const { secrets, ...equipment } = equipped.value;
+      if (launch.status === "rejected") throw launch.reason;
+      const { secrets, ...launchOptions } = launch.value;
       for (const secret of secrets) for (const file of [log, events]) file?.mask(secret);
       log.line(request.opening);
       const run: EngineRun = {
@@ -82,7 +80,7 @@ export async function runEngine(
         workDir: request.workDir,
         instruction: request.instruction,
         schema: request.schema,
-        ...equipment,
+        ...launchOptions,
         log,
         events,
         signal,
@@ -91,15 +89,15 @@ export async function runEngine(
         onUsage: (usage) => request.onUsage?.(usage),
         onWindows: (windows) => request.onWindows?.(windows),
         onStep: (tool, input) => request.onStep?.(stepWords(log.maskText(tool), log.maskText(input))),
-        onSession: (id) => request.onSession?.(resumedOr(equipment.session, id)),
+        onSession: (id) => request.onSession?.(resolveSession(launchOptions.session, id)),
       };
-      const outcome = signal.aborted ? ENDED_EARLY : await startChecked(options, request, run, secrets);
-      const masked = withoutSecrets(secrets, outcome);
+      const outcome = signal.aborted ? ENDED_EARLY : await runChecked(options, request, run, secrets);
+      const masked = maskOutcome(secrets, outcome);
       const closing = request.closing(masked);
       if (closing !== null) log.line(closing);
       return masked;
     } finally {
-      // The logs are on the disk before the outcome, so a finished run has a complete log (reliability DUR-9).
+      // The logs must be on disk before the outcome, so that a finished run has a complete log (reliability DUR-9).
       await Promise.all([log.close(), events?.close()]);
     }
   } finally {
@@ -107,12 +105,12 @@ export async function runEngine(
   }
 }
 
-// Each check that fails is followed by one more run of the engine, with the same token.
-function lifeOf({ engine, verify }: EngineRequest): number | undefined {
+// After each failed check the engine runs once more with the same token.
+function computeLifeMs({ engine, verify }: EngineRequest): number | undefined {
   return verify ? (engine.config.timeout + verify.timeout_ms) * (verify.attempts + 1) : undefined;
 }
 
-async function startChecked(
+async function runChecked(
   { config, umask }: EngineRunOptions,
   { engine, verify = null }: EngineRequest,
   run: EngineRun,
@@ -121,7 +119,7 @@ async function startChecked(
   const first = await engine.start(run);
   if (verify === null) return first;
   const { runId, workDir, log, signal, onStart } = run;
-  const env = withoutKeys(run.env, secrets, run);
+  const env = removeKeys(run.env, secrets, run);
   const stopGraceMs = config.limits.stop_grace;
   const again = (words: string, { sessionId: id, sessionUsage: usage, usage: before }: EngineOutcome) => {
     const retelling = `${run.retelling}\n\n${words}`;
@@ -130,20 +128,20 @@ async function startChecked(
       ...run,
       ...more,
       onUsage: (now) => run.onUsage(sumOfUsage(before, now)),
-      // Without a session the agent has to be told everything once more.
+      // Without a session the agent needs the whole prompt again.
       ...(id === "" ? { prompt: retelling, session: null } : { prompt: words, session: { id, usage } }),
     });
   };
-  return await verified(
+  return await verifyRun(
     { runId, engine, workDir, env, umask, stopGraceMs, log, signal, onStart, again },
     verify,
     first,
   );
 }
 
-const ENDED_EARLY = failedOutcome("cancelled", "the run was ended");
+const ENDED_EARLY = buildFailedOutcome("cancelled", "the run was ended");
 
-function resumedOr(resumed: EngineSession | null, id: string): EngineSession {
+function resolveSession(resumed: EngineSession | null, id: string): EngineSession {
   return resumed?.id === id ? resumed : { id, usage: USAGE_UNKNOWN };
 }
 

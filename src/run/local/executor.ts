@@ -1,8 +1,8 @@
-// pending -> running when the engine has started, and to its outcome: the runs of this machine
+// pending -> running when the engine has started, then to its outcome: runs on this machine
 import type { Gate, Verify } from "../../domain/work/command.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
-import { type Engine, type EngineSession, failedOutcome } from "../../engine/engine.ts";
+import { buildFailedOutcome, type Engine, type EngineSession } from "../../engine/engine.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { logger } from "../../base/log.ts";
 import { ctlPath } from "../../base/paths.ts";
@@ -10,21 +10,20 @@ import type { Database } from "../../store/db/database.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
-import { brief, grantOf } from "../briefing.ts";
+import { buildBriefing, findGrant } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
 import type { Rules } from "../ending.ts";
 import type { EngineRunOptions } from "./engine_run.ts";
 import { Gates } from "./gate.ts";
-import { meter } from "../usage_recorder.ts";
+import { createUsageRecorder } from "../usage_recorder.ts";
 import { OutcomeWriter } from "../outcome_writer.ts";
-import { Recorder, type RunOutcome, type Start } from "../recorder.ts";
+import { Recorder, type RunOutcome, type StartState } from "../recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
 import { runWorker } from "./worker_run.ts";
 
 const log = logger("executor");
 
-/** What the executor works with. */
 interface ExecutorOptions extends EngineRunOptions {
   db: Database;
   wakeups: Wakeups;
@@ -32,92 +31,97 @@ interface ExecutorOptions extends EngineRunOptions {
   rules: Rules;
   waits: HumanWaits;
   steps: RecentActivity;
-  /** Name of the bell that rings when a log grows. */
+  /** Returns the wakeup key of a growing log. */
   logWakeup: (executionId: string) => string;
 }
 
-/** Takes an execution of a worker from its claim to its outcome. */
+/** Takes a worker's execution from its claim to its outcome. */
 export class Executor {
   readonly #options: ExecutorOptions;
-  readonly #runner: RunRegistry;
+  readonly #runs: RunRegistry;
   readonly #gates: Gates;
   readonly #recorder: Recorder;
-  /** How often every run was ended. */
+  /** Number of stopAll() calls. */
   #stops = 0;
 
   constructor(options: ExecutorOptions) {
     const { db, clock } = options;
     this.#options = options;
-    this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
+    this.#runs = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
     this.#gates = new Gates(options);
     this.#recorder = new Recorder(options);
   }
 
   /** The executions in progress, and the gates before them. */
   get running(): RunIdentity[] {
-    return [...this.#gates.running, ...this.#runner.running];
+    return [...this.#gates.running, ...this.#runs.running];
   }
 
-  /** Ends a run, or the gate before it; resolves when its processes are gone and its outcome is stored. Unknown ids resolve at once. */
+  /**
+   * Ends a run, or the gate before it. Resolves when its processes are gone and its outcome is stored. Unknown ids resolve immediately.
+   */
   interrupt(executionId: string): Promise<void> {
     return this.#end(executionId, "cancelled");
   }
 
-  /** Ends a run because a budget is used up; `words` say which. Resolves as interrupt() does. */
+  /** Ends a run because a budget is used up; `words` name it. Resolves as interrupt() does. */
   stopFor(executionId: string, words: string): Promise<void> {
     return this.#end(executionId, `budget: ${words}`);
   }
 
   async #end(executionId: string, reason: Interruption): Promise<void> {
     await this.#gates.interrupt(executionId, reason);
-    await this.#runner.interrupt({ execution_id: executionId }, reason);
+    await this.#runs.interrupt({ execution_id: executionId }, reason);
   }
 
-  /** Ends every run; their tasks go back to where they were, for the next start (reliability SHD-2). */
+  /** Ends every run. Their tasks return to their earlier status for the next start (reliability SHD-2). */
   async stopAll(): Promise<void> {
     this.#stops++;
-    await Promise.all([this.#gates.stopAll(), this.#runner.stopAll()]);
+    await Promise.all([this.#gates.stopAll(), this.#runs.stopAll()]);
   }
 
-  /** Runs a claim behind its gate: its task runs when that lets it (contract 15). Never throws. */
+  /** Runs a claim after its gate has passed (contract 15). Never throws. */
   async executeGated(claim: Claim, gate: Gate): Promise<void> {
     const stops = this.#stops;
     const passed = await this.#gates.pass(claim, gate);
     if (passed === null) return;
     const ended = this.execute(passed);
-    // Whoever ended every run meanwhile did not know of this one.
+    // A stopAll() during the gate did not see this run.
     if (stops !== this.#stops) await this.#end(passed.execution.execution_id, "shutdown");
     await ended;
   }
 
-  /** Runs a claim to its end. Never throws: whatever happens is an outcome. */
+  /** Runs a claim to its end. Never throws: every failure is an outcome. */
   execute(claim: Claim): Promise<void> {
-    const start: Start = { at: null, stored: false };
-    return this.#runner.start({
+    const start: StartState = { at: null, stored: false };
+    return this.#runs.start({
       identity: claim.execution,
       work: (signal) => this.#work(claim, signal, start),
-      broken: failedOutcome(
+      broken: buildFailedOutcome(
         "spawn_failed",
-        "Cannot run this: the service could not prepare it; its log tells more",
+        "Cannot run this: the service could not prepare it. See its log",
       ),
-      lost: failedOutcome("server_lost", "The database could not be reached when this run began"),
+      lost: buildFailedOutcome("server_lost", "The database was unreachable when this run started"),
       store: (outcome, interruption) => this.#store(claim, outcome, start, interruption),
     });
   }
 
-  #work(claim: Claim, signal: AbortSignal, start: Start): Promise<RunOutcome> {
+  #work(claim: Claim, signal: AbortSignal, start: StartState): Promise<RunOutcome> {
     const { execution, workDir, task } = claim;
     const { db, wakeups, paths, logWakeup, config, waits, steps } = this.#options;
     const { execution_id: id } = execution;
-    const meterOf = (engine: Engine) => meter(this.#options, id, engine);
-    let metered: ReturnType<typeof meter> | null = null;
+    const createRecorder = (engine: Engine) => createUsageRecorder(this.#options, id, engine);
+    let usageRecorder: ReturnType<typeof createUsageRecorder> | null = null;
     return runWorker(this.#options, {
       execution,
       workDir,
       verify: JSON.parse(task.verify) as Verify | null,
-      grant: () => grantOf(db, claim),
+      grant: () => findGrant(db, claim),
       brief: (engine) =>
-        brief(db, claim, engine, { ctl: ctlPath(paths), maxPromptBytes: config.limits.max_prompt_bytes }),
+        buildBriefing(db, claim, engine, {
+          ctl: ctlPath(paths),
+          maxPromptBytes: config.limits.max_prompt_bytes,
+        }),
     }, {
       signal,
       reports: {
@@ -126,25 +130,25 @@ export class Executor {
         onStart: (engine) => this.#onStart(claim, engine, start),
         onStep: (words) => steps.note(id, words),
         onSession: (session) => void this.#storeSession(claim, session),
-        onUsage: (usage, engine) => (metered ??= meterOf(engine)).onUsage(usage),
-        onWindows: (windows, engine) => (metered ??= meterOf(engine)).onWindows(windows),
+        onUsage: (usage, engine) => (usageRecorder ??= createRecorder(engine)).onUsage(usage),
+        onWindows: (windows, engine) => (usageRecorder ??= createRecorder(engine)).onWindows(windows),
       },
     });
   }
 
-  #onStart(claim: Claim, engine: Engine, start: Start): void {
-    // An engine that has to start again starts more than one process.
+  #onStart(claim: Claim, engine: Engine, start: StartState): void {
+    // An engine that restarts has more than one process.
     if (start.at !== null) return;
     start.at = this.#options.clock.now();
-    // A run inside this process ends immediately: its start is stored with its outcome.
+    // A run inside this process ends immediately, so its start is stored with its outcome.
     if (engine.external) void this.#storeStart(claim, start.at, start);
   }
 
-  // Not waited for: the database keeps the order of writes, so the outcome always comes after the start.
-  async #storeStart(claim: Claim, at: number, start: Start): Promise<void> {
+  // Not awaited: the database keeps the order of writes, so the outcome always follows the start.
+  async #storeStart(claim: Claim, at: number, start: StartState): Promise<void> {
     start.stored = true;
     try {
-      await this.#options.db.write(this.#recorder.started(claim, at));
+      await this.#options.db.write(this.#recorder.buildStart(claim, at));
       faultPoint("pid.recorded");
     } catch (error) {
       start.stored = false;
@@ -155,7 +159,7 @@ export class Executor {
 
   async #storeSession(claim: Claim, session: EngineSession): Promise<void> {
     try {
-      await this.#options.db.write(this.#recorder.session(claim, session));
+      await this.#options.db.write(this.#recorder.buildSession(claim, session));
     } catch (error) {
       const { execution_id: id } = claim.execution;
       log.warning("Cannot note the session of execution {id}: {error}", { id, error });
@@ -165,14 +169,14 @@ export class Executor {
   async #store(
     claim: Claim,
     outcome: RunOutcome,
-    start: Start,
+    start: StartState,
     interruption: Interruption | null,
   ): Promise<void> {
     const { db, waits, steps } = this.#options;
     const { execution_id: id } = claim.execution;
     waits.forget(id);
     steps.forget(id);
-    const statements = await this.#recorder.end(claim, outcome, start, interruption);
+    const statements = await this.#recorder.buildEnd(claim, outcome, start, interruption);
     faultPoint("outcome.pre-commit");
     const { won } = await db.write(statements);
     faultPoint("outcome.post-commit");

@@ -1,4 +1,4 @@
-// The gate of a schedule: a command that decides whether the task runs (contract 15)
+// Runs the gate of a schedule: a command that decides whether the task runs (contract 15).
 import type { Gate } from "../../domain/work/command.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
@@ -14,20 +14,19 @@ import { maskText } from "../../engine/process/masked_text.ts";
 import type { Database } from "../../store/db/database.ts";
 import { isGateWanted } from "../../store/work/occurrence.ts";
 import { findTask } from "../../store/work/task.ts";
-import { grantOf } from "../briefing.ts";
+import { findGrant } from "../briefing.ts";
 import { type Claim, passGate } from "../claim.ts";
-import { runCommand, textOf, withoutKeys, withShell } from "./command.ts";
+import { addShell, decodeText, removeKeys, runCommand } from "./command.ts";
 import type { EngineRunOptions } from "./engine_run.ts";
 import { endOfGate, type GateVerdict, storeGateEnd } from "./gate_end.ts";
 import type { Rules } from "../ending.ts";
 import { OutcomeWriter } from "../outcome_writer.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
-import { workDirProblem } from "./work_dir.ts";
+import { findWorkDirProblem } from "./work_dir.ts";
 
 const log = logger("gate");
 
-/** What gates work with. */
 interface GateOptions extends EngineRunOptions {
   db: Database;
   wakeups: Wakeups;
@@ -35,73 +34,72 @@ interface GateOptions extends EngineRunOptions {
   rules: Rules;
 }
 
-/** How a gate ended: its exit code, or null with the reason in words. */
-interface Answer {
+/** The exit code of a gate, or null with the reason in words. */
+interface GateAnswer {
   code: number | null;
   words: string;
-  /** What it printed to stdout, cut. */
+  /** The beginning of its stdout. */
   output: string;
-  /** The last that it printed, for an error. */
+  /** The end of its output, for an error. */
   tail: string;
 }
 
-/** Bytes of a gate's output that go to the agent, and of an error. */
+/** Size limits of the gate output for the agent, and for an error. */
 const GATE_OUTPUT_MAX_BYTES = 64 * 1024;
 const ERROR_TAIL_MAX_CHARACTERS = 500;
 const WANTED_POLL_MS = 1_000;
 const GO = 0;
 const SKIP = 1;
 
-/** Runs the gates of schedules. The ids of a gate are those of the execution that it may become. */
+/** Runs the gates of schedules. The ids of a gate are those of its possible execution. */
 export class Gates {
   readonly #options: GateOptions;
-  readonly #runner: RunRegistry;
+  readonly #runs: RunRegistry;
 
   constructor(options: GateOptions) {
     const { db, clock } = options;
     this.#options = options;
-    this.#runner = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
+    this.#runs = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
   }
 
-  /** The gates in progress. */
   get running(): RunIdentity[] {
-    return this.#runner.running;
+    return this.#runs.running;
   }
 
-  /** Ends a gate; resolves when its processes are gone. Unknown ids resolve at once. */
+  /** Ends a gate. Resolves when its processes are gone. Unknown ids resolve immediately. */
   interrupt(executionId: string, reason: Interruption): Promise<void> {
-    return this.#runner.interrupt({ execution_id: executionId }, reason);
+    return this.#runs.interrupt({ execution_id: executionId }, reason);
   }
 
-  /** Ends every gate; each is asked again after the next start. */
+  /** Ends every gate. The next start asks them again. */
   stopAll(): Promise<void> {
-    return this.#runner.stopAll();
+    return this.#runs.stopAll();
   }
 
   /**
-   * Runs the gate of a claim and stores what it came to. Answers the claim when its task runs now, with the gate's output behind
-   * its instruction; else null. Never throws.
+   * Runs the gate of a claim and stores its answer. Returns the claim with the gate's output appended to the instruction when its task
+   * runs now, else null. Never throws.
    */
   async pass(claim: Claim, gate: Gate): Promise<Claim | null> {
     let passed: Claim | null = null;
-    await this.#runner.start<Answer>({
+    await this.#runs.start<GateAnswer>({
       identity: claim.execution,
       work: (signal) => this.#ask(claim, gate, signal),
-      broken: refused("the service could not prepare it; the service's log tells more"),
+      broken: buildRefusal("the service could not prepare it. See the service's log"),
       store: async (answer, interruption) => {
-        passed = await this.#store(withOutput(claim, gate, answer), answer, interruption);
+        passed = await this.#store(appendOutput(claim, gate, answer), answer, interruption);
       },
     });
     return passed;
   }
 
-  async #ask(claim: Claim, gate: Gate, signal: AbortSignal): Promise<Answer> {
+  async #ask(claim: Claim, gate: Gate, signal: AbortSignal): Promise<GateAnswer> {
     const { engines, paths } = this.#options;
     const { execution, workDir } = claim;
     const engine = engines.find(execution.engine);
-    if (engine === null) return refused(`no engine is called ${execution.engine}`);
-    const problem = workDirProblem(workDir, paths);
-    if (problem !== null) return refused(`the work directory ${workDir} cannot be used: ${problem}`);
+    if (engine === null) return buildRefusal(`no engine is called ${execution.engine}`);
+    const problem = findWorkDirProblem(workDir, paths);
+    if (problem !== null) return buildRefusal(`the work directory ${workDir} cannot be used: ${problem}`);
     const ended = new AbortController();
     void this.#watch(claim, ended.signal);
     const runDir = runDirOf(paths, newId());
@@ -119,14 +117,14 @@ export class Gates {
     engine: Engine;
     runDir: string;
     signal: AbortSignal;
-  }): Promise<Answer> {
+  }): Promise<GateAnswer> {
     const { umask, config } = this.#options;
     const { execution: { run_id: runId }, workDir } = claim;
-    const { env, secrets } = await this.#environment(claim, engine, runDir);
-    const place = { runId, engine, workDir, env, umask, stopGraceMs: config.limits.stop_grace, signal };
+    const { env, secrets } = await this.#buildEnvironment(claim, engine, runDir);
+    const context = { runId, engine, workDir, env, umask, stopGraceMs: config.limits.stop_grace, signal };
     let printed: Uint8Array = new Uint8Array();
-    const { code, words, tail } = await runCommand(place, {
-      words: withShell(engine, gate.command),
+    const { code, words, tail } = await runCommand(context, {
+      words: addShell(engine, gate.command),
       timeout_ms: gate.timeout_ms,
       onOutput(stream, chunk) {
         if (stream === "stderr" || printed.length > GATE_OUTPUT_MAX_BYTES) return;
@@ -134,7 +132,7 @@ export class Gates {
       },
     });
     const cut = printed.length > GATE_OUTPUT_MAX_BYTES ? "\n[cut after 64 KiB]" : "";
-    const output = textOf(printed.subarray(0, GATE_OUTPUT_MAX_BYTES)) + cut;
+    const output = decodeText(printed.subarray(0, GATE_OUTPUT_MAX_BYTES)) + cut;
     return {
       code,
       words,
@@ -143,19 +141,19 @@ export class Gates {
     };
   }
 
-  // As a check's: the run's environment less its token and keys (contract 13). An engine inside this process has none.
-  async #environment(claim: Claim, engine: Engine, runDir: string) {
+  // Like a check, a gate gets the run's environment without token and keys (contract 13). An engine inside this process has none.
+  async #buildEnvironment(claim: Claim, engine: Engine, runDir: string) {
     const { db, environmentOf } = this.#options;
     const { execution: identity, workDir } = claim;
-    const place = { runId: identity.run_id, workDir };
-    if (!engine.external) return { env: withoutKeys({}, [], place), secrets: [] };
-    const grant = await grantOf(db, claim);
+    const context = { runId: identity.run_id, workDir };
+    if (!engine.external) return { env: removeKeys({}, [], context), secrets: [] };
+    const grant = await findGrant(db, claim);
     const { env, secrets } = await environmentOf({ identity, grant, engine, runDir, contextPath: "" });
     Deno.mkdirSync(env.TMPDIR ?? runDir, { recursive: true, mode: 0o700 });
-    return { env: withoutKeys(env, secrets, place), secrets };
+    return { env: removeKeys(env, secrets, context), secrets };
   }
 
-  // Whoever cancels the task, by whatever way, ends its gate: the rows say so within a second, the bell at once.
+  // Ends the gate of a cancelled task. A wakeup reports the change immediately, and the poll within a second.
   async #watch({ execution: { task_id, execution_id } }: Claim, ended: AbortSignal): Promise<void> {
     const { db, wakeups, clock } = this.#options;
     const wakeup = wakeups.listen(WAKEUP.gate);
@@ -170,14 +168,14 @@ export class Gates {
     }
   }
 
-  async #store(claim: Claim, answer: Answer, interruption: Interruption | null): Promise<Claim | null> {
+  async #store(claim: Claim, answer: GateAnswer, interruption: Interruption | null): Promise<Claim | null> {
     const { db, clock, rules } = this.#options;
     const { execution } = claim;
     const now = clock.now();
     const passed = answer.code === GO;
     const statements = passed ? passGate(execution, now) : endOfGate(
       execution,
-      verdictOf(answer, interruption),
+      classifyAnswer(answer, interruption),
       await findTask(db, execution.task_id),
       rules,
       now,
@@ -189,18 +187,18 @@ export class Gates {
   }
 }
 
-function refused(words: string): Answer {
+function buildRefusal(words: string): GateAnswer {
   return { code: null, words, output: "", tail: "" };
 }
 
-function withOutput(claim: Claim, { command }: Gate, { output }: Answer): Claim {
+function appendOutput(claim: Claim, { command }: Gate, { output }: GateAnswer): Claim {
   if (output.trim() === "") return claim;
   const words = `${JSON.stringify(command)} ran before this and let it through. It printed:`;
   const instruction = `${claim.execution.instruction}\n\n${words}\n\n${output}`;
   return { ...claim, execution: { ...claim.execution, instruction } };
 }
 
-function verdictOf({ code, words, tail }: Answer, interruption: Interruption | null): GateVerdict {
+function classifyAnswer({ code, words, tail }: GateAnswer, interruption: Interruption | null): GateVerdict {
   if (code === SKIP) return { kind: "skip", exit: code };
   if (code === null && interruption !== null) {
     return { kind: interruption === "cancelled" ? "replaced" : "again" };

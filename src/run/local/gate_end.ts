@@ -1,4 +1,4 @@
-// What the end of a gate does to its task: it runs, is left out, has failed, or its gate is asked once more (contract 15)
+// Builds the writes at the end of a gate: its task is skipped, fails, or asks its gate again (contract 15).
 import { hasConversation } from "../../domain/chat/message.ts";
 import { keysOf, type RunKeys } from "../../domain/call/run_identity.ts";
 import { retryDelayMs } from "../../domain/work/task_plan.ts";
@@ -10,23 +10,22 @@ import { dropGate, endGate } from "../../store/work/occurrence.ts";
 import { closeCountdown } from "../../store/work/schedule_transitions.ts";
 import { askGateAgain } from "../../store/work/task_transitions.ts";
 import type { EndedTask, Rules } from "../ending.ts";
-import { endOfSchedule, gateFailedWords, titleOf } from "../schedule_end.ts";
+import { buildScheduleEnd, formatGateFailure, formatTitle } from "../schedule_end.ts";
 
-/** What a gate came to, where its task does not run now. */
+/** Why the task of a gate does not run now. */
 export type GateVerdict =
   | { kind: "skip"; exit: number }
   | { kind: "fail"; exit: number | null; error: string }
-  /** Another time takes its place. */
+  /** The next time replaces this one. */
   | { kind: "replaced" }
-  /** We ended it; it says nothing about the schedule. */
+  /** The service ended the gate, which says nothing about the schedule. */
   | { kind: "again" }
-  /** The service died while it ran. `attempt`: how many runs and gates were lost before. */
+  /** The service died during the gate. `attempt` counts earlier lost runs and gates. */
   | { kind: "lost"; attempt: number };
 
-/** Why a task waits that its gate skipped. */
 const SKIPPED = "its gate skipped the last time";
 
-/** Everything that is stored when a gate ends and its task does not run, for one batch; guarded as endGate() is. */
+/** Builds the batch that ends a gate whose task does not run, guarded as endGate() is. */
 export function endOfGate(
   run: RunKeys,
   verdict: GateVerdict,
@@ -34,7 +33,7 @@ export function endOfGate(
   rules: Rules,
   now: number,
 ): Statement[] {
-  const rest = [unreserve(run.execution_id), ...idle(run, now)];
+  const rest = [unreserve(run.execution_id), ...buildIdle(run, now)];
   if (verdict.kind === "again") {
     const to = { to: "pending" as const, exit: null, error: "" };
     return [...endGate(run, to, now), askGateAgain(run.task_id, { dueAt: null, reason: "" }, now), ...rest];
@@ -48,29 +47,29 @@ export function endOfGate(
       return [...endGate(run, { to: "pending", exit: null, error: reason }, now), again, ...rest];
     }
   }
-  return [...fateOf(run, verdict, task, rules, now), ...rest];
+  return [...finishOrReschedule(run, verdict, task, rules, now), ...rest];
 }
 
-function idle({ session_key }: RunKeys, now: number): Statement[] {
+function buildIdle({ session_key }: RunKeys, now: number): Statement[] {
   return hasConversation(session_key) ? [recordIdle(now, session_key)] : [];
 }
 
-function fateOf(
+function finishOrReschedule(
   run: RunKeys,
   verdict: Exclude<GateVerdict, { kind: "again" }>,
   task: EndedTask | null,
   { defaultZone }: Rules,
   now: number,
 ): Statement[] {
-  // There is no execution of this id.
+  // The execution does not exist.
   const keys = { ...keysOf(run), execution_id: "" };
-  const { status, failure, error, exit } = endOf(verdict);
+  const { status, failure, error, exit } = describeVerdict(verdict);
   const to = status === "completed" ? "gated" as const : status;
-  const told = verdict.kind === "skip"
+  const report = verdict.kind === "skip"
     ? [record(now, { kind: "task.gated", ...keys, data: { exit } })]
     : verdict.kind === "replaced"
     ? []
-    : failed(run, { error, exit }, task, now);
+    : reportFailure(run, { error, exit }, task, now);
   const words = failure === "" ? error : `${failure}: ${error}`;
   const ended = endGate(run, { to, exit, error: words }, now);
   if (task?.type === "scheduled") {
@@ -81,14 +80,14 @@ function fateOf(
       now,
     };
     const last = { status: status === "completed" ? "gated" as const : status, failure, error };
-    return [...ended, ...told, ...endOfSchedule(task, last, around)];
+    return [...ended, ...report, ...buildScheduleEnd(task, last, around)];
   }
   const reason = failure === "" ? "its gate skipped it" : words;
   const closed = closeCountdown(run.task_id, status, reason, now);
-  return [...ended, ...told, ...moved(closed, now, { kind: `task.${status}`, ...keys })];
+  return [...ended, ...report, ...moved(closed, now, { kind: `task.${status}`, ...keys })];
 }
 
-function endOf(verdict: Exclude<GateVerdict, { kind: "again" }>) {
+function describeVerdict(verdict: Exclude<GateVerdict, { kind: "again" }>) {
   switch (verdict.kind) {
     case "skip":
       return { status: "completed", failure: "", error: SKIPPED, exit: verdict.exit } as const;
@@ -98,7 +97,7 @@ function endOf(verdict: Exclude<GateVerdict, { kind: "again" }>) {
       return {
         status: "cancelled",
         failure: "cancelled",
-        error: "its next time took its place",
+        error: "its next run replaced it",
         exit: null,
       } as const;
     case "lost":
@@ -111,27 +110,27 @@ function endOf(verdict: Exclude<GateVerdict, { kind: "again" }>) {
   }
 }
 
-function failed(
+function reportFailure(
   run: RunKeys,
   data: { error: string; exit: number | null },
   task: EndedTask | null,
   now: number,
 ): Statement[] {
   const keys = { ...keysOf(run), execution_id: "" };
-  const name = task === null || task.type === "immediate" ? run.task_id : titleOf(task);
+  const name = task === null || task.type === "immediate" ? run.task_id : formatTitle(task);
   const notice = {
     kind: "schedule.failed" as const,
     session_key: task?.deliver_to || run.session_key,
     message_id: run.message_id,
     about: run.task_id,
-    content: gateFailedWords(name, data.error),
+    content: formatGateFailure(name, data.error),
   };
   return [record(now, { kind: "task.gate_failed", ...keys, data }), ...insertNotice(notice, now)];
 }
 
 /**
- * Stores the end of a gate. When its task was cancelled meanwhile, or has another worker now, the gate ends with nothing said.
- * Answers whether `statements` were stored.
+ * Stores the end of a gate. When its task was cancelled or got another worker meanwhile, only the gate ends. Returns whether
+ * `statements` were stored.
  */
 export async function storeGateEnd(
   db: Database,

@@ -1,4 +1,4 @@
-// A program of the configuration that is told what happened (contract 11)
+// Runs the notice program of the configuration (contract 11).
 import { logger } from "../../base/log.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
 import { findProgram, runProcess } from "../../engine/process/process.ts";
@@ -8,8 +8,8 @@ const TIMEOUT_MS = 30_000;
 const STOP_GRACE_MS = 1_000;
 const OUTPUT_MAX_CHARACTERS = 500;
 
-/** Starts a program with `body` on its standard input, and waits for its end, 30 s at most. Never throws: what went wrong is in the log. */
-export async function tellProgram(
+/** Runs a program with `body` on its standard input for at most 30 s. Never throws: failures go to the log. */
+export async function runNoticeProgram(
   [name = "", ...args]: readonly string[],
   body: string,
   umask: number,

@@ -1,35 +1,33 @@
-// The check of a run's work: it runs after the agent says that it is done, and what it says goes back to the agent (contract 13)
+// Checks the work of a run after the agent has finished, and sends failures back to the agent (contract 13).
 import type { Verified, Verify } from "../../domain/work/command.ts";
 import { sumOfUsage } from "../../domain/work/execution.ts";
 import type { EngineOutcome } from "../../engine/engine.ts";
 import type { RunLog } from "../../engine/process/run_log.ts";
-import { type CommandPlace, runCommand, withShell } from "./command.ts";
+import { addShell, type CommandContext, runCommand } from "./command.ts";
 
-/** What a check needs of the run that it belongs to. */
-interface CheckedRun extends CommandPlace {
+interface CheckContext extends CommandContext {
   log: RunLog;
-  /** Goes on in the engine's session of `before` with these words. */
+  /** Continues the engine session of `before` with these words. */
   again: (words: string, before: EngineOutcome) => Promise<EngineOutcome>;
 }
 
-/** The outcome of a run whose work was checked. */
-type VerifiedOutcome = EngineOutcome & { verify: Verified };
+type CheckedOutcome = EngineOutcome & { verify: Verified };
 
 /**
- * Checks the work after the engine succeeded. A failed check goes back to the agent in the same session, `attempts` times; then
- * the run has failed with `verify_failed` (contract 13, reliability CMD-1).
+ * Checks the work after the engine has succeeded. A failed check goes back to the agent in the same session, `attempts` times. Then the
+ * run fails with `verify_failed` (contract 13, reliability CMD-1).
  */
-export async function verified(
-  run: CheckedRun,
+export async function verifyRun(
+  run: CheckContext,
   verify: Verify,
   first: EngineOutcome,
-): Promise<VerifiedOutcome> {
+): Promise<CheckedOutcome> {
   let outcome = first;
   for (let attempts = 1;; attempts++) {
     if (outcome.status !== "completed") {
       return { ...outcome, verify: { status: null, attempts: attempts - 1 } };
     }
-    const { code, words, tail } = await check(run, verify);
+    const { code, words, tail } = await runCheck(run, verify);
     run.log.line(`[check ${attempts}: ${words}]`);
     if (run.signal.aborted) {
       const ended = { status: "failed" as const, failure: "cancelled" as const, error: "the run was ended" };
@@ -47,19 +45,19 @@ export async function verified(
       };
     }
     run.log.line(`[its output goes back to the agent, ${attempts} of ${verify.attempts}]`);
-    const next = await run.again(wordsFor(verify, words, tail), outcome);
+    const next = await run.again(formatFailure(verify, words, tail), outcome);
     outcome = { ...next, usage: sumOfUsage(outcome.usage, next.usage) };
   }
 }
 
-function wordsFor({ command }: Verify, words: string, tail: string): string {
+function formatFailure({ command }: Verify, words: string, tail: string): string {
   return `Your work was checked with ${JSON.stringify(command)}, and the check failed: ${words}.\n` +
-    `The end of its output:\n\n${tail}\n\nMend this. Your work is checked again when you are done.`;
+    `The end of its output:\n\n${tail}\n\nFix this. Your work is checked again when you are done.`;
 }
 
-async function check(run: CheckedRun, { command, timeout_ms }: Verify) {
+async function runCheck(run: CheckContext, { command, timeout_ms }: Verify) {
   const { engine, log } = run;
-  const words = withShell(engine, command);
+  const words = addShell(engine, command);
   log.line(`[checking the work: ${JSON.stringify(words)}]`);
   return await runCommand(run, { words, timeout_ms, onOutput: (_stream, chunk) => log.write(chunk) });
 }

@@ -1,21 +1,21 @@
 import { type DataPaths, realPath, touchesData } from "../../base/paths.ts";
 
 /**
- * Makes a work directory where there is none, and answers why it cannot be used, or null. It is checked before each run: a link
- * may have been put there since the worker was created (reliability PTH-4).
+ * Creates a missing work directory. Returns why it cannot be used, or null. Checked before each run, because a link may have been created
+ * since (reliability PTH-4).
  */
-export function workDirProblem(workDir: string, paths: DataPaths): string | null {
+export function findWorkDirProblem(workDir: string, paths: DataPaths): string | null {
   if (touchesData(realPath(workDir), paths)) return "it leads into the service's own data directory";
   try {
-    // A synchronous call takes microseconds; an asynchronous one waits for a turn of the event loop.
+    // A synchronous call takes microseconds. An asynchronous one waits for a turn of the event loop.
     Deno.mkdirSync(workDir, { recursive: true });
     return null;
   } catch (error) {
-    return directoryProblem(error);
+    return formatProblem(error);
   }
 }
 
-function directoryProblem(error: unknown): string {
+function formatProblem(error: unknown): string {
   if (error instanceof Deno.errors.PermissionDenied) return "no permission";
   if (error instanceof Deno.errors.AlreadyExists || error instanceof Deno.errors.NotADirectory) {
     return "not a directory";

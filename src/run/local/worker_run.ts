@@ -1,34 +1,38 @@
-// One run of a worker, in the service or on a runner: who ordered it, and where its reports go, is somebody else's business
+// Runs one order of a worker, in the service or on a runner.
 import type { Verify } from "../../domain/work/command.ts";
 import type { Usage } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { ProviderWindow } from "../../engine/protocol/adapter.ts";
 import type { Catalog } from "../../engine/catalog.ts";
-import { type Engine, type EngineOutcome, type EngineSession, failedOutcome } from "../../engine/engine.ts";
+import {
+  buildFailedOutcome,
+  type Engine,
+  type EngineOutcome,
+  type EngineSession,
+} from "../../engine/engine.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import type { Grant } from "../environment.ts";
 import type { Briefing } from "../launch_options.ts";
 import type { RunOutcome } from "../recorder.ts";
-import { workDirProblem } from "./work_dir.ts";
+import { findWorkDirProblem } from "./work_dir.ts";
 
-/** What is to be run. */
 export interface RunOrder {
   /** With the name of its engine. */
   execution: RunIdentity & { engine: string; instruction: string };
   workDir: string;
-  /** What checks the work, or null. */
+  /** The check of the work, or null. */
   verify: Verify | null;
-  /** Called only for an engine outside this process, as is `brief`. */
+  /** Like `brief`, called only for an engine outside this process. */
   grant: () => Promise<Grant>;
   brief: (engine: Engine) => Promise<Briefing>;
 }
 
-/** Where what a run says while it goes on is told. */
+/** Receives the reports of a run in progress. */
 interface RunReports {
   onWrite: () => void;
   /** How long the run has waited for a person so far, in ms. */
   waitedMs: () => number;
-  /** Called when the engine has started, with its process where it has one; again for each further process. */
+  /** Called when the engine has started, with its pid where it has one, and again for each further process. */
   onStart: (engine: Engine, pid?: number) => void;
   onStep: (words: string) => void;
   onSession: (session: EngineSession) => void;
@@ -36,26 +40,25 @@ interface RunReports {
   onWindows: (windows: ProviderWindow[], engine: Engine) => void;
 }
 
-/** How one order is carried out. */
-interface Carrying {
+interface RunHandlers {
   signal: AbortSignal;
   reports: RunReports;
 }
 
-/** Carries out an order to its outcome. A run that fails is an outcome; throws when it cannot be prepared. */
+/** Runs an order to its outcome. A failed run is an outcome. Throws when the run cannot be prepared. */
 export async function runWorker(
   options: EngineRunOptions & { engines: Catalog },
   order: RunOrder,
-  { signal, reports }: Carrying,
+  { signal, reports }: RunHandlers,
 ): Promise<RunOutcome> {
   const { execution, workDir, verify, grant, brief } = order;
   const engine = options.engines.find(execution.engine);
   if (engine === null) {
-    return failedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
+    return buildFailedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
   }
-  const problem = workDirProblem(workDir, options.paths);
+  const problem = findWorkDirProblem(workDir, options.paths);
   if (problem !== null) {
-    return failedOutcome("spawn_failed", `Cannot use the work directory ${workDir}: ${problem}`);
+    return buildFailedOutcome("spawn_failed", `Cannot use the work directory ${workDir}: ${problem}`);
   }
   return await runEngine(options, {
     identity: execution,
@@ -69,7 +72,7 @@ export async function runWorker(
     grant,
     brief: () => brief(engine),
     opening: `[${engine.name} starts in ${workDir}, attempt ${execution.attempt}]`,
-    closing: lastLine,
+    closing: formatLastLine,
     onWrite: reports.onWrite,
     waitedMs: reports.waitedMs,
     onStart: (pid) => reports.onStart(engine, pid),
@@ -80,7 +83,7 @@ export async function runWorker(
   });
 }
 
-function lastLine(outcome: EngineOutcome): string {
+function formatLastLine(outcome: EngineOutcome): string {
   if (outcome.status === "completed") return "[completed]";
   return `[failed: ${outcome.failure}${outcome.error === "" ? "" : `, ${outcome.error}`}]`;
 }

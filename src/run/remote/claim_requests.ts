@@ -1,58 +1,58 @@
 import type { RunnerRow } from "../../store/workers/runner.ts";
 
 /** A claim request of a runner that waits for a run. */
-export interface Poll {
+export interface ClaimRequest {
   runner: Pick<RunnerRow, "id" | "name" | "epoch">;
   requestId: string;
-  /** The write that is about to give it a run; only the row says whether it did. */
+  /** The write that is about to give it a run. Only the row shows whether it did. */
   giving: Promise<unknown> | null;
-  /** Whether the same request arrived again: the client may no longer read this answer. */
+  /** Whether the same request arrived again. The client may no longer read this response. */
   isRepeated: boolean;
-  /** Makes the request look at the rows. */
+  /** Ends the wait, so that the request reads the rows. */
   wake: () => void;
 }
 
-/** The claim requests that wait, one of each runner. A request that is lost here is repeated, and answered from its row. */
+/** The waiting claim requests, one per runner. A lost request is repeated, and its row answers it. */
 export class Polls {
-  /** By the id of the runner, the longest waiting first. */
-  readonly #open = new Map<string, Poll>();
+  /** By runner id, the longest waiting first. */
+  readonly #open = new Map<string, ClaimRequest>();
 
-  /** Requests that no write is about to give a run, the longest waiting first. */
-  get free(): Poll[] {
+  /** Requests without a pending run, the longest waiting first. */
+  get free(): ClaimRequest[] {
     return [...this.#open.values()].filter(({ giving }) => giving === null);
   }
 
-  /** Adds a request. Wakes the request of the same runner that waited before, and waits for the run that it is about to get. */
-  async add(poll: Poll): Promise<void> {
-    const { id, epoch } = poll.runner;
-    for (let older = this.#open.get(id); older !== undefined; older = this.#open.get(id)) {
-      // A late request of a process that was replaced must not end that of its successor.
-      if (older.runner.epoch > epoch) return poll.wake();
-      older.isRepeated = older.requestId === poll.requestId;
-      this.remove(older);
-      older.wake();
-      await older.giving?.catch(() => {});
+  /** Adds a request. Wakes the earlier request of the same runner, and waits for the run that it is about to get. */
+  async add(request: ClaimRequest): Promise<void> {
+    const { id, epoch } = request.runner;
+    for (let earlier = this.#open.get(id); earlier !== undefined; earlier = this.#open.get(id)) {
+      // A late request of a replaced process must not end the request of its successor.
+      if (earlier.runner.epoch > epoch) return request.wake();
+      earlier.isRepeated = earlier.requestId === request.requestId;
+      this.remove(earlier);
+      earlier.wake();
+      await earlier.giving?.catch(() => {});
     }
-    this.#open.set(id, poll);
+    this.#open.set(id, request);
   }
 
-  /** Whether the request still waits for a run; a request that was removed has answered that there is none. */
-  isOpen(poll: Poll): boolean {
-    return this.#open.get(poll.runner.id) === poll && poll.giving === null;
+  /** Whether the request still waits for a run. A removed request was answered without one. */
+  isOpen(request: ClaimRequest): boolean {
+    return this.#open.get(request.runner.id) === request && request.giving === null;
   }
 
-  remove(poll: Poll): void {
-    if (this.#open.get(poll.runner.id) === poll) this.#open.delete(poll.runner.id);
+  remove(request: ClaimRequest): void {
+    if (this.#open.get(request.runner.id) === request) this.#open.delete(request.runner.id);
   }
 
-  /** Gives the request a run: `giving` writes it. */
-  async give<T>(poll: Poll, giving: Promise<T>): Promise<T> {
-    poll.giving = giving;
+  /** Gives the request the run that `giving` writes. */
+  async give<T>(request: ClaimRequest, giving: Promise<T>): Promise<T> {
+    request.giving = giving;
     try {
       return await giving;
     } finally {
-      poll.giving = null;
-      poll.wake();
+      request.giving = null;
+      request.wake();
     }
   }
 }

@@ -1,4 +1,4 @@
-// Runners enter, claim a run, and get the same run again when they repeat the claim (contract 18)
+// Connects runners and gives each claim its run. A repeated claim gets the same run (contract 18).
 import { basename, join } from "node:path";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
@@ -18,35 +18,34 @@ import { type Database, guardedRows } from "../../store/db/database.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { findClaimedRun, type RemoteRunRow, renewLeases } from "../../store/workers/remote_run.ts";
 import { findRunnerRow, type RunnerRow, seeRunner, takeRunner } from "../../store/workers/runner.ts";
-import { brief, grantWith } from "../briefing.ts";
+import { buildBriefing, buildGrant } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
 import { signRunToken } from "../environment.ts";
-import type { Poll, Polls } from "./claim_requests.ts";
+import type { ClaimRequest, Polls } from "./claim_requests.ts";
 
 const log = logger("runner");
 
-/** What claims of runners are answered with. */
 interface RemoteClaimsOptions {
   db: Database;
   clock: Clock;
   polls: Polls;
   times: LeaseTimes;
-  /** The signing key; another one after it was rotated. */
+  /** Returns the signing key, which changes at a rotation. */
   key: () => Uint8Array;
   timeZone: string;
   limits: { max_prompt_bytes: number; max_log_bytes: number };
-  /** Lets the dispatcher look for a task. */
+  /** Wakes the dispatcher to find a task. */
   wakeDispatcher: () => void;
 }
 
-// A run may take longer than its engine's time limit says, and its token ends with it, whatever stands here.
+// A run may take longer than its engine's time limit. Its token ends with the run in any case.
 const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
-// Leases count from the sending of a claim: of 120 s a claim that waits takes 25, and of shorter ones as much as this.
+// Leases count from the sending of a claim. A waiting claim uses 25 s of the default 120 s, and at most this share of shorter leases.
 const WAIT_SHARE = 1 / 4;
-// Each note is a commit. A runner that was not noted just before its longest wait does not become silent during it.
+// Each note is a commit. A runner noted this recently stays online during its longest wait.
 const SEEN_EVERY_MS = 5_000;
 
-const REPEATED = new ServiceError("unavailable", "Cannot answer this: the same claim has come once more", {
+const REPEATED = new ServiceError("unavailable", "Cannot answer this claim: the same request arrived again", {
   retry_after_s: 1,
 });
 
@@ -59,66 +58,66 @@ export class RemoteClaims {
   }
 
   /**
-   * Lets this runner in, and returns the function that waits for its run. The answer has the run with its lease; `run` is null when there was none in time.
-   * Throws `conflict` when another process runs as this runner, or when this one is older than the service.
+   * Connects the runner, and returns the function that waits for its run. The answer has the run with its lease, or `run: null` when none
+   * came in time. Throws `conflict` when another process runs as this runner, or when this one is older than the service.
    */
   async claim(
     binding: RunnerBinding,
     claim: RunnerClaim,
   ): Promise<(signal: AbortSignal) => Promise<RunnerClaimed>> {
     const since = this.#options.clock.now();
-    const runner = await this.#enter(binding, claim);
+    const runner = await this.#connect(binding, claim);
     return async (signal) => {
-      const row = await this.#runFor(runner, claim, signal);
-      const run = row === null || isOver(row, runner)
+      const row = await this.#waitForRun(runner, claim, signal);
+      const run = row === null || isEnded(row, runner)
         ? null
-        : await this.#order(row, runner, { claim, since });
+        : await this.#leaseOrder(row, runner, { claim, since });
       return { epoch: runner.epoch, version: VERSION, ...this.#options.times, run };
     };
   }
 
-  async #runFor(
+  async #waitForRun(
     runner: RunnerRow,
     claim: RunnerClaim,
     signal: AbortSignal,
   ): Promise<RemoteRunRow | null> {
     const { db, clock, polls, times, wakeDispatcher } = this.#options;
     const wakeup = new AbortController();
-    const poll: Poll = {
+    const request: ClaimRequest = {
       ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
-      // With a reason: without one, abort() makes an error with its stack.
-      wake: () => wakeup.abort("rung"),
+      // With a reason, because abort() without one creates an error with its stack.
+      wake: () => wakeup.abort("woken"),
     };
     try {
-      // From here on the same request that arrived before waits no longer, and the run that it was about to get is stored.
-      await polls.add(poll);
+      // From here on an earlier copy of this request no longer waits, and its run is stored.
+      await polls.add(request);
       if (await findClaimedRun(db, runner.id, claim.request_id) === null) {
         wakeDispatcher();
         const waitMs = Math.min(claim.wait_ms, CLAIM_WAIT_MAX_MS, times.lease_ms * WAIT_SHARE);
         await sleep(clock, waitMs, AbortSignal.any([wakeup.signal, signal]));
       }
     } finally {
-      polls.remove(poll);
+      polls.remove(request);
     }
     // The dispatcher may be writing a run for this request.
-    await poll.giving?.catch(() => {});
+    await request.giving?.catch(() => {});
     const row = await findClaimedRun(db, runner.id, claim.request_id);
     // An answer without a run would be final, although the repeated request may still get one.
-    if (row === null && poll.isRepeated) throw REPEATED;
+    if (row === null && request.isRepeated) throw REPEATED;
     return row;
   }
 
   /**
-   * Null when the lease was lost meanwhile. It is renewed when there is an order: a run whose order cannot be made is lost, and tried again. It lasts from when the claim
-   * came, which is after it was sent: one that began later need not be written again.
+   * Builds the order and renews the lease. Returns null when the lease was lost meanwhile. The lease counts from the arrival of the
+   * claim, so a younger one needs no write. A run whose order cannot be built stays unrenewed, is lost, and is retried.
    */
-  async #order(
+  async #leaseOrder(
     row: RemoteRunRow,
     runner: RunnerRow,
     { claim, since }: { claim: RunnerClaim; since: number },
   ): Promise<WireOrder | null> {
     const { db, clock, times } = this.#options;
-    const order = await this.#orderOf(row, runner, claim);
+    const order = await this.#buildOrder(row, runner, claim);
     if ((row.lease_until ?? 0) >= since + times.lease_ms) return order;
     const { id: runner_id, epoch } = runner;
     const renewed = renewLeases({ runner_id, epoch }, [row.execution_id], clock.now(), times.lease_ms);
@@ -126,53 +125,53 @@ export class RemoteClaims {
     return won ? order : null;
   }
 
-  /** Notes that a process runs as this runner, and answers its row. Throws `conflict` when another one does. */
-  async #enter(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
+  /** Notes the process of this runner and returns the runner's row. Throws `conflict` when another process runs. */
+  async #connect(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
     const { db, clock } = this.#options;
     if (claim.protocol !== RUNNER_PROTOCOL) {
       throw conflict(
-        `Cannot give runs to svc ${claim.version}: this service is ${VERSION}, and they do not understand each other; ` +
-          `install ${VERSION} on the runner`,
+        `Cannot give runs to svc ${claim.version}: this service is ${VERSION}, and their protocols differ. ` +
+          `Install ${VERSION} on the runner.`,
       );
     }
     const row = await findRunnerRow(db, binding.id);
-    if (row === null) throw gone();
+    if (row === null) throw buildRemovedError();
     const now = clock.now();
     const silentMs = now - (row.last_seen_at ?? 0);
     if (row.process === claim.process) {
-      if (claim.epoch !== 0 && claim.epoch !== row.epoch) throw replaced(row);
+      if (claim.epoch !== 0 && claim.epoch !== row.epoch) throw buildReplacedError(row);
       if (silentMs >= SEEN_EVERY_MS || isChanged(row, claim)) {
-        await db.writeOr(seeRunner(row.id, row.epoch, now, claim), () => replaced(row));
+        await db.writeOr(seeRunner(row.id, row.epoch, now, claim), () => buildReplacedError(row));
       }
       return row;
     }
-    if (claim.epoch !== 0) throw replaced(row);
+    if (claim.epoch !== 0) throw buildReplacedError(row);
     if (row.place !== "" && row.place !== claim.place && silentMs < this.#options.times.lease_ms) {
       throw conflict(
-        `Cannot run as ${row.name}: another process does, in ${row.work_root}, or did within the last ${
+        `Cannot run as ${row.name}: another process uses this name in ${row.work_root}, or did within the last ${
           this.#options.times.lease_ms / 1_000
-        } s. Start it there, or wait; two machines need a name and a token each: ` +
+        } s. Start the runner there, or wait. Two machines need separate runners: ` +
           "svc ctl runner add <name>",
       );
     }
-    await db.writeOr(takeRunner(row, claim, now), () => replaced(row));
-    log.info("Runner {name} has come: svc {version}, {runs} runs at a time", {
+    await db.writeOr(takeRunner(row, claim, now), () => buildReplacedError(row));
+    log.info("Runner {name} connected: svc {version}, {runs} runs at a time", {
       name: row.name,
       version: claim.version,
       runs: claim.max_runs,
     });
     const taken = await findRunnerRow(db, binding.id);
-    if (taken === null) throw gone();
+    if (taken === null) throw buildRemovedError();
     return taken;
   }
 
-  async #orderOf(row: RemoteRunRow, runner: RunnerRow, { engines }: RunnerClaim): Promise<WireOrder> {
+  async #buildOrder(row: RemoteRunRow, runner: RunnerRow, { engines }: RunnerClaim): Promise<WireOrder> {
     const { db, clock, key, timeZone, limits } = this.#options;
-    const claim = claimOf(row);
+    const claim = buildClaim(row);
     const { execution } = claim;
     const engine = engines.find(({ name }) => name === execution.engine) ??
       { name: execution.engine, agent: false };
-    const grant = grantWith(execution.worker_id, JSON.parse(row.scopes) as string[]);
+    const grant = buildGrant(execution.worker_id, JSON.parse(row.scopes) as string[]);
     const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, instruction } =
       execution;
     return {
@@ -187,7 +186,7 @@ export class RemoteClaims {
       grant: { subject: grant.subject, scopes: [...grant.scopes] },
       token: await signRunToken(key(), { identity: execution, grant, lifeS: TOKEN_LIFE_S }, clock.now()),
       files: await listFiles(db, message_id),
-      briefing: await brief(db, claim, engine, {
+      briefing: await buildBriefing(db, claim, engine, {
         pathOf: (path) => join(runner.work_root, "files", execution_id, basename(path)),
         ctl: `${runner.work_root}/bin/svc`,
         maxPromptBytes: limits.max_prompt_bytes,
@@ -201,8 +200,8 @@ async function listFiles(db: Database, messageId: string): Promise<string[]> {
   return parts.flatMap(({ media }) => media === null ? [] : [basename(media.path)]);
 }
 
-/** The claim of a run that a runner has, as the dispatcher made it. */
-export function claimOf(row: RemoteRunRow): Claim {
+/** Builds the claim of a run on a runner as the dispatcher made it. */
+export function buildClaim(row: RemoteRunRow): Claim {
   const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = row;
   const { worker_name, session_id, engine, instruction, created_at } = row;
   const { type, cron, time_zone, deliver_to, verify } = row;
@@ -217,8 +216,8 @@ export function claimOf(row: RemoteRunRow): Claim {
   };
 }
 
-// What has ended, and what another process had, is not run again.
-function isOver({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boolean {
+// Ended runs, and runs of another process, do not start again.
+function isEnded({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boolean {
   return lease_until === null || lease_until === 0 || epoch !== runner.epoch;
 }
 
@@ -226,13 +225,13 @@ function isChanged(row: RunnerRow, { max_runs, engines, version }: RunnerClaim):
   return row.max_runs !== max_runs || row.version !== version || row.engines !== JSON.stringify(engines);
 }
 
-/** The refusal of a process that another one has replaced. */
-export function replaced({ name }: { name: string }): ServiceError {
+/** Builds the error for a replaced process. */
+export function buildReplacedError({ name }: { name: string }): ServiceError {
   return conflict(
-    `Cannot go on as ${name}: another process runs as this runner now, and has taken its runs over`,
+    `Cannot continue as ${name}: another process runs as this runner now, and has taken over its runs`,
   );
 }
 
-function gone(): ServiceError {
+function buildRemovedError(): ServiceError {
   return new ServiceError("unauthenticated", "Cannot accept this token: its runner was removed");
 }

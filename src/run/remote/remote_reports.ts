@@ -1,4 +1,4 @@
-// pending -> running -> its end, of runs that runners have: what they report is stored as that of a run of this machine is
+// pending -> running -> its end: stores the reports of runners as the executor stores local runs
 import { basename } from "node:path";
 import { cutToBytes } from "../../base/bytes.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
@@ -37,13 +37,12 @@ import {
   renewLeases,
 } from "../../store/workers/remote_run.ts";
 import { findRunnerRow, seeRunner } from "../../store/workers/runner.ts";
-import { claimOf, replaced } from "./remote_claims.ts";
+import { buildClaim, buildReplacedError } from "./remote_claims.ts";
 import type { Recorder } from "../recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 
 const log = logger("runner");
 
-/** What reports of runners are stored with. */
 interface RemoteReportsOptions {
   db: Database;
   clock: Clock;
@@ -54,11 +53,11 @@ interface RemoteReportsOptions {
   waits: HumanWaits;
   steps: RecentActivity;
   maxLogBytes: number;
-  /** Name of the bell that rings when a log grows. */
+  /** Returns the wakeup key of a growing log. */
   logWakeup: (executionId: string) => string;
 }
 
-/** A file on its way to a runner. The caller closes it. */
+/** A file for a runner. The caller closes it. */
 interface RunFile {
   file: Deno.FsFile;
   size: number;
@@ -66,7 +65,7 @@ interface RunFile {
   originalName: string;
 }
 
-/** Takes what runners report of their runs. Everything may come twice, and late: what does not belong here any more is `conflict`. */
+/** Stores the reports of runners. Reports may arrive twice or late. Reports of runs that the runner lost are `conflict`. */
 export class RemoteReports {
   readonly #options: RemoteReportsOptions;
   readonly #logs: LogCopies;
@@ -76,32 +75,32 @@ export class RemoteReports {
     this.#logs = new LogCopies(options.maxLogBytes);
   }
 
-  /** Renews the leases of the runs that a runner has, and answers which these are and what is to be ended. Throws `conflict`. */
+  /** Renews the leases of a runner's runs. Returns these runs, and which of them have to end. Throws `conflict`. */
   async beat(binding: RunnerBinding, { process, epoch, running }: RunnerBeat): Promise<RunnerHeard> {
     const { db, clock, times, waits } = this.#options;
     const row = await findRunnerRow(db, binding.id);
-    if (row === null || row.process !== process || row.epoch !== epoch) throw replaced(binding);
+    if (row === null || row.process !== process || row.epoch !== epoch) throw buildReplacedError(binding);
     const now = clock.now();
     await db.writeOr([
       ...seeRunner(row.id, epoch, now),
       renewLeases({ runner_id: row.id, epoch }, running, now, times.lease_ms),
-    ], () => replaced(binding));
-    const held = await listHeldRuns(db, row.id, epoch);
-    const asked = new Set(running);
+    ], () => buildReplacedError(binding));
+    const leased = await listHeldRuns(db, row.id, epoch);
+    const requested = new Set(running);
     return {
-      runs: held.filter(({ id }) => asked.has(id))
+      runs: leased.filter(({ id }) => requested.has(id))
         .map(({ id, stop }) => ({ id, stop, waited_ms: waits.waitedMs(id) })),
     };
   }
 
-  /** Appends a part of a log that is not there yet, and answers how much there is. Throws `conflict`. */
+  /** Appends the missing part of a log. Returns its size. Throws `conflict`. */
   async log(binding: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged> {
     const { db, wakeups, logWakeup, paths } = this.#options;
-    // Files may be shared with the server that has taken over.
+    // A server that took over may share the files.
     if (db.broken !== null) {
       throw new ServiceError("unavailable", `Cannot store anything: ${db.broken}`, { retry_after_s: 1 });
     }
-    await this.#held(binding, id, part.epoch);
+    await this.#findLeased(binding, id, part.epoch);
     const path = part.kind === "log" ? logPath(paths, id) : eventsPath(paths, id);
     const size = await this.#logs.append(path, part.offset, bytes);
     faultPoint("log.append");
@@ -109,34 +108,34 @@ export class RemoteReports {
     return { size };
   }
 
-  /** Stores what a run says while it goes on. Throws `conflict`. */
+  /** Stores reports of a run in progress. Throws `conflict`. */
   async report(binding: RunnerBinding, id: string, { epoch, events }: RunEvents): Promise<void> {
-    const row = await this.#held(binding, id, epoch);
+    const row = await this.#findLeased(binding, id, epoch);
     const fresh = events.filter(({ no }) => no > row.events);
     const last = fresh.at(-1);
     if (last === undefined) return;
     const { won } = await this.#options.db.write([
       ...noteReports(id, { epoch, from: row.events, to: last.no }),
-      ...fresh.flatMap((event) => this.#statementsOf(row, event)),
+      ...fresh.flatMap((event) => this.#buildStatements(row, event)),
     ]);
     if (!won) {
-      // The same request came twice at once, and the other one was first.
-      if ((await this.#held(binding, id, epoch)).events >= last.no) return;
-      throw conflict(`Cannot store reports of run ${id}: others came meanwhile`);
+      // A concurrent copy of the request was faster.
+      if ((await this.#findLeased(binding, id, epoch)).events >= last.no) return;
+      throw conflict(`Cannot store reports of run ${id}: other reports arrived first`);
     }
     faultPoint("pid.recorded");
     for (const event of fresh) if (event.kind === "step") this.#options.steps.note(id, event.words);
   }
 
-  #statementsOf(row: RemoteRunRow, event: RunReport): Statement[] {
+  #buildStatements(row: RemoteRunRow, event: RunReport): Statement[] {
     const { recorder, clock } = this.#options;
     switch (event.kind) {
       case "started":
-        // Its own clock may be wrong.
-        return row.started_at === null ? recorder.started(claimOf(row), clock.now()) : [];
+        // The runner's clock may be wrong.
+        return row.started_at === null ? recorder.buildStart(buildClaim(row), clock.now()) : [];
       case "session": {
-        const id = sessionOf(event.id);
-        return id === "" ? [] : recorder.session(claimOf(row), { id, usage: sane(event.usage) });
+        const id = parseSession(event.id);
+        return id === "" ? [] : recorder.buildSession(buildClaim(row), { id, usage: sane(event.usage) });
       }
       case "usage":
         return [countUse(row.execution_id, sane(event.usage))];
@@ -145,11 +144,11 @@ export class RemoteReports {
     }
   }
 
-  /** Opens a file of the message of a run that the runner has. Throws `not_found`, `conflict`. */
+  /** Opens a file of the run's message. Throws `not_found`, `conflict`. */
   async media(binding: RunnerBinding, id: string, name: string): Promise<RunFile> {
     const { db, paths } = this.#options;
     const row = await findRemoteRun(db, binding.id, id);
-    if (row === null || row.lease_until === null || row.lease_until === 0) throw over(id);
+    if (row === null || row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
     const media = (await listParts(db, row.message_id)).map((part) => part.media)
       .find((one) => one !== null && basename(one.path) === name);
     const found = media === undefined || media === null ? null : await openInside(paths.uploads, media.path);
@@ -157,7 +156,7 @@ export class RemoteReports {
     return { file: found.file, size: found.size, mime: media?.mime ?? "", originalName: name };
   }
 
-  /** Stores how a run ended. The same report again changes nothing. Throws `conflict` when it belongs to the runner no longer. */
+  /** Stores the end of a run. A repeated report changes nothing. Throws `conflict` when the runner lost the run. */
   async end(binding: RunnerBinding, id: string, end: RunEnd): Promise<void> {
     const { db, clock, wakeups, paths, recorder, waits, steps, logWakeup } = this.#options;
     const row = await this.#find(binding, id, end.epoch);
@@ -165,22 +164,22 @@ export class RemoteReports {
     const now = clock.now();
     const at = end.ran_ms === null ? null : Math.max(row.created_at, Math.trunc(now - end.ran_ms));
     const start = { at: row.started_at ?? at, stored: row.started_at !== null };
-    const { verify, ...told } = end.outcome;
+    const { verify, ...reported } = end.outcome;
     const outcome = {
-      ...told,
-      text: cutResult(told.text),
-      error: cutToBytes(told.error.replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
-      usage: sane(told.usage),
-      sessionId: sessionOf(told.sessionId),
-      sessionUsage: sane(told.sessionUsage),
+      ...reported,
+      text: cutResult(reported.text),
+      error: cutToBytes(reported.error.replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
+      usage: sane(reported.usage),
+      sessionId: parseSession(reported.sessionId),
+      sessionUsage: sane(reported.sessionUsage),
     };
-    const statements = await recorder.end(
-      claimOf(row),
+    const statements = await recorder.buildEnd(
+      buildClaim(row),
       verify === undefined ? outcome : { ...outcome, verify },
       start,
       end.interruption as Interruption | null,
     );
-    // The log is on the disk before the outcome (reliability DUR-9).
+    // The log must be on disk before the outcome (reliability DUR-9).
     await Promise.all([logPath(paths, id), eventsPath(paths, id)].map((path) => this.#logs.sync(path)));
     faultPoint("outcome.pre-commit");
     const { won } = await db.write([...endLease(id, end.epoch), ...statements]);
@@ -188,31 +187,31 @@ export class RemoteReports {
     wakeups.notify(logWakeup(id));
     waits.forget(id);
     steps.forget(id);
-    // Of two reports at once the other one was first.
-    if (!won && (await this.#find(binding, id, end.epoch)).reported === 0) throw over(id);
-    if (!won) log.info("The end of run {id} was told twice", { id });
+    // A concurrent copy of the report was faster.
+    if (!won && (await this.#find(binding, id, end.epoch)).reported === 0) throw buildLostError(id);
+    if (!won) log.info("The end of run {id} was reported twice", { id });
   }
 
-  async #held(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
+  async #findLeased(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
     const row = await this.#find(binding, id, epoch);
-    if (row.lease_until === null || row.lease_until === 0) throw over(id);
+    if (row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
     return row;
   }
 
-  // A run of another runner is answered as one that does not exist: a runner learns nothing but its own.
+  // A run of another runner looks like a missing one: runners see nothing of each other.
   async #find(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
     const row = await findRemoteRun(this.#options.db, binding.id, id);
-    if (row === null || row.epoch !== epoch) throw over(id);
+    if (row === null || row.epoch !== epoch) throw buildLostError(id);
     return row;
   }
 }
 
-function sessionOf(id: string): string {
+function parseSession(id: string): string {
   return isSessionId(id) ? id : "";
 }
 
 const ERROR_MAX_BYTES = 4 * 1024;
 
-function over(id: string) {
-  return conflict(`Cannot take this: run ${id} does not belong to this runner, or does so no longer`);
+function buildLostError(id: string) {
+  return conflict(`Cannot accept this: run ${id} does not belong to this runner, or no longer does`);
 }

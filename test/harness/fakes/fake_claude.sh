@@ -15,7 +15,7 @@ mode=$(printf '%s\n' "$prompt" | tail -n 1)
 argument=${mode#* }
 mode=${mode%% *}
 # After a check that failed the prompt ends with our own words.
-[ "$mode" = Mend ] && mode=spend argument=3
+[ "$mode" = Fix ] && mode=spend argument=3
 known=$CLAUDE_CONFIG_DIR/$session
 
 init() { printf '{"type":"system","subtype":"init","session_id":"%s"}\n' "${1:-$session}"; touch "$known"; }

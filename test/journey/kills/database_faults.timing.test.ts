@@ -74,7 +74,7 @@ it(
     const { code, ms } = await server.end("SIGTERM");
     expect(code).toBe(0);
     expect(ms).toBeLessThan(30_000);
-    expect(server.stderr).toContain("the next start takes it for lost");
+    expect(server.stderr).toContain("the next start treats it as lost");
     await writer.release();
     const next = await start(world);
     await eventually("it is tried again", async () => {

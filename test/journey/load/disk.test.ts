@@ -33,7 +33,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     expect(first).toMatchObject({ status: "completed", failure: "" });
     expect(second).toMatchObject({ status: "completed", result: "all is well" });
     expect((await api.text(`/api/executions/${first.id}/logs`)).length).toBeLessThan(1_000_000);
-    expect(server.stderr).toContain("could not be written");
+    expect(server.stderr).toContain("Cannot write the log");
     await disk.free();
     expect((await say("say and again")).status).toBe(202);
     await quiet(api);

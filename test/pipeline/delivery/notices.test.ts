@@ -13,7 +13,7 @@ const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const FAKE_CLAUDE = new URL("../../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 const HOUR_MS = 3_600_000;
 
-// Its id is known only when it is made, so the service is opened twice.
+// The id exists only after the first start, so the service is opened twice.
 async function withOps(
   notices: (to: string) => unknown[],
   config: TestSettings = {},
@@ -48,7 +48,7 @@ async function saidIn(app: App, sessionId: string): Promise<string[]> {
   return messages.map(({ content }: { content: string }) => content);
 }
 
-/** Resolves when everything that was recorded so far has been looked at. */
+/** Resolves when the notices stage has read all recorded events. */
 async function looked(app: App): Promise<void> {
   const stage = app.server.stages.find(({ name }) => name === "notices");
   const rounds = stage?.rounds ?? 0;
@@ -63,7 +63,7 @@ function happen(app: App, kind: EventKind, data: Record<string, unknown>): Promi
 }
 
 describe("notices (contract 11)", () => {
-  it("tell a conversation of runs that fail, once in so long, and how many were left out", async () => {
+  it("are sent to a conversation once per interval, with the number of suppressed ones", async () => {
     await using it = await withOps((to) => [{ on: ["run.failed"], to, every: "1h" }], {
       engines: { default: "claude", claude: { command: "/nowhere" } } as never,
     });
@@ -84,10 +84,10 @@ describe("notices (contract 11)", () => {
     clock.advance(HOUR_MS);
     await fail();
     await eventually("it is told again", async () => (await it.said(app)).length === 2);
-    expect((await it.said(app))[1]).toMatch(/\n2 more like it since 20\d\d-.*Z\.$/);
+    expect((await it.said(app))[1]).toMatch(/\n2 similar notices since 20\d\d-.*Z\.$/);
   });
 
-  it("are told once, whatever restarts come between, and what is a day old is not news", async () => {
+  it("are sent once across restarts, and not for events older than a day", async () => {
     await using it = await withOps((to) => [{ on: ["*"], to, every: "0ms" }]);
     for (let round = 1; round <= 3; round++) {
       await happen(it.app, "system.backup_failed", { detail: `reason ${round}` });
@@ -108,7 +108,7 @@ describe("notices (contract 11)", () => {
     expect((await it.said(it.app)).at(-1)).toBe("The backup failed: of today.");
   });
 
-  it("tell of questions, budgets, schedules, engines, platforms, webhooks and the disk", async () => {
+  it("describe questions, budgets, schedules, engines, platforms, webhooks and the disk", async () => {
     await using it = await withOps((to) => [{ on: ["*"], to, every: "0ms" }], { engines: fakeEngines() });
     const { app, worker } = it;
     const run = await startAsker(app);
@@ -139,20 +139,20 @@ describe("notices (contract 11)", () => {
     await happen(app, "engine.limited", { engine: "claude", until: Date.UTC(2027, 0, 1) });
     await happen(app, "engine.lifted", { engine: "claude" });
     await happen(app, "platform.down", { platform: "alerts", error: "no route" });
-    await happen(app, "webhook.disabled", { name: "ci", reason: "its receiver answered 410: it is gone" });
+    await happen(app, "webhook.disabled", { name: "ci", reason: "its receiver answered 410 (gone)" });
     await happen(app, "system.disk_low", { detail: "5 MB are free in /data" });
     await eventually("the last is told", async () => (await it.said(app)).at(-1)?.includes("5 MB") === true);
     expect(await it.said(app)).toEqual([
-      `A question waits: Which colour?\nAnswer it there, or with: svc ctl question answer ${question.id} <answer>`,
-      'Of the budget "None" 0 of 0 runs are used or promised (24h).',
+      `Open question: Which colour?\nAnswer it there, or with: svc ctl question answer ${question.id} <answer>`,
+      'The budget "None" has used or reserved 0 of 0 runs (24h).',
       expect.stringMatching(/^Agent failed: exit_code, .*\(execution /s),
       expect.stringMatching(
         /^The schedule "Nightly" is paused: its last 1 runs failed; .* svc ctl schedule resume /s,
       ),
-      "claude waits for its provider until 2027-01-01T00:00:00.000Z.",
-      "claude goes on.",
-      "The platform alerts is away: no route.",
-      "The webhook ci is switched off: its receiver answered 410: it is gone. Switch it on again with: " +
+      "claude is rate-limited until 2027-01-01T00:00:00.000Z.",
+      "claude is available again.",
+      "The platform alerts is unreachable: no route.",
+      "The webhook ci was disabled: its receiver answered 410 (gone). Enable it with: " +
       "svc ctl webhook update ci --enable",
       "The disk is nearly full: 5 MB are free in /data.",
     ]);
@@ -172,7 +172,7 @@ describe("notices (contract 11)", () => {
     ]);
   });
 
-  it("go to a webhook, signed, whatever events it wants, and to no other", async () => {
+  it("reach their webhook signed, whatever events it selects, and no other webhook", async () => {
     await using receiver = new Receiver(SECRET);
     await using other = new Receiver(SECRET);
     const hook = { secret: SECRET, events: ["memory.saved"], allow_private: true };
@@ -202,7 +202,7 @@ describe("notices (contract 11)", () => {
     expect(cursor).toBeGreaterThan(0);
   });
 
-  it("start a program with the notice on its standard input, and one that fails stops nothing", async () => {
+  it("are passed to a program on its standard input, and a failing program stops nothing", async () => {
     const folder = await Deno.makeTempDir({ prefix: "svc-test-" });
     const file = join(folder, "told");
     const program = (script: string) => ({
@@ -226,7 +226,7 @@ describe("notices (contract 11)", () => {
     await Deno.remove(folder, { recursive: true });
   });
 
-  it("cause none, and never go where they are about", async () => {
+  it("cause no notices, and never go to their own subject", async () => {
     await using it = await withOps((to) => [
       { on: ["*"], to, every: "0ms" },
       { on: ["*"], to: "alerts:room", every: "0ms" },
@@ -261,7 +261,7 @@ describe("notices (contract 11)", () => {
     expect(about("webhook:ci")).toEqual(["platform:alerts", "backup"]);
   });
 
-  it("say that an engine is back when a run got through after its limit", async () => {
+  it("report an engine as available after a successful run", async () => {
     const clock = new TestClock(Date.now());
     await using it = await withOps((to) => [{ on: ["engine.*"], to }], {
       engines: {
@@ -282,12 +282,12 @@ describe("notices (contract 11)", () => {
     clock.advance(limited_until - clock.now());
     await eventually("both are told", async () => (await it.said(app)).length === 2);
     expect(await it.said(app)).toEqual([
-      `claude waits for its provider until ${new Date(limited_until).toISOString()}.`,
-      "claude goes on.",
+      `claude is rate-limited until ${new Date(limited_until).toISOString()}.`,
+      "claude is available again.",
     ]);
   });
 
-  it("tell of each worker by itself, however soon one fails behind the other", async () => {
+  it("are separate for each worker, however close their failures are", async () => {
     await using it = await withOps((to) => [{ on: ["run.failed"], to, every: "1h" }], {
       engines: { default: "claude", claude: { command: "/nowhere" } } as never,
     });

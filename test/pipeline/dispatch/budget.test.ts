@@ -20,7 +20,7 @@ function held(app: App, id: string) {
 }
 
 describe("a budget of runs (contract 14)", () => {
-  it("holds what is beyond it, says so, and lets it go on by itself when the period is over", async () => {
+  it("blocks further runs with a reason, and releases them when the period ends", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -45,7 +45,7 @@ describe("a budget of runs (contract 14)", () => {
     expect(task).toMatchObject({
       status: "pending",
       held_by: { kind: "budget", id: budget.id, until },
-      reason: expect.stringMatching(/^the budget "Few" is used up: 2 of 2 runs \(5h\); continues at 2026-/),
+      reason: expect.stringMatching(/^the budget "Few" is used up: 2 of 2 runs \(5h\); resumes at 2026-/),
     });
     expect(await app.call(`GET /api/budgets/${budget.id}`)).toMatchObject({
       used: 2,
@@ -64,7 +64,7 @@ describe("a budget of runs (contract 14)", () => {
     expect(await app.call(`GET /api/tasks/${third.id}`)).toMatchObject({ held_by: null, reason: "" });
   });
 
-  it("of a department holds nothing of a worker who has left it", async () => {
+  it("of a department does not block a worker who has left it", async () => {
     await using app = await openApp();
     const department = await app.call("POST /api/departments", { name: "News" });
     const [ada, bob] = await Promise.all(
@@ -80,7 +80,7 @@ describe("a budget of runs (contract 14)", () => {
     expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ status: "completed", held_by: null });
   });
 
-  it("is said to be used up also when that could not be stored at first", async () => {
+  it("is reported as used up after the first report could not be stored", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/budgets", { name: "One", unit: "runs", limit: 1, period: "5h" });
@@ -99,7 +99,7 @@ describe("a budget of runs (contract 14)", () => {
 });
 
 describe("a budget of 0, and one of a month (contract 14)", () => {
-  it("of 0 starts nothing, says so at once, and only a change or a lift lets it go on", async () => {
+  it("of 0 blocks everything immediately, until a change or a lift", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -123,8 +123,8 @@ describe("a budget of 0, and one of a month (contract 14)", () => {
     );
   });
 
-  it("of a month goes on at the first moment of the next, with 31 and 30 days and both clock changes", async () => {
-    // Berlin: March has 31 days less an hour, October 31 and one more.
+  it("of a month resumes in the first moment of the next, with 31 and 30 days and both clock changes", async () => {
+    // Berlin: March has 31 days minus an hour, October 31 days plus an hour.
     for (
       const [from, next] of [
         ["2026-01-31T22:59:00Z", "2026-02-28T23:00:00Z"],
@@ -175,7 +175,7 @@ function openClaude(clock: TestClock, more: Record<string, unknown> = {}): Promi
 }
 
 describe("a budget that stops (contract 14)", () => {
-  it("ends a run in the middle, as soon as the engine tells that it is used up [BUD-1]", async () => {
+  it("ends a run during its work when the reported usage reaches the limit [BUD-1]", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -209,13 +209,13 @@ describe("a budget that stops (contract 14)", () => {
     expect(told.map(({ kind }) => kind).filter((kind) => kind === "budget.hard")).toEqual(["budget.hard"]);
   });
 
-  it("counts what every round of a checked run uses", async () => {
+  it("counts the usage of every round of a checked run", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const more = { unit: "tokens", limit: 600, period: "24h", action: "stop" };
     await app.call("POST /api/budgets", { name: "Tokens", ...more });
-    // The first round says that it is done after 300 tokens, the second waits after 450 more.
+    // The first round ends after 300 tokens, the second waits after 450 more.
     await Deno.writeTextFile(join(ada.work_dir, "free"), "");
     const verify = { command: ["sh", "-c", "rm free; exit 1"] };
     const body = { message_id: "script", worker_id: ada.id, type: "immediate" };
@@ -226,7 +226,7 @@ describe("a budget that stops (contract 14)", () => {
     expect(execution.error).toMatch(/^the budget "Tokens" is used up: (600|750) of 600 tokens/);
   });
 
-  it("ends a run when its minutes are over, whatever the engine says", async () => {
+  it("ends a run when its minutes are used up, without a report of the engine", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -249,13 +249,13 @@ describe("a budget that stops (contract 14)", () => {
   });
 });
 
-describe("a lane in which some tasks are held [BUD-2]", () => {
-  it("goes on with those that are not, in their order, whatever stands in front [BUD-2]", async () => {
+describe("a work directory with blocked tasks [BUD-2]", () => {
+  it("runs the unblocked tasks in order, whatever precedes them [BUD-2]", async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await tryLane(seed);
   }, 120_000);
 });
 
-// Tasks of six conversations come to one worker that is paused, some with a budget of so many runs. Then it wakes.
+// Gives a paused worker tasks of six conversations, some with a budget of runs, and resumes it.
 async function tryLane(seed: number): Promise<void> {
   const chance = random(seed);
   await using app = await openApp({ inMemory: true });

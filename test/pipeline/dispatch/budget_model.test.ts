@@ -30,7 +30,7 @@ interface Use {
   usd: number;
 }
 
-/** A run as the model knows it: kept for ever, and added up again at every question. */
+/** A run in the model, which keeps all runs and recounts them for every question. */
 interface ModelRun {
   targets: string[];
   worker: string;
@@ -42,17 +42,17 @@ interface ModelRun {
   waitingSince: number | null;
 }
 
-// Its runs count for everybody, its conversation and its engine; it has its own median.
+// Runs of the coordinator count globally, for their conversation and engine, and have a separate median.
 const COORDINATOR = "bee";
 
-/** How long a run has gone on, less the time in which it waits for a person. */
+/** Returns how long a run has taken without its waits for a person. */
 function lasted({ startedAt, waitedMs, waitingSince }: ModelRun, now: number): number {
   return (waitingSince ?? now) - startedAt - waitedMs;
 }
 
 const MONTH = new Intl.DateTimeFormat("en-CA", { timeZone: ZONE, year: "numeric", month: "2-digit" });
 
-/** Contract 14 as sums over lists, without anything that makes it fast. */
+/** Contract 14 as sums over lists, without any optimization. */
 class Model {
   readonly runs = new Map<string, ModelRun>();
   readonly ended: ModelRun[] = [];
@@ -109,7 +109,7 @@ class Model {
     return close(sum, 0) || !more_than(sum + more, budget.limit);
   }
 
-  /** The first time at which so much has stopped counting that the run may start, if nothing else happens. */
+  /** Returns the first time at which enough has expired to start the run, if nothing else happens. */
   until(budget: Budget, now: number, more: number): number | null {
     const { counted, reserved } = this.open(budget, now);
     const at = (time: number) => this.settled(budget, time) + counted + reserved;
@@ -117,7 +117,7 @@ class Model {
     const times = span === undefined
       ? budget.period === "month" ? [nextMonth(now)] : []
       : this.ended.map(({ endedAt }) => (endedAt ?? 0) + span).filter((time) => time > now);
-    // In the next month nothing of this one counts.
+    // The amounts of a month do not count in the next one.
     return times.sort((a, b) => a - b).find((time) => this.mayStart(budget, at(time), more)) ?? null;
   }
 }
@@ -186,7 +186,7 @@ async function compare(seed: number): Promise<void> {
     else if (dice < 0.78 && run !== undefined) await end(world, run, chance() < 0.2);
     else if (dice < 0.82 && run !== undefined) await toggleWaiting(world, run);
     else if (dice < 0.83) {
-      // The server dies: what was open is lost, with what it had counted.
+      // The server dies: open runs are lost with their reservations.
       for (const id of [...world.model.runs.keys()]) await end(world, id, true);
       world.admission = admissionOf(app);
     } else clock.advance(pick(STEPS_MS));
@@ -306,19 +306,19 @@ async function tryRun(world: World, label: string): Promise<void> {
     const sum = model.settled(budget, now) + counted + reserved;
     return !model.mayStart(budget, sum, model.amount(expected, budget.unit));
   });
-  const round = await admission.round(now);
+  const round = await admission.startRound(now);
   const verdict = worker.id === COORDINATOR
     ? await round.judgeCoordinator({ session_key, engine: "echo" })
     : await round.judge(task);
   const [first] = holding;
   if (first !== undefined) {
-    expect(verdict.hold?.held, label).toBe(`budget:${first.id}`);
+    expect(verdict.block?.held, label).toBe(`budget:${first.id}`);
     const until = model.until(first, now, model.amount(expected, first.unit));
-    expect(verdict.hold?.until, `${label}: until ${JSON.stringify(first)}`).toBe(until);
+    expect(verdict.block?.until, `${label}: until ${JSON.stringify(first)}`).toBe(until);
     return;
   }
-  expect(verdict.hold, label).toBeNull();
-  if (verdict.hold !== null) return;
+  expect(verdict.block, label).toBeNull();
+  if (verdict.block !== null) return;
   expect([...verdict.reservation.targets].sort(), label).toEqual([...new Set(targets)].sort());
   const id = newId();
   const identity = { execution_id: id, worker_id: worker.id, task_id: task.id, message_id: "m", session_key };
@@ -330,7 +330,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     ]),
     reserve(id, verdict.reservation.targets, verdict.reservation.expected),
   ]);
-  // What nobody counts is not asked for.
+  // Units without a budget are not checked.
   const { tokens, ms, nano_usd } = verdict.reservation.expected;
   model.runs.set(id, {
     targets,
@@ -382,7 +382,7 @@ async function end({ app, model, clock, pick }: World, id: string, lost: boolean
   model.runs.delete(id);
   model.ended.push(run);
   const { tokens, usd } = run.counted;
-  // A lost run tells nothing at its end.
+  // A lost run reports no usage at its end.
   const usage = lost
     ? { input_tokens: null, output_tokens: null, cost_usd: null }
     : { input_tokens: 0, output_tokens: tokens, cost_usd: usd };

@@ -11,7 +11,7 @@ const dueAt = async (app: App, table: string) =>
   (await app.db.first<{ due_at: number }>(`select due_at from ${table}`))?.due_at ?? 0;
 
 describe("a clock that was set back [CRN-4]", () => {
-  it("nothing that was accepted while it was ahead waits for the old time [CRN-4]", async () => {
+  it("no task accepted during the wrong time waits for that time [CRN-4]", async () => {
     const clock = new TestClock(AHEAD);
     await using app = await openApp({ clock });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
@@ -58,7 +58,7 @@ describe("a clock that was set back [CRN-4]", () => {
     await app.until("task.completed", 2);
   });
 
-  it("is followed again when that failed, and by all schedules but those that cannot be worked out [CRN-4]", async () => {
+  it("is followed again after a failure, and by all schedules except invalid ones [CRN-4]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const broken = await bench.add("*/10 * * * *");
@@ -79,7 +79,7 @@ describe("a clock that was set back [CRN-4]", () => {
     await bench.stop();
   });
 
-  it("what runs used does not stay in the future, also when nothing else was there [CRN-4]", async () => {
+  it("moves the usage of runs out of the future, also without other rows [CRN-4]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     await bench.db.write([1, 2].map((runs) => ({
@@ -95,10 +95,10 @@ describe("a clock that was set back [CRN-4]", () => {
     ]);
   });
 
-  it("sends nothing again that was given up", async () => {
+  it("does not resend an abandoned delivery", async () => {
     const clock = new TestClock(AHEAD);
     await using app = await openApp({ clock });
-    // Something of the journal is ahead.
+    // Creates a journal event with a future time.
     await app.call("POST /api/workers", { name: "Ada" });
     await app.db.write([["g", null], ["o", clock.now() + 5_000]].map(([id, due]) => ({
       sql:

@@ -6,7 +6,7 @@ import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
 import { tempDir } from "../../harness/service/process.ts";
 
-/** Tasks that a script gives to workers, in this order. */
+/** Creates tasks for a worker in this order. */
 async function give(app: App, workerId: string, ...instructions: string[]): Promise<void> {
   for (const instruction of instructions) {
     await app.call("POST /api/tasks", {
@@ -19,7 +19,7 @@ async function give(app: App, workerId: string, ...instructions: string[]): Prom
 }
 
 describe("dispatcher (contract 4.5)", () => {
-  it("runs one task per work directory and so many in all, first in first out in each lane [DSP-9]", async () => {
+  it("runs one task per work directory up to the limit, first in, first out per directory [DSP-9]", async () => {
     await using folder = await tempDir();
     const file = join(folder.path, "ledger");
     await using app = await openApp({
@@ -47,7 +47,7 @@ describe("dispatcher (contract 4.5)", () => {
     }
   });
 
-  it("treats two names of one directory as one lane", async () => {
+  it("treats two paths of one directory as one", async () => {
     await using folder = await tempDir();
     const file = join(folder.path, "ledger");
     await Deno.mkdir(join(folder.path, "real"));
@@ -61,7 +61,7 @@ describe("dispatcher (contract 4.5)", () => {
     expect(overlap(await readLedger(file))).toBe(1);
   });
 
-  it("leaves the tasks of a paused worker waiting, and goes on when it wakes", async () => {
+  it("keeps the tasks of a paused worker, and continues when it resumes", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "a", paused: true });
     expect(worker.status).toBe("paused");
@@ -73,7 +73,7 @@ describe("dispatcher (contract 4.5)", () => {
     expect(await app.db.first("select status from task")).toMatchObject({ status: "completed" });
   });
 
-  it("a worker with a long queue does not hold up another one", async () => {
+  it("a worker with a long queue does not delay another one", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_concurrent_runs: 2 } },
     });
@@ -93,7 +93,7 @@ describe("dispatcher (contract 4.5)", () => {
     expect(overtook?.runs).toBeLessThan(3);
   });
 
-  it("a task that is cancelled while it is claimed does not run, and the others of its round do (reliability DUR-3, DSP-11)", async () => {
+  it("a task that is cancelled during its claim does not run, and the others of its round do (reliability DUR-3, DSP-11)", async () => {
     await using app = await openApp();
     const workers = [];
     for (const name of ["a", "b", "c"]) {
@@ -122,7 +122,7 @@ describe("dispatcher (contract 4.5)", () => {
     expect(await app.db.read("select * from reservation")).toEqual([]);
   });
 
-  it("a claim that cannot be stored is tried again, and its task runs once", async () => {
+  it("retries a claim that could not be stored, and runs its task once", async () => {
     await using app = await openApp();
     beforeClaims(
       app,
@@ -136,7 +136,7 @@ describe("dispatcher (contract 4.5)", () => {
     expect(await app.call(`GET /api/executions/${run.id}/logs`)).toContain(" x\n");
   });
 
-  it("runs that are claimed together count each by itself: what ended, waited and was used", async () => {
+  it("counts runs that are claimed together separately: ended, waiting and used amounts", async () => {
     const clock = new TestClock(Date.parse("2026-01-05T08:00:00Z"));
     await using app = await openApp({ clock });
     for (const name of ["a", "b", "c"]) {
@@ -162,7 +162,7 @@ describe("dispatcher (contract 4.5)", () => {
     await expectCounters(app.db);
   });
 
-  it("answers a conversation once, and says once that nothing goes on in it any more", async () => {
+  it("replies to a conversation once, and reports it idle once", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada", engine: "echo" });
     const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });

@@ -14,9 +14,9 @@ async function give(app: App, more: Record<string, unknown>) {
   return await app.call("POST /api/tasks", { message_id: "m", worker_id: id, instruction, ...more });
 }
 
-// vitest fails when a rejection is handled by nobody, as the service would end.
+// vitest fails on an unhandled rejection, as the service would end.
 describe("a run that cannot be ended because a read fails", () => {
-  it("of a schedule that replaces it: the service goes on, and the run ends by itself", async () => {
+  it("of a replaced turn: the service continues, and the run ends normally", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     await using app = await openApp({ clock, config });
     await give(app, { type: "scheduled", cron: "*/10 * * * *", overlap: "replace" });
@@ -32,7 +32,7 @@ describe("a run that cannot be ended because a read fails", () => {
     await app.settle();
   });
 
-  it("of a budget: it is asked for once at a time, and again after it failed", async () => {
+  it("of a budget: the end is requested once per round, and again after a failure", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openApp({ clock, config });
     const more = { unit: "minutes", limit: 10, period: "24h", action: "stop" };
@@ -64,7 +64,7 @@ describe("a run that cannot be ended because a read fails", () => {
 });
 
 describe("a stop [SHD-2]", () => {
-  it("ends a run that a round of the dispatcher was just about to begin [SHD-2]", async () => {
+  it("ends a run that a dispatcher round was about to start [SHD-2]", async () => {
     const app = await openApp({ config });
     const claiming = Promise.withResolvers<void>();
     const go = Promise.withResolvers<void>();

@@ -48,7 +48,7 @@ const kinds = async (app: App) =>
     .map(({ kind }) => kind);
 
 describe("gates (contract 15)", () => {
-  it("exit 0 runs the task with its output behind the instruction; it sees neither token nor keys", async () => {
+  it("exit 0 runs the task with the output after the instruction; the gate sees neither token nor keys", async () => {
     const { app, worker, post } = await open();
     await using _ = app;
     const line =
@@ -74,7 +74,7 @@ describe("gates (contract 15)", () => {
     expect((await app.db.read("select * from reservation")).length).toBe(0);
   });
 
-  it("exit 1 leaves it out: no execution, no run counted, and the schedule goes on", async () => {
+  it("exit 1 skips the task: no execution, no counted run, and the schedule continues", async () => {
     const { app, post } = await open();
     await using _ = app;
     const task = await post(sh("exit 1"), { max_runs: 1 });
@@ -94,7 +94,7 @@ describe("gates (contract 15)", () => {
     expect((await app.db.read("select * from reservation")).length).toBe(0);
   });
 
-  it("exit 1 ends what a conversation waits for: it is idle again", async () => {
+  it("exit 1 makes a waiting conversation idle", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     const { app, worker, post } = await open({ clock });
     await using _ = app;
@@ -154,7 +154,7 @@ describe("gates (contract 15)", () => {
     120_000,
   );
 
-  it("of 300 MB that it prints, 64 KiB go to the agent [CMD-1]", async () => {
+  it("passes 64 KiB of 300 MB of output to the agent [CMD-1]", async () => {
     const { app, post } = await open();
     await using _ = app;
     const task = await post(sh("yes | head -c 300000000"));
@@ -165,7 +165,7 @@ describe("gates (contract 15)", () => {
     expect(instruction).toMatch(/\[cut after 64 KiB\]$/);
   }, 120_000);
 
-  it("holds the lane and the slot while it runs, and says so", async () => {
+  it("occupies the work directory and the slot while it runs, and is visible", async () => {
     const { app, worker, post } = await open({
       config: { engines: ENGINES, limits: { max_concurrent_runs: 1 } },
     });
@@ -183,7 +183,7 @@ describe("gates (contract 15)", () => {
     const rounds = app.server.dispatcher.stage.rounds;
     await eventually("the dispatcher has looked", () => app.server.dispatcher.stage.rounds > rounds);
     expect(await app.call("GET /api/executions")).toEqual([]);
-    // Whoever asks for a run gets the one that is on its way.
+    // A request for a run returns the run in progress.
     expect(await app.call(`POST /api/tasks/${task.id}/run`, {})).toMatchObject({ run_no: 1 });
     await Deno.writeTextFile(join(worker.work_dir, "go"), "");
     await app.settle();
@@ -216,7 +216,7 @@ describe("gates (contract 15)", () => {
   );
 
   it(
-    "an orderly stop asks it again at the next start, and this is no attempt; what it let through is not asked again [CMD-3]",
+    "an orderly stop repeats the gate at the next start without using up an attempt, but not a passed gate [CMD-3]",
     async () => {
       const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
       const first = await open({ dataDir });
@@ -261,7 +261,7 @@ describe("gates (contract 15)", () => {
     90_000,
   );
 
-  it("a task that gets another worker, and no gate, while its gate runs begins behind that gate", async () => {
+  it("a task that gets another worker without a gate during its gate starts after that gate", async () => {
     const { app, worker, post } = await open();
     await using _ = app;
     const other = await app.call("POST /api/workers", { name: "Bob" });
@@ -283,7 +283,7 @@ describe("gates (contract 15)", () => {
     expect(await occurrences(app)).toMatchObject([{ status: "completed", gate_exit: null }]);
   });
 
-  it("fires by the clock as by hand, and a countdown ends with what its gate says", async () => {
+  it("works for scheduled and manual runs, and its outcome ends a countdown", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     const { app, post } = await open({ clock });
     await using _ = app;

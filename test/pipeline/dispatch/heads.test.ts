@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Heads } from "../../../src/pipeline/dispatch/next_tasks.ts";
+import { NextTasks } from "../../../src/pipeline/dispatch/next_tasks.ts";
 import { Database } from "../../../src/store/db/database.ts";
 import { migrate } from "../../../src/store/db/migrate.ts";
 import { openApp } from "../../harness/service/app.ts";
@@ -11,7 +11,7 @@ const TASK =
   `insert into task (id, message_id, worker_id, session_key, instruction, type, status, due_at, held,
   created_by, created_at, updated_at) values (?, 'm', ?, 'cli:x', 'x', 'immediate', 'pending', ?, ?, 'x', 1, 1)`;
 
-/** So many workers, each with two tasks: the later the worker, the older its tasks. The one in the middle is paused. */
+/** Inserts workers with two tasks each: the later the worker, the older its tasks. The middle worker is paused. */
 async function world(count: number, held: string): Promise<Database> {
   const db = await Database.open(":memory:");
   await migrate(db, 1);
@@ -28,41 +28,41 @@ async function world(count: number, held: string): Promise<Database> {
 }
 
 for (const held of ["", "runner:x"]) {
-  it(`the heads of many lanes are looked at a part at a time, the oldest first${held === "" ? "" : ", held ones too"} (contract 4.5)`, async () => {
+  it(`NextTasks reads the next tasks of many directories in pages, the oldest first${held === "" ? "" : ", blocked ones too"} (contract 4.5)`, async () => {
     const db = await world(7, held);
-    const heads = new Heads(db, 3);
+    const heads = new NextTasks(db, 3);
     const firsts = ["t0", "t1", "t2", "t4", "t5", "t6"].map((id) => `${id}-first`);
     for (let cycle = 0; cycle < 2; cycle++) {
       const seen = new Set<string>();
       const looks = [];
       for (let more = true; more;) {
-        const look = await heads.look(2_000);
+        const look = await heads.read(2_000);
         ({ more } = look);
         looks.push(look.tasks.map(({ id }) => id));
         for (const { id } of look.tasks) seen.add(id);
         const dues = look.tasks.map(({ due_at }) => due_at);
         expect(dues).toEqual([...dues].sort((a, b) => a - b));
-        // However many lanes there are, the oldest tasks that nothing holds are there each time.
+        // Each read has the oldest unblocked tasks, however many directories have tasks.
         if (held === "") expect(look.tasks[0]?.id).toBe("t6-first");
       }
       expect(looks.length).toBe(3);
       expect([...seen].sort()).toEqual(firsts);
     }
-    const whole = await new Heads(db, 100).look(2_000);
+    const whole = await new NextTasks(db, 100).read(2_000);
     expect([whole.more, whole.tasks.map(({ id }) => id)]).toEqual([false, firsts.toReversed()]);
     await db.close();
   });
 }
 
-it("what is held and what is not is looked at to its end, however different the numbers are (contract 4.5)", async () => {
+it("NextTasks reads all blocked and unblocked tasks, however different their numbers are (contract 4.5)", async () => {
   const db = await world(9, "");
   await db.write([{ sql: TASK, args: ["held", "w0", 1, "runner:x"] }]);
-  const heads = new Heads(db, 2);
+  const heads = new NextTasks(db, 2);
   for (let cycle = 0; cycle < 2; cycle++) {
     let looks = 1;
     const seen = new Set<string>();
     for (let more = true; more; looks++) {
-      const look = await heads.look(2_000);
+      const look = await heads.read(2_000);
       ({ more } = look);
       for (const { id } of look.tasks) seen.add(id);
     }
@@ -71,7 +71,7 @@ it("what is held and what is not is looked at to its end, however different the 
   await db.close();
 });
 
-it("more lanes than one look has are all run, and none waits for ever (contract 4.5)", async () => {
+it("NextTasks serves more directories than a page has, and none starves (contract 4.5)", async () => {
   await using app = await openApp({ inMemory: true, config: { limits: { max_concurrent_runs: 50 } } });
   const count = 600;
   const id = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, "0")}`;

@@ -11,11 +11,11 @@ import { TestClock } from "../../harness/clock.ts";
 import { random } from "../../harness/model/schedule.ts";
 import { createTask } from "../../harness/model/workload.ts";
 
-// The long run: SVC_TEST_ORDER=10.
+// For a long run: SVC_TEST_ORDER=10.
 const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
 
 describe("dispatch", () => {
-  it("an outcome that comes after the run was taken away changes nothing [DSP-2]", async () => {
+  it("a late outcome of a run that was ended as lost changes nothing [DSP-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_attempts: 3 } } });
     const { db } = app.server.parts;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -42,7 +42,7 @@ describe("dispatch", () => {
   });
 
   it(
-    "starts the messages of one conversation and worker in the order in which they came, however long each takes [DSP-10]",
+    "starts the messages of one conversation and worker in order of arrival, however long each takes [DSP-10]",
     async () => {
       await using app = await openApp({ config: { engines: fakeEngines() } });
       const chance = random(10);
@@ -65,7 +65,7 @@ describe("dispatch", () => {
     60_000 * SCALE,
   );
 
-  it("tries only lost runs again, later each time, up to a limit [DSP-13]", async () => {
+  it("retries only lost runs, with growing delays, up to a limit [DSP-13]", async () => {
     for (let attempt = 1; attempt < 200; attempt++) {
       const delay = retryDelayMs(attempt);
       expect(delay).toBe([1_000, 4_000, 16_000][Math.min(attempt, 3) - 1]);
@@ -134,7 +134,7 @@ describe("dispatch", () => {
       await app.settle();
       await settledFor(app, 50);
       const before = app.server.stages.map((stage) => stage.rounds);
-      // No time passes for the service now, so no stage has a reason to run.
+      // The test clock does not advance, so no stage has a reason to run.
       await settledFor(app, 250);
       const turns = app.server.stages.map((stage, index) => stage.rounds - (before[index] ?? 0));
       expect([new Date(to).toISOString(), Math.max(...turns)]).toEqual([
@@ -151,7 +151,7 @@ describe("dispatch", () => {
   });
 });
 
-/** Takes every open run away, as a server does that believes them lost with another server; their programs continue. */
+/** Ends every open run as lost, as a second server would. Their programs continue. */
 async function takeAway(app: App): Promise<number> {
   const { db, clock } = app.server.parts;
   const open = await listOpenExecutions(db, 0);
@@ -172,7 +172,7 @@ async function takeAway(app: App): Promise<number> {
   return open.length;
 }
 
-/** Ends the programs of runs that were taken away; their outcomes come too late. */
+/** Ends the programs of these runs, whose outcomes come too late. */
 async function endPrograms({ server: { executor } }: App): Promise<void> {
   await Promise.all(executor.running.map(({ execution_id }) => executor.interrupt(execution_id)));
 }

@@ -7,12 +7,12 @@ import { tempDir } from "../../harness/service/process.ts";
 import { ctl } from "../../harness/terminal.ts";
 import { createTask } from "../../harness/model/workload.ts";
 
-// The long run: SVC_TEST_ORDER=10.
+// For a long run: SVC_TEST_ORDER=10.
 const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
 
 describe("dispatch", () => {
   it(
-    "an idle service starts a task at once and does not wait for a poll (figures: make bench ARGS=tasks) [DSP-5]",
+    "an idle service starts a task immediately, without waiting for a poll (figures: make bench ARGS=tasks) [DSP-5]",
     async () => {
       await using folder = await tempDir();
       const ledger = join(folder.path, "ledger");
@@ -27,7 +27,7 @@ describe("dispatch", () => {
         waits.push((start?.at ?? NaN) - created_at);
       }
       waits.sort((a, b) => a - b);
-      // From the commit to the program's first output. The limit allows for a loaded machine, but not for a poll of a second.
+      // Measured from the commit to the program's first output. The limit allows for a loaded machine, but not for a poll of a second.
       expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(100);
       expect(waits[Math.floor(waits.length * 0.9)]).toBeLessThan(500);
     },
@@ -35,7 +35,7 @@ describe("dispatch", () => {
   );
 
   it(
-    "keeps to its caps, and a short queue beside long ones is done in its own time [DSP-9]",
+    "keeps its limits, and a short queue next to long ones is not delayed [DSP-9]",
     async () => {
       await using folder = await tempDir();
       const ledger = join(folder.path, "ledger");
@@ -63,7 +63,7 @@ describe("dispatch", () => {
     60_000 * SCALE,
   );
 
-  it("session clear --force ends the whole tree of a stubborn agent and of what escaped from it [DSP-12, CHD-1, CHD-2]", async () => {
+  it("session clear --force ends the whole process tree of a stubborn agent, escaped processes included [DSP-12, CHD-1, CHD-2]", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { stop_grace: "200ms", max_concurrent_runs: 2 } },
     });

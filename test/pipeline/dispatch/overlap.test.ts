@@ -10,7 +10,7 @@ type Json = any;
 
 const MINUTE_MS = 60_000;
 
-/** A schedule of every ten minutes whose runs end when there is a file `go`. */
+/** Creates a schedule of every ten minutes whose runs end when a file `go` exists. */
 async function open(overlap: string, more: Json = {}, dataDir?: string) {
   const clock = new TestClock("2026-01-05T08:00:00Z");
   const config = { engines: fakeEngines(), limits: { stop_grace: "200ms" } };
@@ -38,7 +38,7 @@ const kinds = async (app: App) =>
   ))
     .map(({ kind }: Json) => kind);
 
-/** The next time comes, and the scheduler has dealt with it. */
+/** Moves the clock to the next time and waits for the scheduler. */
 async function next(
   app: App,
   clock: TestClock,
@@ -50,7 +50,7 @@ async function next(
 }
 
 describe("overlap (contract 15)", () => {
-  it("queue: one time waits for the end of the run, and the others are left out", async () => {
+  it("queue: one time waits for the end of the run, and the others are skipped", async () => {
     const { app, clock, task, go } = await open("queue");
     await using _ = app;
     await next(app, clock, "task.due");
@@ -74,7 +74,7 @@ describe("overlap (contract 15)", () => {
     expect(await kinds(app)).toEqual(["task.due", "task.queued", "task.skipped", "task.due"]);
   });
 
-  it("replace: the run is ended, and then the new one runs; this says nothing about the schedule", async () => {
+  it("replace: the run ends, then the new one runs, and the schedule counts no failure", async () => {
     const { app, clock, task, go } = await open("replace", { pause_after_failures: 1 });
     await using _ = app;
     await next(app, clock, "task.due");
@@ -95,7 +95,7 @@ describe("overlap (contract 15)", () => {
     expect((await fires(app)).map(({ status }: Json) => status)).toEqual(["cancelled", "completed"]);
   });
 
-  it.each(["queue", "replace"])("%s: a gate that runs is a turn, too", async (overlap) => {
+  it.each(["queue", "replace"])("%s: a running gate counts as a turn", async (overlap) => {
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const file = join(dataDir, "open");
     const gate = { command: ["sh", "-c", `until [ -e ${file} ]; do sleep 0.02; done`] };
@@ -129,7 +129,7 @@ describe("overlap (contract 15)", () => {
     await Deno.remove(dataDir, { recursive: true });
   });
 
-  it("a run that has not begun is the one that waits", async () => {
+  it("a run that has not started already is the waiting one", async () => {
     const { app, clock, worker } = await open("replace");
     await using _ = app;
     await app.call(`PUT /api/workers/${worker.id}`, { paused: true });
@@ -139,7 +139,7 @@ describe("overlap (contract 15)", () => {
   });
 
   it.each(["queue", "replace"])(
-    "%s: what waits outlives a stop, and a pause drops it [CMD-3]",
+    "%s: the waiting time survives a stop, and a pause drops it [CMD-3]",
     async (overlap) => {
       const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
       const { app, clock, task, go } = await open(overlap, {}, dataDir);
@@ -153,7 +153,7 @@ describe("overlap (contract 15)", () => {
       await Deno.writeTextFile(go, "");
       await again.until("task.due", 2);
       await again.settle(30_000);
-      // An orderly stop puts the first run back, so it comes first; one that was replaced does not come again.
+      // An orderly stop requeues the first run, so it comes first. A replaced run does not come again.
       expect((await fires(again)).map(({ status }: Json) => status)).toEqual([
         overlap === "queue" ? "completed" : "cancelled",
         "completed",
@@ -172,7 +172,7 @@ describe("overlap (contract 15)", () => {
     60_000,
   );
 
-  it("replace: marks no run but its own", async () => {
+  it("replace: marks only the schedule's own run", async () => {
     const { app, clock, go } = await open("replace");
     await using _ = app;
     const other = await app.call("POST /api/workers", { name: "Bob" });

@@ -29,7 +29,7 @@ async function setUp(app: App, engine = "") {
 }
 
 describe("rate limits [DSP-13]", () => {
-  it("pause the engine: its tasks wait and say why, others run, and then it continues in its session", async () => {
+  it("block the engine: its tasks wait with a reason, others run, and then the session continues", async () => {
     await using folder = await tempDir();
     const clock = new TestClock(Date.now());
     let reason = "";
@@ -44,7 +44,7 @@ describe("rate limits [DSP-13]", () => {
       const [task] = await ada.tasks();
       expect(task).toMatchObject({ status: "pending", attempt: 0, run_count: 1 });
       reason = task.reason;
-      expect(reason).toMatch(/^claude is rate limited; continues at 20\d\d-\S+Z$/);
+      expect(reason).toMatch(/^claude is rate limited; resumes at 20\d\d-\S+Z$/);
       const [execution] = await app.call("GET /api/executions");
       expect(execution).toMatchObject({ status: "failed", failure: "rate_limited", attempt: 1 });
       sessionId = execution.session_id;
@@ -68,7 +68,7 @@ describe("rate limits [DSP-13]", () => {
       await Deno.writeTextFile(join(bob.worker.work_dir, "free"), "");
       await ada.free();
     }
-    // It survives a restart, and nothing starts a moment too early.
+    // The limit survives a restart, and nothing starts too early.
     clock.jump(Date.parse(reason.split(" ").at(-1) ?? "") - 10_000);
     await using app = await openLimited(clock, folder.path);
     await app.server.dispatcher.stage.wake();
@@ -111,7 +111,7 @@ describe("rate limits [DSP-13]", () => {
     clock.advance(4 * 60_000);
     await app.settle();
     expect(waits).toEqual([1, 4]);
-    // The prompt says that it was interrupted, and repeats nothing that the session has.
+    // The prompt mentions the interruption, and repeats nothing that the session has.
     const prompt = await Deno.readTextFile(join(ada.worker.work_dir, "prompt.txt"));
     expect(prompt).toMatch(/# Interrupted\n\nYou started this task before/);
     expect(prompt).not.toMatch(/The conversation so far/);
@@ -119,7 +119,7 @@ describe("rate limits [DSP-13]", () => {
     expect(await app.db.read("select * from rate_limit")).toEqual([]);
   });
 
-  it("have an end: after the given number of runs the task fails, and the user is told", async () => {
+  it("have a limit: after this many runs the task fails with a notice", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openLimited(clock);
     const ada = await setUp(app);
@@ -135,7 +135,7 @@ describe("rate limits [DSP-13]", () => {
     expect(replies[1].content).toMatch(/failed: rate_limited, rate_limited: API Error: 429/);
   });
 
-  it("let a schedule wait for its next time, as any failure does", async () => {
+  it("let a schedule wait for its next time, like any failure", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openLimited(clock);
     const ada = await setUp(app);
@@ -151,7 +151,7 @@ describe("rate limits [DSP-13]", () => {
     expect(await app.call(`GET /api/tasks/${task.id}`)).toMatchObject({ status: "scheduled", reason: "" });
   });
 
-  it("a waiting task can be cancelled, also by clearing the session", async () => {
+  it("allow cancelling a waiting task, also by clearing the session", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openLimited(clock);
     const ada = await setUp(app);
@@ -161,7 +161,7 @@ describe("rate limits [DSP-13]", () => {
     expect(await app.call(`POST /api/tasks/${task.id}/cancel`)).toMatchObject({ status: "cancelled" });
   });
 
-  it("stay when a run that began before them gets through", async () => {
+  it("stay when a run that started before them succeeds", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openLimited(clock);
     const [ada, bob] = [await setUp(app), await setUp(app)];

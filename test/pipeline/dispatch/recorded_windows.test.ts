@@ -9,14 +9,14 @@ const RECORDED = new URL("../../engine/recorded/", import.meta.url);
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** A recorded stream as text, with the session and the times of this test. */
+/** Returns a recorded stream as text, with the session and times of this test. */
 async function stream(kind: string, name: string, change: (line: string) => string): Promise<string> {
   const text = await Deno.readTextFile(new URL(`${kind}.jsonl`, RECORDED));
   return text.trim().split("\n").map((line) => JSON.parse(line)).filter((one) => one.case === name)
     .map(({ line }) => change(JSON.stringify(line)) + "\n").join("");
 }
 
-/** What the provider says: how much of its window is used until when, and that it refuses until then. */
+/** The reports of a provider: the used share of its window and its end, and a refusal until its end. */
 interface Provider {
   said: (used: number, until: number) => Promise<Record<string, string>>;
   rejected: (until: number) => Promise<Record<string, string>>;
@@ -25,7 +25,7 @@ interface Provider {
 
 const seconds = (ms: number) => Math.floor(ms / 1000);
 
-// Claude Code says it in its stream, and only with the login of a subscription: this line is as facts have it (facts, engines 3).
+// Claude Code reports the window in its stream, and only with a subscription login (facts, engines 3).
 function limitLine(status: string, used: number, until: number): string {
   const info = { status, resetsAt: seconds(until), rateLimitType: "five_hour", utilization: used };
   return JSON.stringify({ type: "rate_limit_event", rate_limit_info: info, session_id: "SESSION" }) + "\n";
@@ -61,7 +61,7 @@ const codex: Provider = {
           .replace("1795331519", String(seconds(until))),
     ),
   }),
-  // It tells people the minute.
+  // The provider names the minute.
   rejected: async (until) => {
     const time = new Date(until).toLocaleTimeString("en-US", {
       ...{ hour: "numeric", minute: "2-digit", timeZone: "UTC" },
@@ -85,10 +85,10 @@ async function openReplay(kind: string, clock: TestClock, folder: string): Promi
 }
 
 describe.each([["claude", claude], ["codex", codex]] as const)(
-  "what %s said of its provider (contract 14)",
+  "%s reports its provider's windows (contract 14)",
   (kind, provider) => {
     it(
-      "holds a schedule at the reserve while a chat goes on, parks all that is refused, and all goes on by itself at the reset, to the second",
+      "blocks a schedule at the reserve during a chat, blocks everything after a refusal, and resumes at the reset, to the second",
       async () => {
         const folder = await Deno.makeTempDir({ prefix: "svc-test-" });
         const clock = new TestClock("2026-11-22T06:00:00Z");
@@ -113,7 +113,7 @@ describe.each([["claude", claude], ["codex", codex]] as const)(
         const task = (id: string) => app.call(`GET /api/tasks/${id}`);
         const held = (id: string) =>
           eventually(`${id} is held`, async () => (await task(id)).held_by !== null);
-        // A second before its time nothing has run, and at its time it runs by itself.
+        // Checks that nothing has run a second before the time, and that the tasks run at the time.
         const exactly = async (at: number, ids: string[], ran: (id: string) => Promise<boolean>) => {
           clock.advance(at - 1_000 - clock.now());
           app.server.dispatcher.stage.wake();
@@ -157,10 +157,10 @@ describe.each([["claude", claude], ["codex", codex]] as const)(
           "completed",
           "pending",
         ]);
-        // The next window begins nearly empty.
+        // The next window starts nearly empty.
         await play(await provider.said(0.02, firstReset + 5 * HOUR_MS));
         await exactly(firstReset, [schedule.id], () => scheduleRan(1));
-        // Refused: nothing of this engine goes on, whoever waits for it.
+        // After a refusal no task of this engine runs, even when a person waits.
         const secondReset = firstReset + 90 * MINUTE_MS;
         await play(await provider.rejected(secondReset));
         const refused = await say("rejected");
@@ -172,7 +172,7 @@ describe.each([["claude", claude], ["codex", codex]] as const)(
           until,
           until,
         ]);
-        // What is told to the minute is over when that minute is.
+        // A limit given in minutes ends with its minute.
         expect([secondReset, secondReset + MINUTE_MS]).toContain(until);
         await Deno.writeTextFile(join(worker.work_dir, "free"), "");
         await exactly(

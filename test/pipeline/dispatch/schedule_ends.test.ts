@@ -9,7 +9,7 @@ type Json = any;
 
 const MINUTE_MS = 60_000;
 
-/** Fails when there is the file that it is told. */
+/** Fails when the named file exists. */
 const FAILS = {
   kind: "command",
   command: "sh",
@@ -17,7 +17,7 @@ const FAILS = {
   shell: [],
 };
 
-/** A schedule of every ten minutes, in a fleet, whose run goes on until `end` lets it fail. */
+/** Creates a schedule of every ten minutes in a fleet, whose run lasts until `end` lets it fail. */
 async function running(more: Json = {}) {
   const clock = new TestClock("2026-01-05T08:00:00Z");
   const app = await openApp({ clock, config: { engines: { default: "fails", fails: FAILS } } });
@@ -42,8 +42,8 @@ async function running(more: Json = {}) {
   };
 }
 
-describe("the end of a run of a schedule (contract 15)", () => {
-  it("that somebody has paused meanwhile: nobody is told that it paused for its failures", async () => {
+describe("the end of a schedule's run (contract 15)", () => {
+  it("that a user has paused meanwhile sends no notice of a pause for failures", async () => {
     const { app, id, worker, get, end } = await running({ pause_after_failures: 5 });
     await using _ = app;
     const { id: session } = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -54,7 +54,7 @@ describe("the end of a run of a schedule (contract 15)", () => {
     expect(said.filter(({ content }: Json) => content.startsWith("The schedule"))).toEqual([]);
   });
 
-  it("whose zone nobody knows any more: it is stored, and looked at again", async () => {
+  it("whose time zone became unknown is stored, and the schedule is checked again", async () => {
     const { app, clock, id, get, end } = await running();
     await using _ = app;
     await app.db.write([{
@@ -65,7 +65,7 @@ describe("the end of a run of a schedule (contract 15)", () => {
     expect(await get()).toMatchObject({ status: "scheduled", failures_in_row: 1 });
   });
 
-  it("that a fleet has paused meanwhile: no time waits for it any more", async () => {
+  it("that a fleet has paused meanwhile leaves no waiting time", async () => {
     const { app, clock, id, apply, end } = await running({ overlap: "queue" });
     await using _ = app;
     clock.advance(10 * MINUTE_MS);
@@ -77,8 +77,8 @@ describe("the end of a run of a schedule (contract 15)", () => {
   });
 });
 
-describe("a schedule whose zone is another one by now", () => {
-  it("does not fire at a time that is not in its cron, and goes on with the next", async () => {
+describe("a schedule whose time zone has changed", () => {
+  it("does not fire at a time that is not in its cron, and continues with the next", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("0 9 * * *");

@@ -11,7 +11,7 @@ type Json = any;
 const START = Date.parse("2026-01-05T08:00:00Z");
 const MINUTE_MS = 60_000;
 
-/** Runs as the instruction says; an outcome of an engine is one of its words. */
+/** Runs end as the instruction says, and engine failures are selected by a word. */
 const WORDS = {
   kind: "command",
   command: "sh",
@@ -38,7 +38,7 @@ async function open(more: Json = {}) {
   return { app, clock, worker, task, get: (): Promise<Json> => app.call(`GET /api/tasks/${task.id}`) };
 }
 
-/** The next time comes, and its run ends. */
+/** Moves the clock to the next time and waits for the end of its run. */
 async function pass(app: App, clock: TestClock, ended: number) {
   clock.advance(10 * MINUTE_MS);
   await eventually("the run ends", async () => {
@@ -56,7 +56,7 @@ const occurrences = async (app: App) =>
   );
 
 describe("the end of a schedule (contract 15)", () => {
-  it("until: what falls due at it runs, nothing after it does, and the schedule is completed", async () => {
+  it("until: the last due time runs, nothing runs later, and the schedule is completed", async () => {
     const { app, clock, get } = await open({ until: START + 20 * MINUTE_MS });
     await using _ = app;
     await pass(app, clock, 1);
@@ -70,7 +70,7 @@ describe("the end of a schedule (contract 15)", () => {
     });
   });
 
-  it("until: when its last time was missed, it is completed without a run", async () => {
+  it("until: the schedule is completed without a run when its last time was missed", async () => {
     const { app, clock, get } = await open({ until: START + 20 * MINUTE_MS });
     await using _ = app;
     clock.advance(24 * 60 * MINUTE_MS);
@@ -78,7 +78,7 @@ describe("the end of a schedule (contract 15)", () => {
     expect(await get()).toMatchObject({ status: "completed", runs_ended: 0, run_count: 0 });
   });
 
-  it("max_runs: completed after so many runs, however they ended; by hand counts, too", async () => {
+  it("max_runs: completes after this many runs of any outcome, manual ones included", async () => {
     const { app, clock, task, get } = await open({
       max_runs: 3,
       instruction: "fail",
@@ -103,7 +103,7 @@ describe("the end of a schedule (contract 15)", () => {
     expect(await occurrences(app)).toEqual(["failed", "failed", "failed"]);
   });
 
-  it("max_runs: a time that waited for the last run does not come any more", async () => {
+  it("max_runs: drops a time that waited for the last run", async () => {
     const { app, clock, get } = await open({ max_runs: 1, overlap: "replace", instruction: "wait" });
     await using _ = app;
     clock.advance(10 * MINUTE_MS);
@@ -117,7 +117,7 @@ describe("the end of a schedule (contract 15)", () => {
 });
 
 describe("pause_after_failures (contract 15)", () => {
-  it("pauses after so many in a row, says so where it belongs and in the inbox; resuming counts anew", async () => {
+  it("pauses after this many failures in a row with a notice in its conversation and the inbox; resuming resets the count", async () => {
     const { app, clock, worker, task, get } = await open({
       name: "Report",
       instruction: "ok",
@@ -155,7 +155,7 @@ describe("pause_after_failures (contract 15)", () => {
     });
     const history = await app.call(`GET /api/local/sessions/${session}/messages`);
     const said = history.map(({ content }: Json) => content);
-    // The results, and the failures, of all four runs go to where they are delivered to; and the pause does.
+    // The target conversation gets the results and failures of all four runs, and the pause.
     expect(said.filter((text: string) => text === "ok").length).toBe(1);
     expect(said.filter((text: string) => text.includes("Ada failed: exit_code")).length).toBe(3);
     expect(said.filter((text: string) => text.startsWith('The schedule "Report" is paused')).length).toBe(1);
@@ -179,7 +179,7 @@ describe("pause_after_failures (contract 15)", () => {
       else if (failure === "budget") {
         await app.server.executor.stopFor(execution_id, "the budget x is used up");
       } else {
-        // What only a provider or a crash brings about, as its outcome is stored.
+        // Only a provider or a crash causes these failures, so the test stores their outcomes.
         const stored = await storedEnd(app, task.id, failure as "server_lost");
         expect(stored).toBe(true);
         await app.server.executor.interrupt(execution_id);
@@ -198,7 +198,7 @@ describe("pause_after_failures (contract 15)", () => {
     },
   );
 
-  it("a run that is held has not failed: it waits, and the schedule leaves out what falls due", async () => {
+  it("a blocked run has not failed: it waits, and the schedule skips later times", async () => {
     const { app, clock, worker, get } = await open({ pause_after_failures: 1 });
     await using _ = app;
     await app.call("POST /api/budgets", {
@@ -219,9 +219,9 @@ describe("pause_after_failures (contract 15)", () => {
   });
 });
 
-describe("occurrences of what is cancelled together (contract 15)", () => {
+describe("occurrences of tasks that are cancelled together (contract 15)", () => {
   it.each(["session", "worker", "queue"])(
-    "by %s: those that wait are cancelled with their tasks",
+    "by %s: waiting ones are cancelled with their tasks",
     async (how) => {
       const { app, worker, task } = await open({ type: "scheduled" });
       await using _ = app;

@@ -8,7 +8,7 @@ import { countProcessorMs } from "../../harness/service/processor_time.ts";
 const START = "2026-01-05T08:00:00Z";
 
 describe("schedules (contract 3)", () => {
-  it("CRN-1: six hours of */1 with two schedulers and a hundred crashes in the tick: no minute twice, none left out [CRN-1]", async () => {
+  it("CRN-1: six hours of */1 with two schedulers and a hundred crashes during the tick: no minute twice, none skipped [CRN-1]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/1 * * * *");
@@ -25,7 +25,7 @@ describe("schedules (contract 3)", () => {
       const before = crashes;
       await bench.settle();
       if (crashes > before) {
-        // The servers that hit the fault are killed and restarted.
+        // Servers that hit the fault are killed and restarted.
         await bench.stop();
         bench.start(2);
         await bench.settle();
@@ -93,7 +93,7 @@ describe("schedules (contract 3)", () => {
     await bench.stop();
   });
 
-  it("CRN-4: a clock that steps back fires no minute twice and leaves none out afterwards [CRN-4]", async () => {
+  it("CRN-4: a clock that steps back fires no minute twice and skips none afterwards [CRN-4]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/10 * * * *");
@@ -115,7 +115,7 @@ describe("schedules (contract 3)", () => {
     await bench.stop();
   });
 
-  it("CRN-4: a clock that was in the future for a while leaves out no time of the present", async () => {
+  it("CRN-4: a clock that was temporarily in the future skips no time of the present", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/10 * * * *");
@@ -141,7 +141,7 @@ describe("schedules (contract 3)", () => {
       ["", []],
       [", and has written events since", [{ kind: "system.started" }]],
     ] as const,
-  )("CRN-4: the same when the server was down while the clock was set right%s", async (_, events) => {
+  )("CRN-4: the same when the server was down while the clock was corrected%s", async (_, events) => {
     const clock = new TestClock("2036-01-01T00:00:30Z");
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/10 * * * *");
@@ -157,7 +157,7 @@ describe("schedules (contract 3)", () => {
     await bench.stop();
   });
 
-  it("CRN-7: a time that comes while the previous run is still in progress is skipped, and counted [CRN-7]", async () => {
+  it("CRN-7: a time during the previous run is skipped and counted [CRN-7]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     await bench.add("* * * * *");
@@ -179,7 +179,7 @@ describe("schedules (contract 3)", () => {
     expect(open?.most).toBe(1);
   });
 
-  it("a time in the hour that the clock leaves out fires once that day, when the hour is over; one that it shows twice fires once", async () => {
+  it("a time in the skipped hour of a clock change fires once that day, after the hour; one in the repeated hour fires once", async () => {
     const clock = new TestClock("2026-03-28T00:00:00Z");
     const bench = await ScheduleBench.open(clock, { zone: "Europe/Berlin" });
     const id = await bench.add("30 2 * * *");
@@ -198,7 +198,7 @@ describe("schedules (contract 3)", () => {
     expect(fired.filter((at) => at.startsWith("2026-10"))).toEqual(["2026-10-25T00:30", "2026-10-26T01:30"]);
   });
 
-  it("CRN-8: a minute of database errors delays what is due and nothing else [CRN-8]", async () => {
+  it("CRN-8: a minute of database errors delays due tasks and nothing else [CRN-8]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("* * * * *");
@@ -223,7 +223,7 @@ describe("schedules (contract 3)", () => {
     await bench.stop();
   });
 
-  it("one schedule that cannot be computed does not delay the others", async () => {
+  it("a schedule that cannot be computed does not delay the others", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const broken = await bench.add("* * * * *");
@@ -269,7 +269,7 @@ async function countdown(app: App, scheduled_at: number): Promise<string> {
   return (await app.call("POST /api/tasks", body)).id;
 }
 
-/** Lets every stage look for work once more. */
+/** Lets every stage run another round. */
 async function ticks(app: App): Promise<void> {
   for (const stage of app.server.stages) {
     const target = stage.rounds + 1;

@@ -17,7 +17,7 @@ import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
 import { random } from "../../harness/model/schedule.ts";
 
-// CI runs all fifty; elsewhere a few of them find most faults in a fifth of the time.
+// CI runs all fifty seeds. A few of them find most faults in a fifth of the time.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 3);
 const OPERATIONS = 2_000;
 const MAX_ATTEMPTS = 3;
@@ -30,7 +30,7 @@ const CALL: Call = {
 };
 const USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
-/** The model: what the task should be. */
+/** The expected state of the task. */
 interface Expected {
   type: Task["type"];
   status: Task["status"];
@@ -40,13 +40,13 @@ interface Expected {
   runs: number;
   nextAt: number | null;
   dueAt: number | null;
-  /** The run in progress, if there is one. */
+  /** The run in progress, if any. */
   run: string | null;
-  /** Its attempt when it started. */
+  /** Attempt of the task at the start of the run. */
   runAttempt: number;
 }
 
-/** The state machine of contract 3 as a table that a person can read; the database has to agree with it. */
+/** The state machine of contract 3 as a readable table, which the database must match. */
 class Model {
   readonly tasks = new Map<string, Expected>();
 
@@ -60,7 +60,7 @@ class Model {
 
   runNow(id: string, now: number): boolean {
     const task = this.#get(id);
-    // A run that is asked for and has not begun is that of whoever asks again (contract 8.9).
+    // A repeated request returns the requested run that has not started (contract 8.9).
     if (task.status === "pending" && task.type !== "immediate") return true;
     if (task.status !== "scheduled") return false;
     task.status = "pending";
@@ -142,7 +142,7 @@ class Model {
   }
 }
 
-describe("the state machine of a task equals its model, also when an outcome comes twice [DSP-14, DSP-2]", () => {
+describe("the state machine of a task equals its model, also with repeated outcomes [DSP-14, DSP-2]", () => {
   it(`over ${SEEDS} seeds of ${OPERATIONS} random operations each`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await compare(seed);
   }, 720_000);
@@ -152,7 +152,7 @@ async function compare(seed: number): Promise<void> {
   const clock = new TestClock("2026-01-05T08:00:00Z");
   await using app = await openApp({ clock, inMemory: true });
   const { server } = app;
-  // The stages are stopped: this test does their work, one step at a time.
+  // The stages are stopped: this test does their work step by step.
   const scheduler = app.server.stages.find((stage) => stage.name === "scheduler");
   await Promise.all(app.server.stages.filter((stage) => stage !== scheduler).map((stage) => stage.stop()));
   const chance = random(seed);
@@ -260,7 +260,7 @@ async function create(
   });
 }
 
-/** Claims the heads of the lanes, as the dispatcher does; the model says which these must be. */
+/** Claims the next task of each directory, as the dispatcher does. The model names the expected tasks. */
 async function dispatch(
   server: Server,
   model: Model,
@@ -383,7 +383,7 @@ async function agree(server: Server, model: Model, label: string): Promise<void>
     attempt: task.attempt,
     run_count: task.runs,
     next_run_at: task.nextAt,
-    // While it runs, its old place in the queue is kept for an orderly stop.
+    // A running task keeps its old position in the queue for an orderly stop.
     due_at: task.dueAt,
   })).sort((a, b) => a.id < b.id ? -1 : 1);
   const seen = rows.map((row) => ({ ...row }));

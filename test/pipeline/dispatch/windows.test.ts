@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { eventually } from "../../harness/wait.ts";
+import { findReserveBlock } from "../../../src/pipeline/dispatch/admission.ts";
 
 const FAKE_CLAUDE = new URL("../../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 const HOUR_MS = 3_600_000;
@@ -32,7 +33,7 @@ async function setUp(app: App) {
 }
 
 describe("the windows of a provider (contract 14)", () => {
-  it("hold what no person waits for above the reserve, while a chat goes on, and let it go on at the reset to the second", async () => {
+  it("block scheduled work above the reserve during a chat, and release it at the reset, to the second", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const { worker, say } = await setUp(app);
@@ -59,10 +60,10 @@ describe("the windows of a provider (contract 14)", () => {
       status: "pending",
       held_by: { kind: "engine", id: "claude", until: window.resets_at },
       reason: expect.stringMatching(
-        /^claude has used 85 % of its window five_hour, and the rest is kept for people/,
+        /^claude has used 85 % of its window five_hour, and the rest is reserved for people/,
       ),
     });
-    // It stands in front of what a person says now, in the same lane.
+    // The schedule's task precedes the user's new task in the same directory.
     await say("ok");
     await app.settle();
     expect(await app.call("GET /api/executions?status=completed")).toHaveLength(2);
@@ -77,7 +78,7 @@ describe("the windows of a provider (contract 14)", () => {
     );
   });
 
-  it("a reserve that is not reached holds nothing", async () => {
+  it("block nothing below the reserve", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const { worker, say } = await setUp(app);
@@ -97,7 +98,7 @@ describe("the windows of a provider (contract 14)", () => {
     );
   });
 
-  it("a rejection parks the engine for everybody, and engine lift ends that at once", async () => {
+  it("block the engine for all work after a refusal, until engine lift", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock);
     const { say, statusOf, worker } = await setUp(app);
@@ -119,7 +120,7 @@ describe("the windows of a provider (contract 14)", () => {
 });
 
 describe("a runaway (contract 14, limits.max_runs_per_hour)", () => {
-  it("of one worker waits, says so once, and goes on when an hour has made room", async () => {
+  it("blocks a worker with one notice, until an hour has freed a run", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openClaude(clock, { max_runs_per_hour: 3 });
     const { worker } = await setUp(app);
@@ -148,5 +149,34 @@ describe("a runaway (contract 14, limits.max_runs_per_hour)", () => {
     await eventually("one has run", async () => (await waiting()).length === 1);
     const told = await app.db.read("select data from journal where kind = 'run_limit.met'");
     expect(told).toHaveLength(1);
+  });
+});
+
+describe("findReserveBlock", () => {
+  const window = (utilization: number, resets_at: number | null, engine = "claude") => ({
+    ...{ engine, name: "five_hour", utilization, resets_at, seen_at: 0 },
+  });
+
+  it.each([
+    ["no reserve", [window(1, 2_000)], 0, null],
+    ["a window at the reserve", [window(0.8, 2_000)], 0.2, null],
+    ["a window above the reserve", [window(0.81, 2_000)], 0.2, 2_000],
+    ["an expired window", [window(1, 1_000)], 0.2, null],
+    ["a window of another engine", [window(1, 2_000, "codex")], 0.2, null],
+    ["two windows above the reserve", [window(1, 2_000), window(1, 3_000)], 0.2, 3_000],
+  ])("%s", (_name, windows, reserve, until) => {
+    expect(findReserveBlock(windows, { engine: "claude", reserve }, 1_000)?.until ?? null).toBe(until);
+  });
+
+  it("blocks without an end when a window has none", () => {
+    const block = findReserveBlock(
+      [window(1, 2_000), window(1, null)],
+      { engine: "claude", reserve: 0.2 },
+      1_000,
+    );
+    expect(block).toMatchObject({ held: "reserve:claude", until: null, whom: { kind: "patient" } });
+    expect(block?.reason).toBe(
+      "claude has used 100 % of its window five_hour, and the rest is reserved for people",
+    );
   });
 });

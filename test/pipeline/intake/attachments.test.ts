@@ -22,7 +22,7 @@ async function open(loud: FakeTelegram, quiet: FakeTelegram) {
   return app;
 }
 
-it("files of one platform that hang leave room for those of another (contract 10.1)", async () => {
+it("Attachments: hanging files of one platform leave capacity for another (contract 10.1)", async () => {
   await using loud = new FakeTelegram();
   await using quiet = new FakeTelegram();
   await using app = await open(loud, quiet);
@@ -43,7 +43,7 @@ it("files of one platform that hang leave room for those of another (contract 10
   expect(hanging).toBe(4);
 });
 
-it("what cannot be stored about a file is tried again after a pause", async () => {
+it("Attachments: retry a file that could not be stored after a pause", async () => {
   await using loud = new FakeTelegram();
   await using quiet = new FakeTelegram();
   await using app = await open(loud, quiet);

@@ -47,7 +47,7 @@ async function replies(app: App, sessionId: string): Promise<string[]> {
   );
 }
 
-/** Messages of as many conversations, which were fed at `at`. */
+/** Inserts messages of different conversations that were fed at `at`. */
 async function feed({ db }: App, count: number, at: number): Promise<void> {
   const rows = Array.from({ length: count }, (_, n) => ({
     id: newId(),
@@ -65,7 +65,7 @@ async function feed({ db }: App, count: number, at: number): Promise<void> {
 const give = (worker: string, instruction: string, more: object = {}) => ({ worker, instruction, ...more });
 
 describe("the coordinator on an engine (contract 4.4)", () => {
-  it("splits one message into tasks for two workers, a schedule and a reply, all in one", async () => {
+  it("splits one message into tasks for two workers, a schedule and a reply in one batch", async () => {
     await using it = await withBee([{
       reply: "Both are on it.",
       tasks: [
@@ -108,7 +108,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     ]);
   });
 
-  it("is told of workers, departments, memory, what was said before, and the message with its parts", async () => {
+  it("gets workers, departments, memory, the earlier conversation, and the message with its parts", async () => {
     await using it = await withBee([{ reply: "hm" }], {
       persona: "You speak like a pirate.",
       quiet_window: "1s",
@@ -142,7 +142,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(prompt).not.toContain("person: one");
   });
 
-  it("mentions and the session's own worker go before it", async () => {
+  it("is skipped by mentions and the session's own worker", async () => {
     await using it = await withBee([{ reply: "hm" }]);
     await it.send("@Ada hello");
     await it.app.settle();
@@ -153,7 +153,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(await it.count()).toBe(0);
   });
 
-  it("sends back a plan that cannot be used once, with the reason, and accepts the corrected one", async () => {
+  it("gets an unusable plan back once with the reason, and may correct it", async () => {
     await using it = await withBee([{ tasks: [give("Eve", "spy")] }, { tasks: [give("Ada", "write")] }]);
     const message = await it.send("hello");
     await it.app.settle();
@@ -163,13 +163,13 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(routing).toHaveLength(1);
   });
 
-  it("gives up after the second bad plan, and the person is told", async () => {
+  it("gives up after the second bad plan, and notifies the user", async () => {
     await using it = await withBee(["I would rather not say."]);
     const message = await it.send("hello");
     await it.app.settle();
     expect(await it.count()).toBe(2);
     expect(await replies(it.app, it.session.id)).toEqual([
-      expect.stringMatching(/could not be given to anybody: engine_error, its plan cannot be used: .*@name/),
+      expect.stringMatching(/Cannot route this message: engine_error, its plan cannot be used: .*@name/),
     ]);
     const trace = await it.app.call(`GET /api/messages/${message}/trace`);
     expect(trace.message).toMatchObject({
@@ -180,7 +180,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(trace.replies).toEqual([expect.objectContaining({ source_type: "system" })]);
   });
 
-  it("tries a run that fails again with back-off, up to bee.max_attempts, and the message waits meanwhile", async () => {
+  it("is retried with back-off up to bee.max_attempts, while the message waits", async () => {
     await using it = await withBee(["!exit 3", { tasks: [give("Ada", "write")] }]);
     const message = await it.send("hello");
     await it.app.settle();
@@ -196,7 +196,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(routed.attempt).toBe(2);
   });
 
-  it("ends a run over its time, and gives up after the last attempt", async () => {
+  it("is ended after its time limit, and the message fails after the last attempt", async () => {
     await using it = await withBee(["!sleep 60"], { timeout: "300ms", max_attempts: 1 });
     const message = await it.send("hello");
     await it.app.settle();
@@ -207,7 +207,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(await replies(it.app, it.session.id)).toEqual([expect.stringContaining("timeout")]);
   });
 
-  it("names an engine that is missing", async () => {
+  it("reports a missing engine", async () => {
     await using app = await openApp({
       config: {
         bee: { engine: "gone", max_attempts: 1 },
@@ -221,7 +221,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(await replies(app, id)).toEqual([expect.stringMatching(/spawn_failed, Cannot start the program/)]);
   });
 
-  it("a clear ends it with its processes, and nothing of its plan is carried out", async () => {
+  it("a clear ends its processes, and nothing of its plan is executed", async () => {
     await using it = await withBee(["!sleep 60"]);
     const message = await it.send("hello");
     while (await it.count() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -232,7 +232,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(trace.routing).toEqual([expect.objectContaining({ status: "failed", failure: "cancelled" })]);
   });
 
-  it("deleting the session ends it with its processes, and its token (contract 3, Local chat)", async () => {
+  it("deleting the session ends its processes and its token (contract 3, Local chat)", async () => {
     await using it = await withBee(["!sleep 60"]);
     await it.send("hello");
     while (await it.count() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -242,7 +242,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     ]);
   });
 
-  it("its token is masked in its reply, and in its error [SEC-3]", async () => {
+  it("masks its token in its reply and in its error [SEC-3]", async () => {
     await using it = await withBee([
       `!echo '{"reply": "I am '"$SVC_TOKEN"', and glad"}'`,
       `!echo "refused: $SVC_TOKEN" >&2; exit 3`,
@@ -253,14 +253,14 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     await it.app.settle();
     expect(await replies(it.app, it.session.id)).toEqual([
       expect.stringMatching(/^I am \*{100,}, and glad$/),
-      // Only the end of its error output is kept, and so only the end of its token.
-      expect.stringMatching(/exit code 3: \*{100,}\. Say it again/),
+      // Only the end of the error output is kept, and so only the end of the token.
+      expect.stringMatching(/exit code 3: \*{100,}\. Send it again/),
     ]);
     const runs = JSON.stringify(await it.app.call("GET /api/system/executions"));
     expect(runs).not.toContain("eyJ");
   });
 
-  it("a message that needs no model waits behind one of its conversation that does", async () => {
+  it("a message that needs no model waits for an earlier one of its conversation that does", async () => {
     await using it = await withBee([
       `!while [ ! -e "$FAKE_BEE/go" ]; do sleep 0.05; done; echo '{"reply": "done"}'`,
     ]);
@@ -278,7 +278,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(routed).toEqual([{ message_id: first }, { message_id: second }]);
   });
 
-  it("an orderly stop puts the message back; the next start routes it, as its first try", async () => {
+  it("an orderly stop releases the message, and the next start routes it as the first attempt", async () => {
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     await Deno.writeTextFile(join(dataDir, "answer-1"), "!sleep 60");
     await Deno.writeTextFile(
@@ -316,7 +316,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(await replies(it.app, it.session.id)).toEqual(["hold on", "done"]);
     const kept = (name: string) => Deno.readTextFile(join(it.folder, name));
     expect((await kept("workers")).trim().split("\n")).toHaveLength(2);
-    expect(await kept("refused")).toMatch(/lacks the scope write:workers;.*\n4\n$/);
+    expect(await kept("refused")).toMatch(/lacks the scope write:workers\..*\n4\n$/);
     const dead = await it.app.send("GET /api/workers", undefined, {
       authorization: `Bearer ${(await kept("token")).trim()}`,
     });
@@ -326,14 +326,14 @@ describe("the coordinator on an engine (contract 4.4)", () => {
   });
 });
 
-describe("many messages for the coordinator at once (contract 4.4)", () => {
+describe("concurrent messages for the coordinator (contract 4.4)", () => {
   const THINKS_UNTIL_GO = `!while [ ! -e "$FAKE_BEE/go" ]; do sleep 0.05; done; echo '{"reply": "done"}'`;
 
   async function running({ app }: Awaited<ReturnType<typeof withBee>>): Promise<number> {
     return (await app.db.read("select 1 as one from bee_run where status = 'running'")).length;
   }
 
-  /** One round more of the coordinator's stage. */
+  /** Runs another round of the coordinator's stage. */
   async function another({ app }: Awaited<ReturnType<typeof withBee>>): Promise<void> {
     const stage = app.server.stages.find(({ name }) => name === "bee");
     const { rounds = 0 } = stage ?? {};
@@ -341,7 +341,7 @@ describe("many messages for the coordinator at once (contract 4.4)", () => {
     await eventually("another round", () => (stage?.rounds ?? 0) > rounds);
   }
 
-  it("are routed by four runs at once, and each is routed in the end", async () => {
+  it("are all routed by four concurrent runs", async () => {
     await using it = await withBee([THINKS_UNTIL_GO]);
     await feed(it.app, 7, Date.now());
     await another(it);
@@ -353,7 +353,7 @@ describe("many messages for the coordinator at once (contract 4.4)", () => {
     expect(await it.app.db.read("select distinct attempt from inbound_message")).toEqual([{ attempt: 1 }]);
   });
 
-  it("that an earlier process left are looked at once each while they wait for a run", async () => {
+  it("left by an earlier process are each checked immediately while they wait for a run", async () => {
     await using it = await withBee([THINKS_UNTIL_GO]);
     let looks = 0;
     const write = it.app.db.write.bind(it.app.db);
@@ -371,7 +371,7 @@ describe("many messages for the coordinator at once (contract 4.4)", () => {
   });
 });
 
-it("the coordinator is not delayed for other conversations by those that wait for their next attempt", async () => {
+it("waiting retries do not delay other conversations", async () => {
   await using app = await openApp({ inMemory: true });
   const now = Date.now();
   const rows = Array.from({ length: 250 }, (_, n) => ({
@@ -392,7 +392,7 @@ it("the coordinator is not delayed for other conversations by those that wait fo
   ]);
 });
 
-it("what an earlier process left is routed one by one: what ends the process takes no attempt from those beside it [BYT-4]", async () => {
+it("left by an earlier process are routed one at a time: a crash takes no attempt from the others [BYT-4]", async () => {
   await using app = await openApp({ inMemory: true });
   const steps: string[] = [];
   const write = app.db.write.bind(app.db);
@@ -407,7 +407,7 @@ it("what an earlier process left is routed one by one: what ends the process tak
   expect(steps).toEqual(["count", "route", "count", "route", "count", "route"]);
 });
 
-it("the coordinator keeps its token while it works: the key is changed before or behind it (contract 8.16)", async () => {
+it("the coordinator keeps its token during a run: the key is rotated before or after it (contract 8.16)", async () => {
   await using it = await withBee([{ reply: "hm" }, "!sleep 60"]);
   await it.send("@Ada hello");
   await it.send("first");

@@ -6,7 +6,7 @@ import { eventually } from "../../harness/wait.ts";
 
 const HOUR_MS = 3_600_000;
 
-// A coordinator that thinks as long as there is a file `thinking`, and that touches `thought` at each of its runs.
+// A coordinator that runs while a file `thinking` exists, and touches `thought` in each run.
 const BEE = `#!/bin/sh
 cat > /dev/null
 echo >> "$DIR/thought"
@@ -45,8 +45,8 @@ async function withBee(clock: TestClock) {
   };
 }
 
-describe("the runs of the coordinator (contract 14)", () => {
-  it("count, and under a budget that is used up its message waits, told once, and goes on by itself", async () => {
+describe("runs of the coordinator (contract 14)", () => {
+  it("count, and a used-up budget delays the message with one notice until it resumes", async () => {
     const clock = new TestClock();
     await using it = await withBee(clock);
     const { app, session } = it;
@@ -59,7 +59,7 @@ describe("the runs of the coordinator (contract 14)", () => {
     await eventually("the message waits", async () => (await inbound()).error !== "");
     expect(await inbound()).toMatchObject({
       status: "feeding",
-      error: expect.stringMatching(/^waits: the budget "Bee" is used up: 1 of 1 runs \(5h\); continues at /),
+      error: expect.stringMatching(/^waits: the budget "Bee" is used up: 1 of 1 runs \(5h\); resumes at /),
     });
     clock.advance(HOUR_MS);
     await app.server.stages.find(({ name }) => name === "bee")?.wake();
@@ -75,7 +75,7 @@ describe("the runs of the coordinator (contract 14)", () => {
     await app.settle();
   });
 
-  it("count no longer than half a minute when the database took one without our knowing", async () => {
+  it("count for half a minute at most when the database took one without an answer", async () => {
     const clock = new TestClock();
     await using it = await withBee(clock);
     const { app } = it;
@@ -106,7 +106,7 @@ describe("the runs of the coordinator (contract 14)", () => {
     ]);
   });
 
-  it("reserve what they are expected to use while they think, and a budget that stops ends them", async () => {
+  it("reserve their expected usage, and a budget that stops ends them", async () => {
     const clock = new TestClock();
     await using it = await withBee(clock);
     const { app } = it;

@@ -6,7 +6,7 @@ import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { insertRows } from "../../harness/model/counters.ts";
 
-/** What is fed and routed from now on, commit by commit. */
+/** Records the feeding and routing of messages by commit. */
 function moves(app: App): string[][] {
   const seen: string[][] = [];
   const write = app.db.write.bind(app.db);
@@ -35,7 +35,7 @@ describe("intake (contract 4.2)", () => {
     expect(quietWindowMs("other", 0)).toBe(0);
   });
 
-  it("joinParts keeps the order and leaves out what is empty", () => {
+  it("joinParts keeps the order and drops empty parts", () => {
     expect(joinParts([{ content: "a" }, { content: "" }, { content: "b" }])).toBe("a\nb");
   });
 
@@ -64,7 +64,7 @@ describe("intake (contract 4.2)", () => {
     expect(await app.call("GET /api/executions")).toMatchObject([{ instruction: "one\ntwo\nthree" }]);
   });
 
-  it("does not let a user with many messages postpone the bee for ever", async () => {
+  it("limits how long a user with many messages can postpone the bee", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
     await app.call("POST /api/workers", { name: "Ada" });
@@ -110,7 +110,7 @@ describe("intake (contract 4.2)", () => {
     ]);
   });
 
-  it("feeds and routes in one commit what the rules decide", async () => {
+  it("feeds and routes in one commit when the rules decide", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
@@ -124,7 +124,7 @@ describe("intake (contract 4.2)", () => {
     expect(routed).toEqual(Array(2).fill({ status: "bee_processed", attempt: 1 }));
   });
 
-  it("feeds first what carries a time of the future, and what is one of very many", async () => {
+  it("feeds messages with a future time, and large batches, before routing", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock, inMemory: true, config: { bee: { quiet_window: "0ms" } } });
     const seen = moves(app);
@@ -139,7 +139,7 @@ describe("intake (contract 4.2)", () => {
     expect(seen.filter((move) => move.length === 2)).toHaveLength(50);
   });
 
-  it("makes tasks in the order in which conversations spoke", async () => {
+  it("creates tasks in the order of the messages across conversations", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" } } });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
@@ -153,7 +153,7 @@ describe("intake (contract 4.2)", () => {
     expect(tasks.map(({ instruction }) => instruction)).toEqual(["first", "second"]);
   });
 
-  it("routes the messages of a conversation in the order in which they came [DSP-10]", async () => {
+  it("routes the messages of a conversation in order of arrival [DSP-10]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
@@ -170,7 +170,7 @@ describe("intake (contract 4.2)", () => {
   });
 });
 
-/** So many messages, each of a conversation of its own. */
+/** Builds messages of different conversations. */
 function received(count: number, at: number) {
   return Array.from({ length: count }, () => newId()).map((id) => ({
     id,

@@ -7,8 +7,8 @@ import { tempDir } from "../../harness/service/process.ts";
 
 const HOUR = 3_600_000;
 
-describe("backups of the configuration (contract 8.16) [BAK-10]", () => {
-  it("are made when cron says so, without the key, for their owner only; the newest stay, and what others put there [BAK-10]", async () => {
+describe("scheduled backups (contract 8.16) [BAK-10]", () => {
+  it("are made at the cron times without the key, readable by their owner only; the newest and foreign files stay [BAK-10]", async () => {
     await using folder = await tempDir();
     const dir = join(folder.path, "made", "here");
     const clock = new TestClock("2026-01-05T02:30:00Z");
@@ -39,7 +39,7 @@ describe("backups of the configuration (contract 8.16) [BAK-10]", () => {
     expect(await doctor(app)).toMatchObject({ status: "ok" });
   });
 
-  it("one that was due while the service was down is made at the start, once [BAK-10]", async () => {
+  it("are made once at the start when a time passed while the service was down [BAK-10]", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     const dir = join(folder.path, "out");
@@ -57,7 +57,7 @@ describe("backups of the configuration (contract 8.16) [BAK-10]", () => {
     expect(await made(app)).toBe(1);
   });
 
-  it("a failure is in the journal and in the doctor's report, leaves no file, and the next time tries again [BAK-10]", async () => {
+  it("record a failure in the journal and the doctor's report, leave no file, and retry at the next time [BAK-10]", async () => {
     await using folder = await tempDir();
     const dir = join(folder.path, "out");
     await Deno.writeTextFile(dir, "no directory");
@@ -80,7 +80,7 @@ function settings(dir: string) {
   return { scheduler: { time_zone: "UTC" }, backup: { cron: "0 3 * * *", keep: 2, dir } };
 }
 
-/** Lets time pass in steps, with a round of the stage after each, until `done`. */
+/** Lets time pass in steps with a round of the stage after each, until `done`. */
 async function until(
   app: App,
   clock: TestClock,

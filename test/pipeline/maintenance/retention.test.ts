@@ -18,7 +18,7 @@ const ROWS = 10_000;
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const KEPT = { executions: 90 * DAY_MS, messages: 365 * DAY_MS, journal: 30 * DAY_MS };
 
-/** Retention on a database of its own, with a clock that is moved by hand. */
+/** Retention on a separate database with a test clock. */
 class Bench implements AsyncDisposable {
   readonly clock = new TestClock("2026-06-01T00:00:00Z");
   readonly db: Database;
@@ -48,7 +48,7 @@ class Bench implements AsyncDisposable {
     return new Bench(db, await tempDir());
   }
 
-  /** Lets time pass until retention has been quiet for a whole poll. */
+  /** Lets time pass until retention has been idle for a whole poll. */
   async run(): Promise<void> {
     let changes = -1;
     for (let quiet = 0; quiet < 2;) {
@@ -88,7 +88,7 @@ type Row = Record<string, string | number | null> & { id: string };
 
 describe("retention (contract 7) [DUR-11]", () => {
   it(
-    `of ${ROWS} random rows deletes what has ended and is too old, and nothing else (seed ${SEED}) [DUR-11]`,
+    `of ${ROWS} random rows deletes only ended and expired ones (seed ${SEED}) [DUR-11]`,
     async () => {
       await using bench = await Bench.open();
       const { db, clock } = bench;
@@ -102,7 +102,7 @@ describe("retention (contract 7) [DUR-11]", () => {
         }
       }
       await expectCounters(db);
-      // Less time passes while it works than any row is away from its limit.
+      // Retention takes less time than any row is away from its limit.
       await bench.run();
       const expected = survivors(world, now);
       let gone = 0;
@@ -117,7 +117,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     180_000,
   );
 
-  it("keeps firings that wait for their run, and answers that are on their way, however old they are", async () => {
+  it("keeps occurrences that wait for their run, and unfinished deliveries, of any age", async () => {
     await using bench = await Bench.open();
     const { db, clock } = bench;
     const old = clock.now() - 400 * DAY_MS;
@@ -217,7 +217,7 @@ describe("retention (contract 7) [DUR-11]", () => {
       true,
       false,
       true,
-      // The log of a coordinator's run, which has no execution, is kept as long as the run is.
+      // The log of a coordinator run, which has no execution, is kept as long as the run.
       true,
     ]);
     expect(await Promise.all([old, young, orphan, thought].map((id) => exists(eventsPath(paths, id)))))
@@ -289,7 +289,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     expect(await db.read("select executions from usage")).toEqual([{ executions: 89 }]);
   });
 
-  it("after the clock jumped nothing is deleted by age for an hour [DSP-8]", async () => {
+  it("deletes nothing by age for an hour after a clock jump [DSP-8]", async () => {
     await using bench = await Bench.open();
     const { db, clock, stage } = bench;
     const at = clock.now();
@@ -305,7 +305,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     await pass(15);
     await pass(30);
     expect(await count()).toBe(1);
-    // The clock is corrected: that is a jump as well, and nothing was lost.
+    // Correcting the clock is a jump, too, and nothing was lost.
     clock.jump(at + 2 * 3_600_000);
     await pass(59);
     await pass(15);
@@ -313,7 +313,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     expect(await count()).toBe(1);
   });
 
-  it("is part of the service, and does nothing in the first minutes", async () => {
+  it("runs in the service, and does nothing in the first minutes", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     await app.db.write(
@@ -346,7 +346,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     await db.close();
   });
 
-  it("keeps of the ledger the last sum before its time, of each target (contract 14)", async () => {
+  it("keeps the last ledger sum before the limit for each target (contract 14)", async () => {
     await using bench = await Bench.open();
     const { db, clock } = bench;
     const row = (target: string, days: number, runs: number) => ({
@@ -363,7 +363,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     ]);
   });
 
-  it("keeps the file of every message, of people and of agents, with a row of its own or without", async () => {
+  it("keeps the file of every message of people and agents, with or without an upload row", async () => {
     await using bench = await Bench.open();
     const { db, clock, paths } = bench;
     const upload = (name: string) => join(paths.uploads, "session", name);
@@ -390,7 +390,7 @@ describe("retention (contract 7) [DUR-11]", () => {
   });
 });
 
-/** Every kind of row, in every state and of every age. No row is nearer to a limit than a day. */
+/** Generates every kind of row in every state and age. No row is nearer to a limit than a day. */
 function randomWorld(chance: () => number, now: number): Record<string, Row[]> {
   const pick = <T>(all: readonly T[]): T => all[Math.floor(chance() * all.length)] as T;
   const age = () => now - (Math.floor(chance() * 500) + 0.5) * DAY_MS;
@@ -442,7 +442,7 @@ function randomWorld(chance: () => number, now: number): Record<string, Row[]> {
   return world;
 }
 
-/** What must be left, computed independently of the SQL. */
+/** Computes the remaining rows independently of the SQL. */
 function survivors(world: Record<string, Row[]>, now: number): Record<string, Set<string>> {
   const { task = [], execution = [], bee_run = [], inbound_message = [], outbound_message = [] } = world;
   const old = (at: unknown, kept: number) => Number(at) < now - kept;

@@ -6,7 +6,7 @@ import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { eventually } from "../../harness/wait.ts";
 
-it("a platform that is away for a minute is said once, and when it is back; a disk that is nearly full once (contract 11)", async () => {
+it("the health monitor reports once a platform that is down for a minute, its return, and a nearly full disk (contract 11)", async () => {
   const clock = new TestClock();
   await using app = await openApp({ clock });
   const { wakeups } = app.server.parts;

@@ -7,7 +7,7 @@ import { insertRows } from "../../harness/model/counters.ts";
 
 const FAKE_BEE = new URL("../../harness/fakes/fake_bee.sh", import.meta.url).pathname;
 
-/** Bells that remember who was woken. */
+/** Records which stages were woken. */
 class RecordedWakeups extends Wakeups {
   readonly #rung: string[] = [];
 
@@ -16,13 +16,13 @@ class RecordedWakeups extends Wakeups {
     super.notify(key);
   }
 
-  /** What was rung since the last call. */
+  /** Returns the wakeups since the last call. */
   take(): Set<string> {
     return new Set(this.#rung.splice(0));
   }
 }
 
-/** A service with a paused worker, so that nothing is done but what the test asks for. */
+/** A service with a paused worker, so that only the test causes work. */
 async function withPausedWorker(config: TestSettings = {}) {
   const wakeups = new RecordedWakeups();
   const app = await openApp({ inMemory: true, wakeups, config });
@@ -32,7 +32,7 @@ async function withPausedWorker(config: TestSettings = {}) {
   return { app, wakeups, worker, task, [Symbol.asyncDispose]: () => app[Symbol.asyncDispose]() };
 }
 
-/** What a message of another platform brings about: a conversation whose replies the outbox delivers. */
+/** Inserts a message of another platform, so that the outbox delivers the replies of its conversation. */
 async function foreignMessage(app: App): Promise<string> {
   const id = newId();
   const now = Date.now();
@@ -49,19 +49,19 @@ async function foreignMessage(app: App): Promise<string> {
   return id;
 }
 
-describe("whoever makes work for a stage rings its bell (architecture, sentence 1)", () => {
-  it("a message wakes the intake, and what the intake gathers wakes the coordinator", async () => {
+describe("new work wakes its stage (architecture, sentence 1)", () => {
+  it("a message wakes the intake, and a fed message wakes the coordinator", async () => {
     await using it = await withPausedWorker();
     const session = await it.app.call("POST /api/local/sessions");
     it.wakeups.take();
-    // The rules decide a small one where it is gathered.
+    // Intake routes a small message immediately by the rules.
     const content = "x".repeat(5_000);
     await it.app.call(`POST /api/local/sessions/${session.id}/messages`, { content });
     await it.app.until("message.routed");
     expect([...it.wakeups.take()]).toEqual(expect.arrayContaining([WAKEUP.intake, WAKEUP.bee]));
   });
 
-  it("a task that is due wakes the dispatcher, one that has a time wakes the scheduler, a dead one nobody", async () => {
+  it("a due task wakes the dispatcher, a timed one the scheduler, and an ended one no stage", async () => {
     await using it = await withPausedWorker();
     it.wakeups.take();
     await it.task("immediate");
@@ -76,7 +76,7 @@ describe("whoever makes work for a stage rings its bell (architecture, sentence 
     expect(stagesOf(it.wakeups)).toEqual([WAKEUP.dispatcher]);
   });
 
-  it("a countdown whose time has come wakes the dispatcher", async () => {
+  it("a countdown that is due wakes the dispatcher", async () => {
     await using it = await withPausedWorker();
     const { id } = await it.task("countdown", { scheduled_at: Date.now() + 60_000 });
     await it.app.db.write([{ sql: "update task set next_run_at = 1 where id = ?", args: [id] }]);
@@ -85,7 +85,7 @@ describe("whoever makes work for a stage rings its bell (architecture, sentence 
     expect(stagesOf(it.wakeups)).toContain(WAKEUP.dispatcher);
   });
 
-  it("a worker that is resumed, or that changes its engine, wakes the dispatcher", async () => {
+  it("a worker that is resumed or changes its engine wakes the dispatcher", async () => {
     await using it = await withPausedWorker();
     it.wakeups.take();
     await it.app.call(`PUT /api/workers/${it.worker.id}`, { description: "writes" });
@@ -96,7 +96,7 @@ describe("whoever makes work for a stage rings its bell (architecture, sentence 
     expect(stagesOf(it.wakeups)).toEqual([WAKEUP.dispatcher]);
   });
 
-  it("a reply to another platform wakes the outbox, also when it is a worker's deletion that sends it", async () => {
+  it("a reply to another platform wakes the outbox, also after the deletion of a worker", async () => {
     await using it = await withPausedWorker();
     const message_id = await foreignMessage(it.app);
     it.wakeups.take();
@@ -105,7 +105,7 @@ describe("whoever makes work for a stage rings its bell (architecture, sentence 
     await it.task("immediate", { message_id });
     it.wakeups.take();
     await it.app.call(`DELETE /api/workers/${it.worker.id}`);
-    // A gate of the worker looks whether it is still wanted.
+    // The worker's gate checks whether it is still wanted.
     expect(stagesOf(it.wakeups)).toEqual([WAKEUP.gate, WAKEUP.outbox]);
   });
 
@@ -142,7 +142,7 @@ describe("whoever makes work for a stage rings its bell (architecture, sentence 
   });
 });
 
-/** The stages that were woken since the last call. */
+/** Returns the stages that were woken since the last call. */
 function stagesOf(wakeups: RecordedWakeups): string[] {
   const all: readonly string[] = Object.values(WAKEUP);
   return [...wakeups.take()].filter((name) => all.includes(name) && name !== WAKEUP.journal);

@@ -4,7 +4,7 @@ import { Stage } from "../../../src/pipeline/stage/stage.ts";
 import { Wakeups } from "../../../src/base/wakeups.ts";
 import { TestClock } from "../../harness/clock.ts";
 
-it("Bells: a listener that is closed twice takes nothing from the one after it", async () => {
+it("Wakeups: closing a listener twice does not affect the next one", async () => {
   const wakeups = new Wakeups();
   const first = wakeups.listen("door");
   first.close();
@@ -21,7 +21,7 @@ describe("Stage", () => {
     for (let i = 0; i < 100; i++) {
       let rounds = 0;
       const step = () => Promise.resolve(++rounds && Infinity);
-      const stage = new Stage({ name: "test", wakeup: "test", clock: systemClock, wakeups, step });
+      const stage = new Stage({ clock: systemClock, wakeups }, { name: "test", wakeup: "test", step });
       stage.start();
       stage.start();
       stage.wake();
@@ -31,12 +31,12 @@ describe("Stage", () => {
     expect(wakeups.size).toBe(0);
   });
 
-  it("logs what its step throws, backs off, and goes on [SHD-8]", async () => {
+  it("logs errors of its step, backs off, and continues [SHD-8]", async () => {
     const clock = new TestClock();
     const wakeups = new Wakeups();
     let calls = 0;
     const step = () => ++calls < 4 ? Promise.reject(new Error("broken")) : Promise.resolve(Infinity);
-    const stage = new Stage({ name: "test", wakeup: "test", clock, wakeups, step });
+    const stage = new Stage({ clock, wakeups }, { name: "test", wakeup: "test", step });
     stage.start();
     for (const backOffMs of [200, 400, 800]) {
       const before = calls;
@@ -52,20 +52,20 @@ describe("Stage", () => {
     await stage.stop();
   });
 
-  it("with a pause looks once at what comes within it, and loses nothing that comes later", async () => {
+  it("runs one round for all wakeups within its pause, and loses no later one", async () => {
     const wakeups = new Wakeups();
     let made = 0;
     const seen: number[] = [];
     const step = () => Promise.resolve(seen.push(made) && Infinity);
-    const parts = { name: "test", wakeup: "test", clock: new TestClock(), wakeups, step };
-    const stage = new Stage({ ...parts, pauseMs: 200 });
+    const services = { clock: new TestClock(), wakeups };
+    const stage = new Stage(services, { name: "test", wakeup: "test", step, pauseMs: 200 });
     stage.start();
     await until(() => seen.length === 1);
     for (let i = 0; i < 3; i++) {
       made++;
       stage.wake();
       await turn();
-      // What waits for its pause is not at rest.
+      // A stage in its pause is not idle.
       expect(stage.idle).toBe(false);
     }
     await until(() => stage.rounds === 2 && stage.idle);
@@ -84,18 +84,18 @@ describe("Stage", () => {
       finished = true;
       return Infinity;
     };
-    const stage = new Stage({ name: "test", wakeup: "test", clock: systemClock, wakeups, step });
+    const stage = new Stage({ clock: systemClock, wakeups }, { name: "test", wakeup: "test", step });
     stage.start();
     await turn();
     await stage.stop();
     expect(finished).toBe(true);
   });
 
-  it("is not healthy when a round does not return for a minute [CRN-9]", async () => {
+  it("is unhealthy when a round takes longer than a minute [CRN-9]", async () => {
     const clock = new TestClock();
     let release = (_ms: number) => {};
     const step = () => new Promise<number>((resolve) => release = resolve);
-    const stage = new Stage({ name: "test", wakeup: "test", clock, wakeups: new Wakeups(), step });
+    const stage = new Stage({ clock, wakeups: new Wakeups() }, { name: "test", wakeup: "test", step });
     stage.start();
     await turn();
     expect(stage.well).toBe(true);

@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { Wakeups } from "../../../src/base/wakeups.ts";
 import { openApp } from "../../harness/service/app.ts";
 
-/** Bells that reach nobody. */
+/** Wakeups that reach no stage. */
 class SilentWakeups extends Wakeups {
   override notify(): void {}
 }
 
-describe("with every bell lost (architecture, sentence 1) [DSP-6]", () => {
+describe("without any wakeup (architecture, sentence 1) [DSP-6]", () => {
   it("each stage still finds its work within a second [DSP-6]", async () => {
     await using app = await openApp({ wakeups: new SilentWakeups() });
     await app.call("POST /api/workers", { name: "Ada" });
