@@ -164,7 +164,7 @@ describe("create requests (contract 8.6)", () => {
     let asked = 0;
     let lose = 1;
     const keys = new Set<string | null>();
-    // Carries out what it gets, and loses its answers.
+    // Executes each request and loses the response.
     const proxy = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async (request) => {
       const url = new URL(request.url);
       if (url.pathname === "/readyz") return new Response("");

@@ -6,7 +6,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** Lets a worker run a command of `svc` in its own shell; answers its execution. */
+/** Runs a command of `svc` in a worker's shell and returns the execution. */
 async function inRun(
   app: App,
   worker: Json,
@@ -47,7 +47,7 @@ describe("svc ctl ask (contract 12)", () => {
       expect(asked.result).toBe(`${question.id}\nexit 0`);
       const said = () => Deno.readTextFile(join(worker.work_dir, "err.txt"));
       expect(await said()).toBe("Question sent. End your turn now. The answer will arrive as a new task.\n");
-      // The same worker, as a new task: the fake engine does not know it, and nobody asked it to.
+      // The same worker runs a new task. The fake engine has no session for it.
       await app.call(`POST /api/questions/${question.id}/cancel`, {});
 
       const waited = await inRun(app, worker, "ctl ask 'And now?' --wait 60s 2>err.txt", async () => {

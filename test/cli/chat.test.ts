@@ -71,7 +71,7 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
     expect(seen).toMatchObject({ code: 0, out: "hi\n" });
     const shown = seen.err.replaceAll("\r\u001b[2K", "<line>");
     expect(shown).toMatch(/<line>. Ada is working/);
-    // What is left on the screen has nothing of it.
+    // The screen keeps nothing of the spinner.
     expect(shown).toMatch(/<line>(Ada:\n)?$/);
     const dumb = await ctl(app, ["chat", "say hi"], { terminal: true, env: { TERM: "dumb" } });
     expect(dumb).toEqual({
@@ -132,7 +132,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
       await using dir = await tempDir();
       const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
       await using terminal = await Shell.start("bash --norc -i", dir.path, env);
-      // The name stands before each line, and never before an answer.
+      // Each typed line follows the name; a reply has none before it.
       await terminal.type("svc ctl chat --worker Ada\n");
       await terminal.until(/> /);
       await terminal.type("svc ctl ask 'Which colour?' --option Red --option Blue --wait 60s\r");
@@ -151,7 +151,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
       await app.until("question.answered", 2);
       const questions = await app.call("GET /api/questions");
       expect(questions.map(({ answer }: { answer: string }) => answer)).toEqual(["Bob, or 'Rob'", "Blue"]);
-      // This agent cannot do anything with an answer; what comes of it is waited for and said, all the same.
+      // The agent ignores the answer, but the chat waits for the task and prints its outcome.
       await terminal.until(/svc: task [0-9a-f-]+ failed: [^]*> $/);
       await terminal.type("\u0004");
       await terminal.until(/to continue: svc ctl chat/);
@@ -184,7 +184,7 @@ describe("svc ctl chat --reply-to (contract 12)", () => {
     const history = await app.call(`GET /api/local/sessions/${question.session_key.slice(6)}/messages`);
     const { id } = history.find(({ question_id }: { question_id: string }) => question_id === question.id);
     const told = await ctl(app, ["chat", "--session", "work", "--reply-to", id, "light red"]);
-    // This agent cannot do anything with an answer, which became a task.
+    // The agent ignores the answer, which becomes a task.
     expect(told).toMatchObject({
       code: 8,
       err: expect.stringMatching(/^accepted \S+\n[^]*svc: task \S+ failed/),

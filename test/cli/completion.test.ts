@@ -32,7 +32,7 @@ describe("svc completion (contract 6)", () => {
     expect(await ask("ctl", "help", "task", "w")).toEqual(["wait"]);
     expect(await ask("service", "install", "--us")).toEqual(["--user"]);
     expect(await ask("completion", "z")).toEqual(["zsh"]);
-    // What is there already is not offered again, unless it may be repeated.
+    // Flags that are already set are offered again only if they may be repeated.
     expect(await ask("ctl", "worker", "create", "--name", "x", "--n")).toEqual([]);
     // Names that every JavaScript object has are not groups.
     expect(await ask("ctl", "constructor", "")).toEqual([]);
@@ -119,7 +119,7 @@ describe("a line of bash (decision 0010)", () => {
   });
 });
 
-// Twice, as in a profile that is read again: silent both times, and without any package.
+// Loads the profile twice: no output either time, and no package is needed.
 const SHELLS: { shell: string; command: string; setup: string }[] = [
   {
     shell: "bash",
@@ -176,7 +176,7 @@ for (const { shell, command, setup } of SHELLS) {
         "svc ctl department get '$(touch typed)\t'",
         "svc $(touch typed) ctl wor\t",
         "svc ctl chat --worker; touch typed;\u0015svc ctl work\t",
-        // At the end of a word zsh itself expands what stands there, whatever the command is.
+        // zsh itself expands the end of a word for every command.
         ...(shell === "zsh" ? [] : ["svc ctl chat --worker=$(touch typed)\t"]),
       ];
       for (const line of lines) {
@@ -192,7 +192,7 @@ for (const { shell, command, setup } of SHELLS) {
       expect((await left).map(({ name }) => name).filter((name) => /typed|named|ticked/.test(name))).toEqual(
         [],
       );
-      // Chosen and run, the name arrives as it is: quoted, or the shell would have run it.
+      // The shell would run an unquoted name.
       await terminal.type("svc ctl department get D\t > got\n");
       await terminal.type("\u0015echo a''fter\n");
       await terminal.until(/^after|[^']after/m);

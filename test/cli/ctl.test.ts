@@ -9,7 +9,7 @@ import { ctl } from "../harness/terminal.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-// What a chat that has a session of its own says on stderr (contract 8.6, contract 8.8).
+// The lines that a chat with a separate session prints on stderr (contract 8.6, contract 8.8).
 const TOLD = expect.stringMatching(/^session [0-9a-f-]{36}\naccepted [0-9a-f-]{36}\n$/);
 
 describe("svc ctl worker (interface 4.2, contract 6)", () => {
@@ -332,7 +332,7 @@ describe("svc ctl execution and chat", () => {
       ]
     ) {
       const interrupt = new AbortController();
-      // Ctrl-C is pressed where a text is expected.
+      // The user presses Ctrl-C at a prompt.
       const stdin = new ReadableStream<Uint8Array>({
         pull: () => {
           interrupt.abort();
@@ -489,7 +489,7 @@ describe("errors and exit codes (contract 6)", () => {
     expect((await ctl(null, ["help"])).out).toMatch(
       /^Usage: svc ctl <group> <command> \[arguments\] \[flags\]\n/,
     );
-    // One word for one thing: the parser's "option" is called a flag everywhere.
+    // The parser's word "option" must not appear: every text says flag.
     expect((await ctl(null, ["help", "task"])).out).not.toMatch(/option/i);
   });
 

@@ -4,7 +4,7 @@ import { openApp } from "../harness/service/app.ts";
 import { svc, tempDir } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
-/** A server that answers every connection with these bytes and closes it. */
+/** Starts a server that answers every connection with these bytes and closes it. */
 function answering(bytes: string): { url: string } & AsyncDisposable {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const serving = (async () => {
@@ -61,7 +61,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     const bad = await list("not a url");
     expect([bad.code, bad.out]).toEqual([2, ""]);
     expect(bad.err).toMatch(/SVC_URL/);
-    // With these, the calls would go to another route, or without the token.
+    // Such a value would change the route or drop the token.
     for (
       const url of [
         "http://h:1/api",
@@ -84,7 +84,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
   });
 });
 
-/** A stdin without any input; reports when it is read. */
+/** Returns a stdin without input that reports when the command reads it. */
 function readOf(onRead: () => void): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull: onRead }, { highWaterMark: 0 });
 }
@@ -247,7 +247,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
       path,
       "auth: {jwt_secret: 0123456789abcdef0123456789abcdef}\nshutdown_grace: 2m\n",
     );
-    // There are no ids, and an empty line would not be one.
+    // The configuration has no ids, and an empty line would not be an id.
     expect(await run("config", "show", "-q")).toMatchObject({ code: 0, out: "" });
     const shown = await run("config", "show");
     expect(shown.out).toContain("shutdown_grace\t2m\n");

@@ -4,7 +4,7 @@ import { ctl } from "../harness/terminal.ts";
 
 const LINES = Array.from({ length: 20 }, (_, no) => `line ${no + 1}`);
 
-/** A service whose access tokens end after a second, and a run that writes a line every 0.2 s. */
+/** Starts a service whose access tokens expire after one second, and a run that writes a line every 0.2 s. */
 async function open(): Promise<{ app: App; id: string }> {
   const script = "i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo line $i >&2; sleep 0.2; done; echo done";
   const slow = { kind: "command" as const, command: "sh", args: ["-c", script] };
@@ -51,7 +51,7 @@ it(
     const { app, id } = await open();
     await using _ = app;
     let logs = 0;
-    // The first answer ends after three lines, and the run has ended when its reader knows.
+    // The first response ends after three lines, and the run ends before the client reconnects.
     await using between = Deno.serve(
       { hostname: "127.0.0.1", port: 0, onListen: () => {} },
       async (request) => {

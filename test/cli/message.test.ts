@@ -95,7 +95,7 @@ describe("svc ctl message (interface 4.2)", () => {
     expect((await ctl(app, ["message", "trace", message], { terminal: true })).out).toMatch(
       /AT.*STEP.*ID.*STATUS.*\n.*\d\d:\d\d:\d\d\.\d{3}/,
     );
-    // A file without text is shown by its name.
+    // A file without text appears by its name.
     await using folder = await tempDir();
     await Deno.writeTextFile(`${folder.path}/plan.txt`, "x");
     await ctl(app, ["message", "send", "--message-id", message, "--media-path", `${folder.path}/plan.txt`]);
@@ -207,7 +207,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
     });
     const names: string[] = [];
     const until = Date.now() + 3_500;
-    // The first comes when the stream is open; the last only through a later token.
+    // The first entry is written after the stream opens. The last one needs a later token.
     while (Date.now() < until || !seen.includes(names.at(-1) ?? "")) {
       const name = `Worker ${names.length}.`;
       await app.call("POST /api/workers", { name });

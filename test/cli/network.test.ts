@@ -12,7 +12,7 @@ const hasOpenssl = await new Deno.Command("openssl", { args: ["version"] }).outp
   () => false,
 );
 
-/** A certificate for 127.0.0.1 by an authority of its own, as files in a directory. */
+/** Creates a certificate for 127.0.0.1 and its authority as files in a directory. */
 async function certificates(folder: string): Promise<{ ca: string; cert: string; key: string }> {
   const at = (name: string) => join(folder, name);
   const openssl = async (...args: string[]) => {
@@ -119,7 +119,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     async () => {
       await using folder = await tempDir();
       const server = await startServer({ dataDir: folder.path });
-      // The configuration says 8080; the server took a port of its own.
+      // The configuration says 8080, but the server took another port.
       const own = { SVC_SERVER__PORT: "8080" };
       const found = await svc(["ctl", "worker", "create", "-n", "Ada", "-q"], {
         dataDir: folder.path,
@@ -166,7 +166,6 @@ describe("svc ctl and repeated flags (contract 8.7)", () => {
         expect.stringMatching(/^svc: --\w+ can be used only once\n$/),
       ]);
     }
-    // What may be repeated still may.
     const both = await ctl(app, [
       "task",
       "list",

@@ -8,7 +8,7 @@ import { type ParsedLine, parsePlainLine } from "../../cli/commands/plain_line.t
 
 const io = { out: () => {}, err: () => {}, width: 100, env: {} } as unknown as Io;
 
-/** What a command gets of a line. A flag that switches something off is on by itself for the parser. */
+/** Returns what a command gets of a line. The parser sets a flag like --no-color to true by default. */
 function meaning(line: ParsedLine | null): unknown {
   if (line === null) return "help";
   const off = Object.values(line.spec.options).map(({ flags }) => flags).filter((flag) =>
@@ -29,7 +29,10 @@ for (const group of Object.keys(GROUPS)) {
   else for (const spec of found) specs.push({ group, spec, words: [group, spec.name] });
 }
 
-/** Lines that are nearly right: the flags of a command and others, values that look like flags, too many and too few words. */
+/**
+ * Generates nearly valid lines: known and unknown flags, values that look like flags, too many and too few
+ * words.
+ */
 const lines = fc.constantFrom(...specs).chain(({ spec, words }) => {
   const flags = Object.values({ ...spec.options, ...SHARED_OPTIONS }).flatMap(({ flags }) =>
     flags.split(/[ ,]+/).filter((part) => part.startsWith("-"))

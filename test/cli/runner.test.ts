@@ -22,7 +22,6 @@ it("--token-file creates no token if the file is not writable, and leaves no fil
     expect(await Deno.readTextFile(path)).toMatch(/^eyJ.*\n$/);
     expect(((await Deno.stat(path)).mode ?? 0) & 0o777).toBe(0o600);
     expect(await to("token")).toMatchObject({ code: 2, err: expect.stringContaining("already exists") });
-    // The name is taken.
     expect((await to("other")).code).toBe(5);
     expect([...Deno.readDirSync(folder.path)].map(({ name }) => name)).toEqual(["token"]);
     await Deno.remove(path);

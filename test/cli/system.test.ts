@@ -72,14 +72,14 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     const bad = await ctl(ill, ["system", "doctor"], { terminal: true, env: { NO_COLOR: "1" } });
     expect(bad).toMatchObject({ code: 1, err: expect.stringMatching(/^svc: failed checks: .*engines/) });
     expect(bad.out).toMatch(/^engines +fail +gone: no-such-program/m);
-    // Nothing of it is cut, whatever the length and width.
+    // No line is cut at any length or width.
     const narrow = await ctl(ill, ["system", "doctor"], {
       terminal: true,
       env: { NO_COLOR: "1" },
       width: 40,
     });
     for (const { detail, hint } of JSON.parse((await ctl(ill, ["system", "doctor", "--json"])).out).checks) {
-      // Between two looks others on this machine write files.
+      // Other processes write files between the two checks.
       const free = (text: string) => text.replace(/\d+ MB free/, "# MB free");
       expect(free(narrow.out)).toContain(` ${free(detail)}\n`);
       if (hint !== "") expect(narrow.out).toContain(`\n${" ".repeat(19)}${hint}\n`);
@@ -96,7 +96,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     const differ = await typed("a longer secret\na longer secre\n");
     expect(differ).toMatchObject({ code: 2, out: "" });
     expect(differ.err).toContain("the passwords differ");
-    // A typing mistake is erased and corrected.
+    // The user corrects a typing mistake.
     const changed = await typed("a longer secrex\u007ft\r\na longer secret\r".replace("\r\n", "\r"));
     expect(changed.code).toBe(0);
     expect(changed.err).toBe("New password: [hidden][shown]\nAgain: [hidden][shown]\n");

@@ -85,7 +85,7 @@ describe("drawTable (contract 8.12)", () => {
 it("escapeControls() escapes invisible and direction-changing characters (contract 8.1)", () => {
   expect(escapeControls("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
   expect(escapeControls("a\u200db")).toBe("a\\u{200D}b");
-  // An emoji made of several characters is one emoji, and is kept.
+  // An emoji of several characters is one emoji and is kept.
   expect(escapeControls("👩‍🚀 👨🏽‍🚒 ❤️‍🔥")).toBe("👩‍🚀 👨🏽‍🚒 ❤️‍🔥");
   expect(escapeControls("\u001b[2J")).toBe("\ufffd[2J");
 });

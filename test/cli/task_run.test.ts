@@ -3,7 +3,7 @@ import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { ctl } from "../harness/terminal.ts";
 
-// Answers at first, and fails from then on.
+// Succeeds once and fails afterwards.
 const ONCE = {
   default: "once",
   once: { kind: "command", command: "sh", args: ["-c", "test ! -e ran || exit 3; touch ran; echo first"] },
@@ -30,7 +30,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     expect((await ctl(app, ["task", "wait", id, "--run", "2"])).code).toBe(8);
     const runs = await app.call("GET /api/executions");
     expect(runs.map(({ run_no }: { run_no: number }) => run_no)).toEqual([2, 1]);
-    // Another task cannot take it over; a schedule that is cancelled does not undo what its run did.
+    // Other tasks cannot replace the outcome, and cancelling the schedule does not undo it.
     await ctl(app, ["task", "cancel", id]);
     expect((await ctl(app, ["task", "wait", id, "--run", "1"])).code).toBe(0);
     expect((await ctl(app, ["task", "wait", id])).code).toBe(8);

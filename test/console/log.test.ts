@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { findBrowser, launch, Visitor } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();

@@ -3,11 +3,9 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type App, openApp, PASSWORD, type TestSettings } from "../harness/service/app.ts";
 import { findBrowser, launch, Visitor } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
-// A busy machine is slow.
 const POLL = { timeout: 30_000 };
 
 describe.skipIf(path === null)("input and requests are not lost", () => {

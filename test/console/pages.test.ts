@@ -7,11 +7,9 @@ import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
-// A busy machine is slow.
 const POLL = { timeout: 30_000 };
 const AXE = Deno.readTextFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"));
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];

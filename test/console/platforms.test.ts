@@ -8,7 +8,6 @@ import { eventually } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();

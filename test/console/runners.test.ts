@@ -5,7 +5,6 @@ import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();

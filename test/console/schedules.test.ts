@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
@@ -32,7 +31,6 @@ describe.skipIf(path === null)("schedules in the console", () => {
     await page.getByLabel("Time zone").selectOption("Europe/Berlin");
     await times.getByText(/07:30$/).first().waitFor();
     expect(await times.getByRole("listitem").count()).toBe(5);
-    // Input survives a reload.
     await page.reload();
     expect(await page.getByLabel("Instruction").inputValue()).toBe("write the report");
     await page.getByLabel("Name").fill("Report");

@@ -5,7 +5,6 @@ import { findBrowser, launch } from "../harness/browser.ts";
 import { CLIENT, realProvider } from "../harness/fakes/openid.ts";
 import { freePort } from "../harness/service/port.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();

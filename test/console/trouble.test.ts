@@ -4,7 +4,6 @@ import { openApp } from "../harness/service/app.ts";
 import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 import { Wire } from "../harness/fakes/wire.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();

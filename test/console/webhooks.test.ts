@@ -5,7 +5,6 @@ import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
 import { eventually } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
@@ -31,7 +30,7 @@ describe.skipIf(path === null)("webhooks in the console", () => {
     await page.getByLabel("URL").fill("ftp://127.0.0.1/hook");
     await page.getByRole("button", { name: "Create webhook" }).click();
     await page.getByText(/URL must be an address such as/).waitFor();
-    // A webhook of the API cannot have an address of this machine.
+    // The API refuses loopback addresses.
     await page.getByLabel("URL").fill("http://127.0.0.1:9/hook");
     await page.getByLabel("Events").fill("task.* execution.failed");
     await page.getByRole("button", { name: "Create webhook" }).click();
@@ -84,7 +83,7 @@ describe.skipIf(path === null)("webhooks in the console", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Redeliver" }).click();
     await eventually("both arrive again", () => receiver.got.length === 4);
     expect(new Set(receiver.got.map(({ id: one }) => one)).size).toBe(2);
-    // A webhook of the configuration cannot be deleted here.
+    // Only the file can delete a webhook of the configuration.
     expect(await page.getByRole("button", { name: /^Delete/ }).count()).toBe(0);
     expect(receiver.faults).toEqual([]);
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { PINS } from "./pins.ts";
 import { Rig } from "./rig.ts";
 
-// Real CLIs that speak the Agent Client Protocol, against a scripted model; `make test-engines` sets the variables.
-// Gemini does not find the session of an earlier process, says so, and is told what was said.
+// Real CLIs that speak the Agent Client Protocol, with a scripted model. `make test-engines` sets the
+// variables. Gemini cannot load the session of an earlier process, reports it, and gets the history as text.
 const SPEAK: Record<string, { args: string[]; forgets?: boolean }> = {
   gemini: { args: ["--acp", "--model", "gemini-2.5-pro"], forgets: true },
   opencode: { args: ["acp"] },
@@ -13,7 +13,7 @@ const FULL = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
 const BRIEF = (Deno.env.get("SVC_TEST_ENGINES_BRIEF") ?? "").split(",");
 const inFull = (kind: string) => FULL[0] === "all" || FULL.includes(kind);
 const engines = PINS.filter(({ kind }) => kind in SPEAK && (inFull(kind) || BRIEF.includes(kind)));
-// In brief each agent shows one of both.
+// In a brief run each agent covers one of the two.
 const asks = (kind: string) => inFull(kind) || kind === "gemini";
 const resumes = (kind: string) => inFull(kind) || kind !== "gemini";
 const PATIENCE_MS = 600_000;

@@ -3,16 +3,16 @@ import { TestClock } from "../harness/clock.ts";
 import { PINS } from "./pins.ts";
 import { Rig, type Said } from "./rig.ts";
 
-// Show 4 of questions, with real CLIs against a scripted model; `make test-engines` sets the variables.
+// Questions of real CLIs with a scripted model. `make test-engines` sets the variables.
 const FULL = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
 const engines = PINS.filter(({ kind }) => FULL[0] === "all" || FULL.includes(kind));
 
 const HOUR_MS = 3_600_000;
-// On a busy machine an engine needs a minute for its start.
+// An engine may need a minute to start on a busy machine.
 const PATIENCE_MS = 600_000;
 const TIMEOUT = "9m";
 
-/** Sends a message and waits for its outcome, however long the machine takes. */
+/** Sends a message and waits for its outcome without a tight limit. */
 async function say(rig: Rig, content: string): Promise<Said> {
   await rig.send(content);
   await rig.app.settle(PATIENCE_MS);
@@ -73,12 +73,12 @@ describe.each(engines)("$kind $version asks (contract 12)", { timeout: 4 * PATIE
 
   it("asks with its tool over MCP", async () => {
     await using rig = await Rig.open(pin, { timeout: TIMEOUT });
-    // Codex does not wait for the tools of a server in its first run with a fresh state, on a busy machine.
+    // In its first run on a busy machine Codex does not wait for a server's tools.
     await say(rig, "Say hello.");
     const question = JSON.stringify({ message_id: "by-tool", text: "Which colour?" });
-    // The script takes the first tool that ends so, and Codex has one that is called followup_task.
+    // The script takes the first tool whose name ends like this, and Codex also has followup_task.
     const tool = pin.kind === "codex" ? "__ask" : "ask";
-    // A script's own task: its message has the name that the prompt can know.
+    // A script's task has a message name that the prompt can contain.
     await rig.app.call("POST /api/tasks", {
       message_id: "by-tool",
       worker_id: rig.worker.id,

@@ -39,7 +39,7 @@ describe.skipIf(pins.length > 0)("a coordinator on an engine", () => {
   it.skip("real CLIs: run make test-engines", () => {});
 });
 
-// Claude Code gets the schema as a tool, the others answer in text.
+// Claude Code gets the schema as a tool; the other engines answer in text.
 describe.each(pins)("$kind $version as the coordinator", { timeout: 200_000 }, ({ kind, ...pin }) => {
   it("splits one message into tasks for two workers and a schedule, in one commit (contract 4.4)", async () => {
     await using rig = await Rig.open({ kind, ...pin }, { bee: true });

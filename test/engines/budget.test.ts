@@ -49,7 +49,7 @@ describe.each(engines)(
       ]);
     });
 
-    // Only some tell what they use while they run.
+    // Only these engines report usage during a run.
     it.skipIf(pin.kind !== "claude" && pin.kind !== "opencode")(
       "is ended in the middle of a run as soon as it tells that its tokens are used up",
       async () => {
@@ -63,8 +63,8 @@ describe.each(engines)(
         const { execution, log } = await rig.latest();
         expect(execution, log).toMatchObject({ failure: "budget" });
         const { input_tokens, output_tokens } = execution.usage;
-        // One report beyond the limit at most: each is of 150 tokens in and up to 40 out. Claude Code that is interrupted in the middle
-        // of a step may tell a last sum without that one.
+        // A run exceeds the limit by one report at most: 150 tokens in and up to 40 out. An interrupted
+        // Claude Code may omit the last step from its total.
         expect(input_tokens + output_tokens).toBeGreaterThanOrEqual(400 - 190);
         expect(input_tokens + output_tokens).toBeLessThanOrEqual(400 + 190);
         expect((await Deno.readTextFile(rig.file("steps"))).split("\n").length).toBeLessThan(8);

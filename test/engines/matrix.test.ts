@@ -4,7 +4,8 @@ import { ROOT } from "../harness/house/tree.ts";
 import { type Pin, PINS } from "./pins.ts";
 import { Rig, type WarmPin } from "./rig.ts";
 
-// Real CLIs against a scripted model: they take minutes and need installed packages. `make test-engines` sets these variables.
+// Real CLIs with a scripted model. They take minutes and need installed packages; `make test-engines` sets
+// these variables.
 const FULL = listed("SVC_TEST_ENGINES");
 const BRIEF = listed("SVC_TEST_ENGINES_BRIEF");
 
@@ -14,18 +15,18 @@ function listed(name: string): string[] {
 
 const engines = PINS.filter(({ kind }) => [...FULL, ...BRIEF].includes(kind) || FULL[0] === "all");
 const isNamed = ({ kind }: Pin) => FULL[0] === "all" || FULL.includes(kind);
-// Staying open has every cell when all are run, and else the short ones.
+// Warm engines run every cell in a full matrix, and only the short cells in a brief one.
 const inFull = (pin: Pin & { warm?: object }) =>
   FULL[0] === "all" || pin.warm === undefined && FULL.includes(pin.kind);
 
 const STAYING = ["claude", "codex"];
-/** Each engine, and once more staying open where it can. */
+/** Each engine, and again as a warm engine if it can stay open. */
 const WAYS = engines.flatMap((pin): (WarmPin & { way: string })[] => [
   { ...pin, way: "a turn each" },
   ...(STAYING.includes(pin.kind) && isNamed(pin) ? [{ ...pin, way: "staying open", warm: {} }] : []),
 ]);
 
-/** The engine's own way to write a file. */
+/** Returns the engine's own tool call that writes a file. */
 function writing(kind: string, path: string): string {
   const call = (tool: string, args: object) => `[[call:${tool} ${JSON.stringify(args)}]]`;
   switch (kind) {
@@ -43,7 +44,7 @@ function writing(kind: string, path: string): string {
   }
 }
 
-/** A reached limit that ends at `reset`, as the engine's provider reports it. */
+/** Returns a rate-limit response that ends at `reset`, in the format of the engine's provider. */
 function limited(kind: string, reset: number): Response {
   const seconds = Math.ceil((reset - Date.now()) / 1000);
   const words = `Rate limit reached. Please try again in ${seconds}s.`;
@@ -72,7 +73,7 @@ function limited(kind: string, reset: number): Response {
   }
 }
 
-/** A cell: always, or in the full matrix only. */
+/** Defines a cell that always runs, or only in the full matrix. */
 function cell(pin: Pin, always = false) {
   return it.skipIf(!always && !inFull(pin));
 }
@@ -173,7 +174,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
   cell(pin)(
     "parks when the model's limit is reached, and goes on in its session when it is over",
     async () => {
-      // Claude Code gets a time only with the login of a subscription.
+      // Claude Code gets a reset time only with a subscription login.
       const env = pin.kind === "claude" ? { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "stub" } : {};
       await using rig = await Rig.open(pin, { env, timeout: "4m" });
       const first = (await rig.say("This is [[id:first-word]].")).execution;
@@ -189,7 +190,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
         attempt: 0,
       });
       const row = await rig.app.db.first<{ until: number }>("select until from rate_limit");
-      // Some give it to the minute; the others count from when they got it.
+      // Providers give the time to the minute or count from the response.
       expect(Math.abs((row?.until ?? 0) - reset), log).toBeLessThan(180_000);
       rig.model.limit = null;
       await rig.app.db.write([
@@ -213,7 +214,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
 
   cell(pin, true)("cancelled during a tool whose child ignores signals, it leaves no process", async () => {
     await using rig = await Rig.open(pin);
-    // Some engines repeat the text of a cancelled turn in the next one: then the tool must not wait again.
+    // A few engines repeat the text of a cancelled turn in the next one, so the tool must not wait again.
     const stubborn =
       "[ -e started ] && exit; (trap '' INT TERM HUP; tail -f /dev/null) & touch started; tail -f /dev/null";
     await rig.send(`Wait. [[tool:${stubborn}]]`);
@@ -223,7 +224,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     const cancelled = await rig.app.call(`POST /api/executions/${id}/cancel`);
     expect(cancelled).toMatchObject({ status: "failed", failure: "cancelled" });
     expect(await rig.leftovers()).toEqual([]);
-    // The session still exists, and has the question.
+    // The session still exists and contains the question.
     const { execution, log } = await rig.say("And now? [[recall]]");
     expect(execution, log).toMatchObject({ status: "completed" });
   });
@@ -248,7 +249,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
       expect(await Deno.readTextFile(rig.file("in.txt")), log).toMatch(/^in\n?$/);
       const asked = await rig.say("Ask. [[tool:svc ctl worker list -q]]");
       expect(asked.execution.result, asked.log).toContain(rig.worker.id);
-      // goose has no mode in between (docs/reference/engines.md).
+      // goose has no mode between all and none (docs/reference/engines.md).
       if (pin.kind !== "goose") {
         const refused = await rig.say(`Leave. [[tool:touch ${outside}/out.txt]]`);
         expect(refused.execution.status, refused.log).toBe("completed");

@@ -1,6 +1,5 @@
 import { startStub } from "./stub_model/stub.mjs";
 
-/** One request as the model saw it. */
 export interface ModelRequest {
   path: string;
   prompt?: string;
@@ -8,19 +7,18 @@ export interface ModelRequest {
   tools?: number;
 }
 
-/** A scripted model for agent CLIs: commands in [[…]] in a prompt control it. */
+/** A scripted model for agent CLIs. Commands in [[…]] in a prompt control it. */
 export interface Model extends AsyncDisposable {
   url: string;
   requests: ModelRequest[];
-  /** Answers every model request as a provider whose limit is reached; null for no limit. */
+  /** Answers every request like a provider whose limit is reached; null for no limit. */
   limit: ((path: string) => Response) | null;
-  /** Headers of a provider that every answer of the model has, too. */
+  /** Provider headers that every response gets. */
   headers: Record<string, string>;
-  /** Called at each model request. */
   onRequest: () => void;
 }
 
-/** Starts the scripted model, behind a proxy that can refuse requests as providers do. */
+/** Starts the scripted model behind a proxy that can refuse requests like a provider. */
 export async function startModel(): Promise<Model> {
   const stub = await startStub({ port: 0, quiet: true });
   const model: Model = {
@@ -30,7 +28,7 @@ export async function startModel(): Promise<Model> {
     headers: {},
     onRequest: () => {},
     async [Symbol.asyncDispose]() {
-      // A request that is never answered would delay an orderly end for ever.
+      // A request without a response would delay the stop permanently.
       end.abort();
       await Promise.all([door.finished, stub.close()]);
     },

@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 import { PINS } from "./pins.ts";
 import { Rig } from "./rig.ts";
 
-// Show 3 of verify, with real CLIs against a scripted model; `make test-engines` sets the variable.
+// Verification with real CLIs and a scripted model. `make test-engines` sets the variable.
 const WANTED = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
 const engines = PINS.filter(({ kind }) => WANTED.includes(kind) || WANTED[0] === "all");
 
 const PATIENCE_MS = 600_000;
 
-// What it prints goes back to the agent, and the scripted model does what stands in it.
+// The agent gets this output, and the scripted model follows it.
 const CHECK = `echo "answer.txt says $(cat answer.txt)"
 grep -q right answer.txt && exit 0
 echo "It has to be right. [[tool:echo right > answer.txt]] [[recall]]"
@@ -46,11 +46,11 @@ describe.each(engines)("$kind $version is checked (contract 13)", { timeout: PAT
       result: expect.stringMatching(/recall: the-question \| user texts: 3/),
     });
     expect(await Deno.readTextFile(rig.file("answer.txt"))).toBe("right\n");
-    // All of it was one session, that of the conversation.
+    // All attempts were one session, the conversation's.
     expect(await rig.contexts()).toMatchObject([{ session_id: execution.session_id }]);
     const [first] = (await app.call("GET /api/executions?page_size=2")).slice(1);
     expect(execution.session_id).toBe(first.session_id);
-    // The log tells it in its order.
+    // The log has the attempts in order.
     const told = [
       /echo wrong > answer\.txt/,
       /It is done\./,

@@ -1,7 +1,6 @@
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { PASSWORD } from "./service/app.ts";
 
-/** How a test looks at the console. */
 export interface View {
   width: number;
   height: number;
@@ -11,7 +10,7 @@ export interface View {
 export const DESK: View = { width: 1280, height: 800, dark: false };
 export const PHONE: View = { width: 390, height: 844, dark: false };
 
-/** The path of a Chromium, or null where there is none: then tests of the console are left out. */
+/** Returns the path of a Chromium, or null without one. Console tests are skipped without it. */
 export async function findBrowser(): Promise<string | null> {
   const named = Deno.env.get("SVC_TEST_CHROMIUM");
   for (
@@ -24,7 +23,7 @@ export async function findBrowser(): Promise<string | null> {
   return null;
 }
 
-/** Starts a browser; one for each file of tests. */
+/** Starts a browser. Each test file starts one. */
 export function launch(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
@@ -33,11 +32,11 @@ const REPORT_BREACHES = `document.addEventListener("securitypolicyviolation", (e
   console.error("policy: " + event.violatedDirective + " " + event.blockedURI);
 });`;
 
-/** One visitor with a browser of their own, and everything that their pages complained about. */
+/** A visitor with a separate browser context, and every complaint of its pages. */
 export class Visitor {
   readonly context: BrowserContext;
   readonly page: Page;
-  /** Breaches of the policy, errors of scripts, requests to other hosts. */
+  /** Policy breaches, script errors, and requests to other hosts. */
   readonly complaints: string[] = [];
   readonly url: string;
 
@@ -77,12 +76,11 @@ export class Visitor {
     });
   }
 
-  /** Opens a path of the console. */
   async goto(path: string): Promise<void> {
     await this.page.goto(this.url + path);
   }
 
-  /** Signs in where the login is shown. */
+  /** Signs in on the login page. */
   async signIn(name = "admin", password = PASSWORD): Promise<void> {
     await this.page.getByLabel("Name").fill(name);
     await this.page.getByLabel("Password").fill(password);
@@ -95,7 +93,7 @@ export class Visitor {
   }
 }
 
-// Chromium itself writes every refused request there; what the page makes of it is what counts.
+// Chromium logs every refused request; tests check how the page handles it.
 function expected(text: string): boolean {
   return /^Failed to load resource: (the server responded with a status of (400|401|404|409)|net::ERR_)/.test(
     text,

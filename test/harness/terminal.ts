@@ -2,22 +2,20 @@ import { run } from "../../cli/ctl.ts";
 import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
 import type { App } from "./service/app.ts";
 
-/** How a call of `svc ctl` is made: as on a terminal or in a pipe, with which environment. */
+/** How `svc ctl` is called: on a terminal or in a pipe, and with which environment. */
 export interface CallOptions {
   terminal?: boolean;
   env?: Record<string, string>;
   stdin?: string | ReadableStream<Uint8Array>;
   width?: number;
-  /** Where it is called. */
   cwd?: string;
   signal?: AbortSignal;
-  /** Called with each piece of stdout as it comes. */
+  /** Called with each piece of stdout. */
   onOut?: (text: string) => void;
-  /** Nobody reads what is printed. */
+  /** The reader of stdout has closed it. */
   closedPipe?: boolean;
 }
 
-/** What a call printed, and its exit code. */
 export interface Called {
   code: number;
   out: string;

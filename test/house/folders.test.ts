@@ -5,7 +5,7 @@ import { sourceFiles, textOf } from "../harness/house/tree.ts";
 
 const FILES_MAX = 27;
 
-/** The topics of each floor. Every floor cuts its folder by the same words, see docs/explanation/architecture.md. */
+/** The topics of each floor. Every floor uses the same words, see docs/explanation/architecture.md. */
 const TOPICS: Record<string, readonly string[]> = {
   "src/store": ["db", "events", "work", "chat", "workers", "account", "migrations"],
   "src/api": ["call", "work", "chat", "workers", "account", "system"],
@@ -22,7 +22,7 @@ interface Edge {
   to: string;
 }
 
-/** Every static import between files of the folders, types included. */
+/** Lists the static imports between files of the folders, types included. */
 function listImports(...folders: string[]): Edge[] {
   return sourceFiles(...folders).flatMap((from) =>
     [...textOf(from).matchAll(/^(?:import|export)\b[^;]*?from "(\.[^"]+)";|^import "(\.[^"]+)";/gm)]
@@ -30,7 +30,7 @@ function listImports(...folders: string[]): Edge[] {
   );
 }
 
-/** The topic of a file on a floor, or null for a file at the top of the floor. */
+/** Returns the topic of a file on a floor, or null for a file at the top of the floor. */
 function findTopic(floor: string, file: string): string | null {
   const [topic = "", ...rest] = file.slice(floor.length + 1).split("/");
   return rest.length === 0 ? null : topic;

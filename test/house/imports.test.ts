@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { projectImports, ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
 
-/** What each room may import beside itself. Rooms are the folders of src/, and what stands beside src/. */
+/** The allowed imports of each floor besides itself: the folders of src/, and the folders next to src/. */
 const MAY: Record<string, readonly string[]> = {
   base: [],
   domain: ["base"],
@@ -36,7 +36,7 @@ const MAY: Record<string, readonly string[]> = {
 
 const ROOMS_MAX = 17;
 
-/** Packages that only some files may use: what they are for is decided in one place. */
+/** Packages that only some files may import. */
 const PACKAGES: Record<string, RegExp> = {
   "@libsql/client": /^src\/store\/db\/remote_driver\.ts$/,
   "libsql": /^src\/store\/db\/(local_driver|copy)\.ts$/,
@@ -54,7 +54,8 @@ const PACKAGES: Record<string, RegExp> = {
   "@logtape/logtape": /^src\/base\/log\.ts$/,
 };
 
-// What the command line shares with the service, none of it with zod: it has to start fast (contract 6.9).
+// The command line shares these modules with the service. None imports zod, because the command line has to
+// start fast (contract 6.9).
 const DOMAIN_OF_CLI = /^src\/domain\/call\/(vocabulary|error|name)\.ts$/;
 
 const TYPES_OF_CONFIG = ["api", "run", "pipeline"];
@@ -68,12 +69,12 @@ function roomOf(path: string): string {
 function allowed(from: string, to: string, typeOnly: boolean): boolean {
   const room = roomOf(from);
   const target = roomOf(to);
-  // Of the configuration a room knows the types of what it is given; `boot` hands over the values.
+  // Floors with TYPES_OF_CONFIG know the types of the configuration; `boot` passes the values.
   if (target === "config" && typeOnly && TYPES_OF_CONFIG.includes(room)) return true;
   // The client takes its types from the routes.
   if (room === "cli" && typeOnly && to === "src/http/app.ts") return true;
   if (room === "cli" && DOMAIN_OF_CLI.test(to)) return true;
-  // From source the console is bundled when it is asked for, and handed on in the form that http serves.
+  // From source, the build bundles the console on request and returns the type that http serves.
   if (room === "build" && typeOnly && to === "src/http/console.ts") return true;
   return room === target || MAY[room]?.includes(target) === true;
 }

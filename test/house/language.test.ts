@@ -8,7 +8,7 @@ import {
   type Text,
 } from "../harness/house/language.ts";
 
-/** Comments with a phrase of the dialect, per folder. A number may only fall: lower it when you rewrite some. */
+/** Allowed comments with a phrase of the dialect, per folder. A number may only fall. */
 const COMMENTS_LEFT: Record<string, number> = {};
 
 const SUBJECTS_CHECKED = 20;

@@ -68,7 +68,7 @@ function brokenLinks(page: string, source: string): string[] {
     .map((link) => `${page}: ${link}`);
 }
 
-/** Headings as GitHub turns them into anchors. */
+/** Lists headings as GitHub turns them into anchors. */
 function headingsOf(text: string): Set<string> {
   return new Set(
     [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>

@@ -5,7 +5,7 @@ const LINES_MAX = 400;
 const SOURCES = sourceFiles("main.ts", "src", "cli", "console");
 const ALL = [...SOURCES, ...sourceFiles("build", "test", "bench")];
 
-/** Every place where `pattern` stands in the files, as `file:line`. */
+/** Finds every match of `pattern` in the files, as `file:line`. */
 function places(files: string[], pattern: RegExp): string[] {
   return files.flatMap((file) =>
     textOf(file).split("\n").flatMap((line, index) => pattern.test(line) ? [`${file}:${index + 1}`] : [])
@@ -61,15 +61,16 @@ describe("files (architecture, Style)", () => {
     expect(places(SOURCES, banned)).toEqual([]);
   });
 
-  // Another open and close in this process would release SQLite's locks, and rows would be lost (facts, libSQL 3).
+  // Another open and close in this process would release SQLite's locks and lose rows (facts, libSQL 3).
   it("leave the files of the database to libSQL [DUR-6]", () => {
     const opening =
       /Deno\.(open|create|readFile|readTextFile|writeFile|writeTextFile|copyFile|truncate|link|symlink)(Sync)?\(/;
-    // The addon is a file of its own, unpacked from the one executable; and a copy is not the database yet.
+    // The addon is a separate file, unpacked from the executable. A copy is not the database yet.
     const other = ["src/store/db/addon.ts", "src/store/db/copy.ts"];
     const store = SOURCES.filter((file) => file.startsWith("src/store/") && !other.includes(file));
     expect(places(store, opening)).toEqual([]);
-    // Who may know its name: the default, the archive (where it is a copy), and the doctor, which only checks it.
+    // Files that may contain its name: the default, the archive, which works on a copy, and the doctor, which
+    // only checks it.
     const named = SOURCES.filter((file) => /svc\.db/.test(textOf(file)));
     expect(named).toEqual([
       "src/api/system/doctor.ts",

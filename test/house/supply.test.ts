@@ -12,7 +12,7 @@ const config = JSON.parse(textOf("deno.json")) as Record<string, unknown> & {
   imports: Record<string, string>;
 };
 
-/** Packages that the program itself imports, and not only its tests and its build. */
+/** Lists the packages that the program itself imports, without those of its tests and its build. */
 function runtimePackages(): string[] {
   const texts = sourceFiles("main.ts", "src", "cli").map(textOf);
   const names = Object.keys(config.imports);
@@ -100,7 +100,7 @@ describe("native code [SUP-2]", () => {
 
   it("is in no other package: nothing is compiled or unpacked on the way", () => {
     const lock = JSON.parse(textOf("deno.lock")) as { npm: Record<string, { scripts?: boolean }> };
-    // It counts installations for its makers, and is not run.
+    // The install script counts installations for its authors and is not run.
     expect(
       Object.entries(lock.npm).filter(([, one]) => one.scripts).map(([name]) => name.replace(/@[\d.]+$/, "")),
     ).toEqual([

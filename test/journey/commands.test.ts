@@ -24,12 +24,12 @@ class Script {
     this.#form = form;
   }
 
-  /** Runs a command that succeeds; answers stdout. Words on stderr have to match `err`. */
+  /** Runs a command that succeeds and returns stdout. Its stderr has to match `err`. */
   async run(command: string, args: string[] = [], err: RegExp = /^$/, stdin = ""): Promise<string> {
     this.used.add(command);
     const { flags, terminal } = FORMS[this.#form];
     const called = await ctl(this.#app, [...command.split(" "), ...args, ...flags], { terminal, stdin });
-    // For a person, an empty answer says that it is empty.
+    // On a terminal an empty list says that it is empty.
     const words = terminal && called.out === "" && command.endsWith(" list") ? /none/ : err;
     expect([command, called.code, stayed(called.err)]).toEqual([command, 0, expect.stringMatching(words)]);
     this.#checkForm(command, called.out);
@@ -49,12 +49,12 @@ class Script {
   }
 }
 
-/** What of stderr is still there when a command has ended: without the line that says what is waited for. */
+/** Returns the stderr that remains after a command has ended, without the progress line. */
 function stayed(err: string): string {
   return err.split("\r\u001b[2K").filter((piece) => !/[\u2800-\u28ff]/.test(piece.slice(0, 8))).join("");
 }
 
-/** What they say, they say on stderr. */
+/** Commands that print only on stderr. */
 const ANSWERS_NOTHING = new Set(["login", "logout", "context use"]);
 
 const NO_IDS = new Set([

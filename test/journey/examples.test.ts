@@ -13,7 +13,7 @@ import {
 import { ExampleWorld } from "../harness/service/example_world.ts";
 import { textOf } from "../harness/house/tree.ts";
 
-/** What is shown and cannot be run here, with the reason; everything else is run. */
+/** Examples that cannot run here, with the reason. */
 const CANNOT: [command: RegExp, reason: string][] = [
   [/^(cd \/var\/lib\/svc && )?sudo |^docker |&& docker /, "changes the machine: systemd, users, containers"],
   [/^svc service status --system$/, "asks systemd"],
@@ -21,7 +21,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
   [/^curl .*http:\/\/10\.0\.0\.3:/, "asks a database server on another machine"],
   [/^make /, "targets for developers; CI runs them"],
   [/^export PATH="\$PWD\/data\/bin:/, "svc is on the PATH here"],
-  // The world of these examples has none of them yet; the commands themselves are walked.
+  // The example world has no platforms. Other tests run these commands.
   [/^svc ctl platform (?!list)/, "needs somebody on a platform: test/harness/model/walk.ts"],
   [/^svc ctl message resend\b/, "needs a reply that was not delivered: test/platform/resend.test.ts"],
   [/^svc ctl engine lift\b/, "needs a provider's limit: test/harness/model/walk.ts"],
@@ -32,7 +32,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
   [/^svc ctl chat$/, "stays until Ctrl-D: test/cli/chat.test.ts"],
 ];
 
-/** What ends with another code than 0, because it goes on until it is interrupted. */
+/** Commands that run until they are interrupted, with their exit code. */
 const ENDLESS: [command: RegExp, code: number][] = [[/^svc ctl events -f/, 130], [/^curl -N /, 28]];
 
 const hasJq = await has("jq");
@@ -72,7 +72,7 @@ describe("every example", () => {
     const blocks = writtenPages().flatMap((page) => blocksOf(page, "yaml").map((text) => ({ page, text })));
     expect(blocks.length).toBeGreaterThan(4);
     for (const { page, text } of blocks) {
-      // A block that is indented is one more platform.
+      // An indented block is an entry of `platforms`.
       const under = text.startsWith("  ") ? "platforms:\n" : "";
       const checked = configSchema.safeParse(
         parseYaml(
@@ -92,7 +92,7 @@ describe("every example", () => {
   });
 });
 
-/** What of a command in a sentence does not exist; "" when all of it does. */
+/** Returns the first part of a command in a sentence that does not exist, or "". */
 async function problemOf(text: string): Promise<string> {
   const [, first = "", group = "", name = ""] = text.split(/\s+/);
   if (first !== "ctl") return /^[a-z]+$/.test(first) && !Object.hasOwn(TOP_COMMANDS, first) ? first : "";
@@ -106,7 +106,7 @@ async function problemOf(text: string): Promise<string> {
     .filter((flag) => !known.includes(flag) && !SHARED.includes(flag)).join(" ");
 }
 
-// In the place of one that is not shown.
+// Replaces a secret that the example omits.
 const SECRET = `whsec_${btoa("x".repeat(32))}`;
 
 const SHARED = ["--config", "--ca", "--reconnect", "--json", "--quiet", "--help", "--version"];

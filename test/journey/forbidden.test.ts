@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-// What a worker with default scopes tries from its shell, and the exit code of svc ctl that it gets: 3 for what does not
-// exist for it, 4 for what it may not (docs/explanation/security.md). $OTHER, $FOREIGN, $STRANGER: another worker, session, message.
+// Commands that a worker with default scopes tries in its shell, and their exit codes: 3 for objects that do
+// not exist for it, 4 for forbidden ones (docs/explanation/security.md). $OTHER, $FOREIGN, $STRANGER: another
+// worker, session, message.
 const TRIES: [code: number, command: string][] = [
   [4, "worker create -n Evil"],
   [4, "worker create -n Evil --scopes '*:*'"],

@@ -15,7 +15,7 @@ const ENV = {
   SVC_LIMITS__STOP_GRACE: "100ms",
   SVC_LIMITS__MAX_ATTEMPTS: "2",
 };
-// Leaves a process that nobody waits for, and goes on for ever.
+// Leaves a background process behind, and never ends.
 const STUBBORN =
   'echo "$SVC_RUN_ID" >>asked; setsid sh -c \'trap "" INT TERM HUP; sleep 300\' & trap "" INT TERM; sleep 300';
 

@@ -5,7 +5,7 @@ import { PASS_HASH } from "../harness/service/client.ts";
 
 const URL_OF_NOBODY = "http://127.0.0.1:1";
 
-/** `svc ctl` as somebody on another machine has it: no data directory of the service, and logins of their own. */
+/** Runs `svc ctl` as on another machine: no data directory of the service, and a separate login file. */
 function elsewhere(home: string, env: Record<string, string> = {}) {
   return async (args: string[], stdin?: string) =>
     await svc(["ctl", ...args], {

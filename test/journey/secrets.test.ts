@@ -18,7 +18,7 @@ const CANARY = {
 
 const decoder = new TextDecoder("latin1");
 
-/** Every file below a folder that holds one of the texts, except where it belongs. */
+/** Lists every file below a folder that contains one of the texts, except the allowed ones. */
 async function filesWith(folder: string, texts: string[]): Promise<string[]> {
   const found: string[] = [];
   for await (const entry of Deno.readDir(folder)) {
@@ -31,7 +31,7 @@ async function filesWith(folder: string, texts: string[]): Promise<string[]> {
   return found;
 }
 
-/** Every process that shows one of the texts to all users of this machine, in its arguments. */
+/** Lists every process that shows one of the texts in its arguments. */
 async function argumentsWith(texts: string[]): Promise<string[]> {
   const found: string[] = [];
   for (const { name } of Deno.readDirSync("/proc")) {
@@ -41,7 +41,7 @@ async function argumentsWith(texts: string[]): Promise<string[]> {
   return found;
 }
 
-/** Everything in the answers: status, headers and bodies. */
+/** Collects the responses: status, headers and bodies. */
 class Sink {
   text = "";
 
@@ -99,13 +99,13 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
         // The first creation hits the fault point: 500.
         await add("POST", "/api/workers", { body: '{"name":"x"}' });
         for (const { method, path, operation } of ROUTES as readonly AnyRoute[]) {
-          // Another key would end the login that this goes on with.
+          // A new key would end the login of this test.
           if (operation === "system.backup" || operation === "system.rotate_key") continue;
           const url = path.replace(/:\w+/g, "01a1fd23-4a4c-746f-99ac-8860e2641168");
           await add(method, url, method === "GET" ? {} : { body: "{}" });
         }
         await add("GET", "/api/nothing");
-        // Whatever looks like a token is masked everywhere.
+        // Every text that looks like a token is masked everywhere.
         if (token !== bad) await add("GET", `/api/workers/${token}`);
         await add("PATCH", "/api/workers");
         await add("POST", "/api/workers", { body: `{"name":"${"x".repeat(1_100_000)}"}` });
@@ -300,7 +300,7 @@ function linesWith(text: string, secret: string): string[] {
   return text.split("\n").filter((line) => line.includes(secret)).map((line) => line.slice(0, 300));
 }
 
-/** The environments of the running agents of this server. */
+/** Reads the environments of this server's running agents. */
 async function agentEnvironments(dataDir: string): Promise<string> {
   let text = "";
   for (const { name } of Deno.readDirSync("/proc")) {
@@ -374,7 +374,7 @@ it(
     await walk(root);
     await walk(backup);
     const own = join(worker.work_dir, "made-by-the-agent").slice(dataDir.length);
-    // An agent's files follow the umask of the service; they are in a directory that only its user can enter.
+    // An agent's files follow the umask of the service, in a directory that only its user can enter.
     expect(modes).toContain(`f 666 ${own}`);
     const wrong = modes.filter((line) =>
       !/^(d 700|f 600) /.test(line) && !line.endsWith(own) && !/^f 755 \/svc\/bin\/svc$/.test(line)

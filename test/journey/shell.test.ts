@@ -11,7 +11,7 @@ const SCRIPT = join(ROOT, "test/journey/shell/ci.sh");
 const COMMANDS_MIN = 60;
 const mounts = await canMount();
 
-// `.ci/long` runs it in all three.
+// `.ci/long` runs all three.
 const SHELLS = Deno.env.get("SVC_TEST_SHELLS") ?? "bash";
 
 for (const shell of SHELLS.split(",")) {

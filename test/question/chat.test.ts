@@ -14,7 +14,7 @@ function open(options: { clock?: TestClock; config?: Json } = {}): Promise<App> 
   return openApp({ ...options, config: { engines: fakeEngines(), ...options.config } });
 }
 
-/** Writes in the conversation as the operator; answers the message as it is when it is routed. */
+/** Sends a message in the conversation as the operator; returns the message as it is routed. */
 async function say(app: App, run: Asker, body: Record<string, unknown>): Promise<Json> {
   const { message_id: id } = await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, body);
   return await found(async () => {
@@ -27,7 +27,7 @@ async function get(app: App, id: string): Promise<Json> {
   return await app.call(`GET /api/questions/${id}`);
 }
 
-/** Which message of the conversation asks the question. */
+/** Returns the conversation's message that asks the question. */
 async function messageOf(app: App, run: Asker, id: string): Promise<string> {
   const history: Json[] = await app.call(`GET /api/local/sessions/${run.sessionId}/messages`);
   return history.find((message) => message.question_id === id)?.id;
@@ -116,7 +116,7 @@ describe("an answer in the chat (contract 12)", () => {
   it("does not wait for the quiet window, and is no part of what stands before it there", async () => {
     await using app = await open({ config: { bee: { quiet_window: "2s" } } });
     const run = await startAsker(app);
-    // Said before the question: it cannot be its answer.
+    // A message from before the question cannot be its answer.
     const { message_id: before } = await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, {
       content: "ok before",
     });

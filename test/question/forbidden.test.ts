@@ -11,7 +11,7 @@ import { eventually } from "../harness/wait.ts";
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** The values with which an answer could be given by any field of any route. */
+/** Fills every field of a route with values that could answer the question. */
 function bodyOf(route: AnyRoute, question: Json): Json {
   const words: Json = {
     answer: "Yes",
@@ -27,7 +27,7 @@ function bodyOf(route: AnyRoute, question: Json): Json {
   return { ...example, ...own, ...(known.includes("message_id") ? { message_id: question.message_id } : {}) };
 }
 
-/** The statuses and answers of every question. */
+/** Lists the statuses and answers of every question. */
 async function answers(app: App): Promise<string[]> {
   const rows = await app.db.read<{ answer: string; answered_by: string }>(
     "select answer, answered_by from question",
@@ -48,7 +48,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     const others = await other.ask();
     let tried = 0;
     for (const question of [own, others]) {
-      // What ends the run itself, or its conversation, ends the test: a clear cancels, and answers nothing.
+      // Routes that end the run or its conversation would end the test: a clear cancels, and answers nothing.
       const routes = (ROUTES as readonly AnyRoute[]).filter(({ operation }) =>
         !["session.clear", "chat.delete", "execution.cancel"].includes(operation)
       );
@@ -105,13 +105,13 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     }
     await app.until("message.routed", 2 * words.length + 1);
     expect(await answers(app)).toEqual([]);
-    // A free one, too, right after it was asked.
+    // A new free question cannot be answered either.
     await app.call(`POST /api/questions/${chosen.id}/cancel`, {});
     const free = await run.ask({ text: "Which?" });
     expect(await chat(app, run, { content: "This one", alone: true }, run.headers)).toBe(202);
     await app.until("message.routed", 2 * words.length + 2);
     expect((await app.call(`GET /api/questions/${free.id}`)).status).toBe("open");
-    // The same words of a person do.
+    // The same text from a user is an answer.
     expect(await chat(app, run, { content: "That one" }, {})).toBe(202);
     await app.until("question.answered");
     expect((await app.call(`GET /api/questions/${free.id}`)).answer).toBe("That one");

@@ -7,7 +7,7 @@ import { pause } from "../harness/model/workload.ts";
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-// A round is a start of the service; more of them with SVC_TEST_RACES.
+// Each round starts a service. SVC_TEST_RACES adds rounds.
 const ROUNDS = Deno.env.has("SVC_TEST_RACES") ? 50 : 2;
 const OFFSET_MAX_MS = 5;
 
@@ -51,7 +51,7 @@ function offsetMs({ chance }: World): number {
   return Math.floor(chance() * (OFFSET_MAX_MS + 1));
 }
 
-/** Asks as the agent of a run that stays. */
+/** Asks as the agent of a run that does not end. */
 async function ask({ api, path }: World, worker: string, round: number): Promise<Asked> {
   const { id: session } = await api.call("POST /api/local/sessions", { worker_id: worker });
   const file = path(`token-${round}`);
@@ -64,7 +64,7 @@ async function ask({ api, path }: World, worker: string, round: number): Promise
   return { worker, session, id, text, first: 0 };
 }
 
-/** Exactly one answer counts: the early one, or a late one when the early one was lost. */
+/** Exactly one answer is stored: the early one, or a late one if the early one was lost. */
 async function checkAnswered(api: Client, { id, text, session, first }: Asked): Promise<void> {
   const { status } = await api.call(`GET /api/questions/${id}`);
   expect(first === 200 ? "answered" : status).toBe(status);

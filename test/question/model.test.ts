@@ -8,7 +8,7 @@ import { callOf, type ClaimedRun, claimRun, endClaimed, type How } from "../harn
 import { TestClock } from "../harness/clock.ts";
 import { random } from "../harness/model/schedule.ts";
 
-// CI runs 25 seeds of 2,000; elsewhere a part of one finds most faults.
+// CI runs 25 seeds of 2,000; locally a part of one seed finds most faults.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 1);
 const OPERATIONS = Deno.env.has("SVC_TEST_SEEDS") ? 2_000 : 500;
 const MAX_CHAIN_DEPTH = 2;
@@ -17,7 +17,7 @@ const OPEN_QUESTIONS_MAX = 100;
 const SESSIONS = ["cli:one", "cli:two"];
 const TEXTS = ["Which?", "When?", "Really?"];
 
-/** What a question should be. */
+/** The expected state of a question. */
 interface Asked {
   id: string;
   session: string;
@@ -34,18 +34,17 @@ interface Asked {
   brought: boolean;
 }
 
-/** A run in progress. */
 interface Run extends ClaimedRun {
-  /** How many questions it asked. */
+  /** The number of questions that it asked. */
   asked: number;
 }
 
-/** The state machine of contract 12 as a person can read it; the database has to agree with it. */
+/** The state machine of contract 12. The database has to agree with it. */
 class Model {
   readonly questions = new Map<string, Asked>();
   readonly runs = new Map<string, Run>();
 
-  /** Which question a run's asking leads to: an equal one, a new one (null), or a refusal. */
+  /** Returns the question that a run's request leads to: an equal one, a new one (null), or a refusal. */
   ask(run: Run, text: string, fallback: string): Asked | null | "refused" {
     if (++run.asked > RUN_QUESTIONS_MAX) return run.asked--, "refused";
     if (fallback !== "" && run.depth >= MAX_CHAIN_DEPTH) return "refused";
@@ -76,7 +75,7 @@ class Model {
     return true;
   }
 
-  /** The run looks at its question. */
+  /** Marks the question as read by the run. */
   see(one: Asked, run: Run): void {
     if (one.status === "answered" && one.run === run.id) one.seen = true;
   }
@@ -92,7 +91,7 @@ class Model {
     this.runs.delete(id);
     if (how === "cancelled") return this.withdraw((one) => one.run === id);
     for (const one of this.all((one) => one.run === id && one.status === "answered" && !one.brought)) {
-      // What a lost run saw may be lost with it.
+      // A lost run may also lose what it read.
       if (how === "lost") one.seen = false;
       this.#bring(one);
     }
@@ -109,7 +108,7 @@ class Model {
     return [...this.questions.values()].filter(which);
   }
 
-  // Nobody waits for it any more: the answer becomes a task.
+  // No run waits for the answer, so it becomes a task.
   #bring(one: Asked): void {
     if (one.task === "" || one.seen || this.runs.has(one.run)) return;
     one.seen = one.brought = true;
@@ -128,7 +127,9 @@ const CALL: Call = {
   idempotency: null,
 };
 
-/** A service whose stages are stopped, but for the one of questions: this does their work, one step at a time. */
+/**
+ * A service whose stages are stopped, except the one of questions: the test does their work, step by step.
+ */
 class World {
   readonly #chance: () => number;
   readonly #seed: number;
@@ -185,7 +186,7 @@ class World {
   async #step(label: string): Promise<void> {
     const dice = this.#chance();
     const run = this.#pick([...this.#model.runs.values()]) as Run | undefined;
-    // Mostly what can still change.
+    // Prefers questions that can still change.
     const open = this.#model.all(({ status }) => status === "open");
     const one = this.#pick(
       this.#chance() < 0.7 && open.length > 0 ? open : [...this.#model.questions.values()],
@@ -217,7 +218,7 @@ class World {
     else await this.#advance();
   }
 
-  /** A run of a task that waits, or of a new one. */
+  /** Starts a run of a pending task, or of a new one. */
   async #start(): Promise<void> {
     const { db } = this.#app;
     const waiting = await db.first<{ id: string }>(
@@ -292,14 +293,14 @@ class World {
     if (run === undefined) return;
     const { db } = this.#app;
     const task = await findTask(db, run.task);
-    // What was cancelled meanwhile ends as that.
+    // A task that was cancelled meanwhile ends as cancelled.
     const how = task?.status === "cancelled" ? "cancelled" : wish;
     expect(await endClaimed(db, run, how, this.#clock.now())).toBe(true);
     expect(await endClaimed(db, run, how, this.#clock.now()), "a second outcome").toBe(false);
     this.#model.end(id, how);
   }
 
-  /** As after kill -9: the next start finds every run lost. */
+  /** Simulates kill -9: the next start finds every run lost. */
   async #restart(): Promise<void> {
     const cancelled = new Set<string>();
     for (const run of this.#model.runs.values()) {
@@ -320,7 +321,7 @@ class World {
     this.#model.tick(this.#clock.now());
   }
 
-  /** Lets the stage of questions do what is due. */
+  /** Runs the stage of questions once. */
   async #stage(): Promise<void> {
     const stage = this.#app.server.stages.find(({ name }) => name === "question");
     const rounds = stage?.rounds ?? 0;

@@ -18,7 +18,7 @@ function answer(app: App, id: string, text: string) {
   return app.send(`POST /api/questions/${id}/answer`, { answer: text });
 }
 
-/** The tasks that brought answers. */
+/** Lists the tasks that delivered answers. */
 function brought(app: App): Promise<Json[]> {
   return app.db.read("select task.* from task join question on answer_task_id = task.id order by task.id");
 }
@@ -70,7 +70,7 @@ describe("a question (contract 12)", () => {
     const seen = await run.ask({ text: "Two?" });
     await answer(app, unseen.id, "first");
     expect((await answer(app, seen.id, "second")).body.seen_at).toBeNull();
-    // Whoever else looks has not seen it for the agent.
+    // Only the agent's own request marks the answer as seen.
     expect((await app.call(`GET /api/questions/${seen.id}/wait`)).seen_at).toBeNull();
     const waited = await app.send(`GET /api/questions/${seen.id}/wait`, undefined, run.headers);
     expect(waited.body).toMatchObject({ answer: "second", seen_at: expect.any(Number) });
@@ -92,7 +92,7 @@ describe("a question (contract 12)", () => {
     expect((await app.call("GET /api/questions?status=open")).length).toBe(3);
     await answer(app, one.id, "a");
     expect((await run.ask({ options: ["a"] })).id).not.toBe(one.id);
-    // Another task asks for itself.
+    // A question of another task is another question.
     const other = await startAsker(app, { name: "Other" });
     expect((await other.ask()).task_id).toBe(other.taskId);
     expect((await app.call(`GET /api/questions?worker_id=${other.workerId}`)).length).toBe(1);
@@ -123,7 +123,7 @@ describe("a question (contract 12)", () => {
     expect(await app.call(`GET /api/questions/${none.id}`)).toMatchObject({ status: "expired", answer: "" });
     const tasks = await brought(app);
     expect(tasks).toHaveLength(1);
-    // Nobody took part: the task is a step in a chain of agents.
+    // No user took part, so the task continues the agents' chain.
     expect(tasks[0]).toMatchObject({ created_by: `worker:${run.workerId}`, depth: 1 });
     expect(tasks[0].instruction).toContain("The answer: Red (nobody answered in time: this is your default)");
     for (const { id } of [fallback, none]) expect((await answer(app, id, "late")).status).toBe(409);

@@ -8,7 +8,7 @@ import { callOf, type ClaimedRun, claimRun, endClaimed } from "../harness/fakes/
 import { TestClock } from "../harness/clock.ts";
 import { random } from "../harness/model/schedule.ts";
 
-// The whole thousand of each kind with SVC_TEST_RACES=1000.
+// SVC_TEST_RACES=1000 runs a thousand races of each kind.
 const RACES = Number(Deno.env.get("SVC_TEST_RACES") ?? 40);
 const OFFSET_MAX_MS = 5;
 const LIFE_MS = 60_000;
@@ -27,12 +27,11 @@ interface Bench {
   question: Question;
 }
 
-/** What came of one race. */
 interface Result {
   question: Question;
-  /** Answers that were taken: 200. */
+  /** Accepted answers (200). */
   taken: string[];
-  /** How often the agent learned it: seen in its run, brought by a task. */
+  /** How often the agent got the answer: read in its run, or delivered by a task. */
   learned: number;
 }
 
@@ -40,7 +39,7 @@ function later<T>(ms: number, work: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => setTimeout(() => work().then(resolve, reject), ms));
 }
 
-/** Answers as a person; null when somebody was faster. */
+/** Answers as a user; null if another answer was first. */
 async function answer({ app, question }: Bench, words: string): Promise<string | null> {
   try {
     await app.server.api.question.answer(PERSON, question.id, words);
@@ -51,7 +50,7 @@ async function answer({ app, question }: Bench, words: string): Promise<string |
   }
 }
 
-/** The agent looks until it has an answer or its run is over; answers whether it has seen one. */
+/** Polls as the agent until it has an answer or its run has ended; returns whether it got one. */
 async function look(bench: Bench): Promise<boolean> {
   const { app, run, question } = bench;
   const call = await callOf(app.db, run).catch(() => null);
@@ -72,7 +71,7 @@ async function isBrought(app: App, id: string): Promise<boolean> {
 
 type Race = (bench: Bench, offset: () => number) => Promise<{ taken: (string | null)[]; seen?: boolean }>;
 
-/** Runs a race `RACES` times with random offsets; answers what came of each. */
+/** Runs a race `RACES` times with random offsets; returns the results. */
 async function races(seed: number, race: Race, fallback = ""): Promise<Result[]> {
   const clock = new TestClock();
   await using app = await openApp({ clock, inMemory: true });
@@ -124,7 +123,7 @@ async function stageDone(app: App): Promise<void> {
   }
 }
 
-/** Whether both outcomes came about: a race that always ends in one way shows nothing. */
+/** Returns whether both outcomes happened. A race with only one outcome proves nothing. */
 function bothWays(results: Result[], which: (result: Result) => boolean): void {
   if (RACES < 200) return;
   const ways = results.filter(which).length;

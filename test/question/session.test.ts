@@ -9,7 +9,7 @@ type Json = any;
 
 const FAKE_CLAUDE = new URL("../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 
-/** A service with a worker whose engine has sessions, and a conversation with it. */
+/** Starts a service with a worker whose engine has sessions, and a conversation with it. */
 async function open(): Promise<{ app: App; worker: Json; session: Json }> {
   const engines = { default: "claude", claude: { command: FAKE_CLAUDE, env: { ANTHROPIC_API_KEY: "x" } } };
   const app = await openApp({ config: { engines } });
@@ -18,7 +18,7 @@ async function open(): Promise<{ app: App; worker: Json; session: Json }> {
   return { app, worker, session };
 }
 
-/** Asks in the run that goes on, lets that end, and answers; resolves when all is done. */
+/** Asks in the active run, ends it, and answers; resolves when all work is done. */
 async function askAndAnswer(app: App, worker: Json, file: string, mode = "prompt"): Promise<Json> {
   const run = await runningOf(app, worker.id);
   const headers = { authorization: `Bearer ${await runToken(app, run, [])}` };
@@ -26,7 +26,7 @@ async function askAndAnswer(app: App, worker: Json, file: string, mode = "prompt
   const { body: question } = await app.send("POST /api/questions", asked, headers);
   await Deno.writeTextFile(file, "");
   await app.settle();
-  // The last line is what the fake engine does: it stores its prompt.
+  // The last line decides what the fake engine does: it stores its prompt.
   await app.call(`POST /api/questions/${question.id}/answer`, { answer: `Blue\n${mode}` });
   await app.settle();
   return run;
@@ -82,7 +82,7 @@ describe("the answer comes to the same session (contract 12)", () => {
       ...{ type: "scheduled", cron: "0 0 1 1 *" },
     });
     await app.call(`POST /api/tasks/${schedule.id}/run`, {});
-    // Claude Code tells what its session has cost, with all runs of it.
+    // Claude Code reports the total cost of its session, including all earlier runs.
     await askAndAnswer(app, worker, file, "cost 0.8");
     const [asking, answered] = await executions(app);
     expect(answered.session_id).toBe(asking.session_id);

@@ -42,7 +42,7 @@ describe("a run that waits for an answer (contract 12)", () => {
       working: 0,
       idle: 1,
     });
-    // Its own directory is its own.
+    // A separate work directory has a separate lock.
     expect(await executionsOf(app, run.workerId)).toHaveLength(1);
     await app.call(`POST /api/questions/${id}/answer`, { answer: "Green" });
     expect((await done).body).toMatchObject({ answer: "Green", seen_at: expect.any(Number) });

@@ -5,7 +5,7 @@ import { tempDir } from "../harness/service/process.ts";
 import { Database } from "../../src/store/db/database.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence } from "./checker.ts";
 
-/** A data directory after a message, its task, its run and its reply, and an upload. */
+/** Creates a data directory after a message, its task, its run and its reply, and an upload. */
 async function peaceful(dataDir: string): Promise<Evidence> {
   await using app = await openApp({ dataDir });
   const worker = await app.call("POST /api/workers", { name: "Ada" });

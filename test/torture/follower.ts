@@ -25,7 +25,7 @@ export class Follower {
     return this.#seen.length;
   }
 
-  /** Reads on until nothing new has come for a moment. */
+  /** Reads until no new event arrives for a moment. */
   async finish(): Promise<void> {
     for (let before = -1; before !== this.#seen.length;) {
       before = this.#seen.length;
@@ -35,7 +35,7 @@ export class Follower {
     await this.#reading;
   }
 
-  /** Finds replies that came twice or never to a client that reconnects [SSE-1, SSE-2]. */
+  /** Finds replies that a reconnecting client got twice or never [SSE-1, SSE-2]. */
   async faults(dataDir: string): Promise<string[]> {
     const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
     const rows = await db.read<{ id: string }>(

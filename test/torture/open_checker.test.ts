@@ -6,7 +6,7 @@ import { tempDir } from "../harness/service/process.ts";
 import { OpenAgents } from "./open_agents.ts";
 import { checkTurns, type Note, readNotes } from "./open_checker.ts";
 
-/** A data directory after two turns in one process. */
+/** Creates a data directory after two turns in one process. */
 async function talked(folder: string, dataDir: string): Promise<void> {
   const { env } = await OpenAgents.begin(folder);
   const open = {

@@ -1,8 +1,11 @@
-// What agents that stay open have written down of each turn, against what is stored of its run (reliability CHD-15).
+// Compares the notes of open agents with the stored rows of their runs (reliability CHD-15).
 import { join } from "node:path";
 import { Database } from "../../src/store/db/database.ts";
 
-/** What an agent has written down: that a turn began, and what it saw then; that it ended; that another had its session; or that there was no token. */
+/**
+ * An agent's note: the start of a turn with its context; its end; a session that another agent had; or a
+ * missing token.
+ */
 export interface Note {
   word: "turn" | "end" | "overlap" | "blind";
   /** The mark of its process. */
@@ -13,14 +16,14 @@ export interface Note {
   worker: string;
   key: string;
   words: string;
-  /** What it was told in turns before this one. */
+  /** The prompts of earlier turns. */
   past: string[];
-  /** The execution that its token is for. */
+  /** The execution in its token. */
   token: string;
-  /** What a bash was told of the run. */
+  /** The run's variables in a bash. */
   bash: { execution: string; task: string; message: string; token: string };
   context: { words: string; key: string };
-  /** What the service answered to its token, and to that of the turn before; 0: nothing. */
+  /** The service's status for its token, and for the token of the previous turn; 0 without a response. */
   status: number;
   statusBefore: number | null;
 }
@@ -44,13 +47,12 @@ const OK = 200;
 const REFUSED = 401;
 const UNANSWERED = 0;
 
-/** What is in their ledger so far. */
 export async function readNotes(ledger: string): Promise<Note[]> {
   const text = await Deno.readTextFile(ledger).catch(() => "");
   return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
 }
 
-/** Checks the turns of a server that has stopped. Answers the violations; [] when there are none. */
+/** Checks the turns of a server that has stopped. Returns the violations. */
 export async function checkTurns(dataDir: string, ledger: string): Promise<string[]> {
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   const rows = await db.read<Run>(
@@ -62,7 +64,7 @@ export async function checkTurns(dataDir: string, ledger: string): Promise<strin
   const turns = notes.filter(({ word }) => word === "turn");
   const runs = new Map(rows.map((run) => [run.id, run]));
   const owners = ownersOf(rows);
-  // Whoever cancels a run takes its token away.
+  // Cancelling a run revokes its token.
   const cancelled = new Set(rows.filter(({ failure }) => failure === "cancelled").map(wordsOf));
   const done = Map.groupBy(turns, ({ token }) => token);
   return [
@@ -87,7 +89,7 @@ export async function checkTurns(dataDir: string, ledger: string): Promise<strin
   ];
 }
 
-/** Which conversations each text was said in. */
+/** Maps each text to the conversations that contain it. */
 function ownersOf(runs: readonly Run[]): Map<string, Set<string>> {
   const owners = new Map<string, Set<string>>();
   for (const run of runs) {
@@ -111,14 +113,14 @@ function wrongIn(turn: Note, run: Run | undefined, owners: Map<string, Set<strin
     [bash.task !== run.task_id || bash.message !== run.message_id, "has a bash of another run"],
     [context.words !== turn.words || context.key !== run.session_key, "has the context of another run"],
     [strange.length > 0, `remembers what was said to others: ${strange.slice(0, 3).join(", ")}`],
-    // Of a run that was cancelled meanwhile the token is over.
+    // The token of a run that was cancelled meanwhile is invalid.
     [turn.status === REFUSED && run.status !== "failed", "had a token that is over"],
     [![null, REFUSED, UNANSWERED].includes(turn.statusBefore), "could use the token before"],
   ];
   return rules.filter(([isWrong]) => isWrong).map(([, words]) => words);
 }
 
-/** What its agent was told last. */
+/** Returns the last line of the agent's prompt. */
 function wordsOf({ instruction }: Pick<Run, "instruction">): string {
   return instruction.trim().split("\n").at(-1) ?? "";
 }

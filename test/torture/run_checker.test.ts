@@ -9,7 +9,7 @@ import { checkRuns, checkWorkRoot } from "./run_checker.ts";
 
 const OTHER = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-/** A data directory after a run that marked; answers its execution. */
+/** Creates a data directory after a run that marked; returns its execution. */
 async function marked(dataDir: string, ledger: string): Promise<string> {
   const engines = fakeEngines({ ledger, env: { FAKE_LANES: "1" } });
   await using app = await openApp({ dataDir, config: { engines } });

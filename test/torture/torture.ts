@@ -1,5 +1,6 @@
-// `make torture`: a service under load is killed at random, again and again. Then it is left alone, and everything that
-// was acknowledged must exist, be done once, and leave nothing behind. Services are killed at random under load [DUR-1].
+// `make torture` kills a service under load repeatedly, at random. Then it waits for all work and checks that
+// every acknowledged request exists, was done once, and left nothing behind. Services are killed at random
+// under load [DUR-1].
 import { join } from "node:path";
 import { CHOSEN_COST, hashPassword } from "../../src/api/account/password.ts";
 import { PASSWORD } from "../harness/service/app.ts";
@@ -17,12 +18,12 @@ import { randomFault, SHORT_SERVE, Victim } from "./victim.ts";
 
 const given = new Map(Deno.args.map((arg) => arg.replace(/^--/, "").split("=") as [string, string]));
 const SECONDS = Number(given.get("seconds") ?? 900);
-// Runners beside the service, which are killed, stopped and cut off as well; then leases are short.
+// Adds runners, which are killed, stopped and cut off as well; then leases are short.
 const RUNNERS = Number(given.get("runners") ?? 0);
-// Agents that stay open between turns, and are killed as well.
+// Adds agents that stay open between turns, and are killed as well.
 const WARM = given.has("warm");
 const PER_SECOND = Number(given.get("rate") ?? (RUNNERS > 0 ? 2 : WARM ? 3 : 5));
-// With a hostile client beside it: what it makes has to pile up.
+// Adds a hostile client, whose data has to pile up.
 const HOSTILE = given.has("hostile");
 const LIFE_MEAN_MS = Number(given.get("life") ?? (HOSTILE || RUNNERS > 0 ? 20_000 : WARM ? 10_000 : 2_500));
 const LAST_FAULT_MS = 30_000;
@@ -105,7 +106,7 @@ function victimWith(env: Record<string, string> = {}): Victim {
   });
 }
 
-// A guess costs the service what it costs in real life.
+// A password check costs the service as much as in production.
 async function realHash(): Promise<Record<string, string>> {
   return { SVC_AUTH__PASSWORD_HASH: await hashPassword(PASSWORD, CHOSEN_COST) };
 }
@@ -114,7 +115,7 @@ async function liveOnce(victim: Victim, chance: () => number, until: number): Pr
   const lifeMs = -Math.log(1 - chance()) * LIFE_MEAN_MS;
   await (RUNNERS > 0 ? liveAmongRunners(victim, chance, lifeMs) : pause(lifeMs));
   await victim.kill();
-  // A start takes long on a busy machine, and the server that is left at the end must not have a fault in it.
+  // A start is slow on a busy machine, and the last server must not have a fault.
   const faulty = () => performance.now() < until - LAST_FAULT_MS ? randomFault(chance) : "";
   do await victim.start(faulty()); while (victim.api === null);
 }
@@ -151,7 +152,7 @@ async function evidenceOf(
   };
 }
 
-/** Schedules would fire for ever. */
+/** Deletes the schedules, which would fire permanently. */
 async function endSchedules(api: Client, workers: string[]): Promise<void> {
   for (const worker of workers) {
     const query = `worker_id=${worker}&type=scheduled&status=scheduled,pending,running&page_size=100`;

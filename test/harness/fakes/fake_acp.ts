@@ -1,5 +1,5 @@
-// An agent that speaks the Agent Client Protocol, version 1, strictly: what a client must not send is an error. Its words decide what
-// it does; FAKE_ACP what it can.
+// An agent that speaks the Agent Client Protocol, version 1, strictly: it refuses what a client must not
+// send. Its prompt decides what it does, FAKE_ACP what it supports.
 const CAN = new Set((Deno.env.get("FAKE_ACP") ?? "load").split(","));
 const STATE = Deno.env.get("FAKE_ACP_STATE") ?? "";
 const encoder = new TextEncoder();
@@ -61,7 +61,7 @@ async function begin(method: string, params: Message): Promise<Message> {
   session = params.sessionId;
   if (method === "session/load") {
     for (const words of told) chunk(`replayed: ${words}`);
-    // As one of the real ones does: the rest behind the answer.
+    // A real agent also sends the rest after the response.
     setTimeout(() => chunk("replayed: late"), 50);
   }
   await pause(0);

@@ -1,20 +1,20 @@
-/** What happens to what goes through a proxy. */
 type Mode = "pass" | "hold" | "hold-writes" | "hold-answers" | "cut-answers" | "refuse" | "trickle";
 
-/** A TCP proxy on loopback in front of a server, which the test makes slow, silent or cut off. */
+/** A TCP proxy on loopback in front of a server. The test makes it slow, silent or cut off. */
 export class Proxy implements Disposable {
   /**
-   * `hold`: nothing passes, either way, as when a cable is pulled out. `hold-writes`: as a libSQL server that takes no writes any more.
-   * `hold-answers`: requests arrive, nothing comes back. `cut-answers`: the connection ends instead of an answer. `refuse`: no new connections.
+   * `hold`: nothing passes, as with an unplugged cable. `hold-writes`: like a libSQL server that refuses
+   * writes. `hold-answers`: requests arrive, responses don't. `cut-answers`: the connection ends instead of a
+   * response. `refuse`: no new connections.
    */
   mode: Mode = "pass";
-  /** How often an answer was cut off or held. */
+  /** The number of responses that were cut off or held. */
   lost = 0;
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #target: () => string | null;
   readonly #open = new Set<Deno.TcpConn>();
 
-  /** `target`: the address of the server, or who knows it; null while there is none. */
+  /** `target`: the address of the server, or a function that returns it; null without a server. */
   constructor(target: string | (() => string | null)) {
     this.#target = typeof target === "string" ? () => target : target;
     void this.#accept();
@@ -24,7 +24,7 @@ export class Proxy implements Disposable {
     return `http://127.0.0.1:${this.#listener.addr.port}`;
   }
 
-  /** Ends every connection, as when a network goes away. */
+  /** Ends every connection, like a network that fails. */
   cut(): void {
     for (const connection of this.#open) close(connection);
     this.#open.clear();
@@ -91,7 +91,6 @@ async function copy(
       for (let sent = 0; sent < size;) sent += await to.write(buffer.subarray(sent, size));
     }
   } catch {
-    // One of the two sides is gone.
   } finally {
     close(to);
   }
@@ -101,7 +100,6 @@ function close(connection: Deno.TcpConn): void {
   try {
     connection.close();
   } catch {
-    // It was closed before.
   }
 }
 

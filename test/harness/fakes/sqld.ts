@@ -1,11 +1,11 @@
 import { freePort } from "../service/port.ts";
 
-/** The program of a real libSQL server; undefined where there is none, and then the tests that need it are left out. CI names one. */
+/** The program of a real libSQL server. Undefined skips the tests that need it; CI sets it. */
 export const SQLD = Deno.env.get("SVC_TEST_SQLD");
 
 const SHARED_KEY = "one key for every service on a database";
 
-/** A real libSQL server on loopback, on a folder of its own; ended and removed when the test disposes of it. */
+/** A real libSQL server on loopback with its own folder, removed on disposal. */
 export class Sqld implements AsyncDisposable {
   readonly url: string;
   readonly #folder: string;
@@ -17,14 +17,14 @@ export class Sqld implements AsyncDisposable {
     this.#child = spawn(folder, this.url);
   }
 
-  /** Resolves when it answers. */
+  /** Resolves when the server responds. */
   static async start(): Promise<Sqld> {
     const sqld = new Sqld(await Deno.makeTempDir({ prefix: "svc-sqld-" }), freePort());
     await sqld.#healthy();
     return sqld;
   }
 
-  /** Ends it as a crash does, and starts it again on the same folder and address. */
+  /** Kills the server and starts it again on the same folder and address. */
   async restart(): Promise<void> {
     await this.#end();
     this.#child = spawn(this.#folder, this.url);
@@ -49,7 +49,6 @@ export class Sqld implements AsyncDisposable {
     try {
       this.#child.kill("SIGKILL");
     } catch {
-      // It has ended by itself.
     }
     await this.#child.status;
   }
@@ -65,7 +64,7 @@ function spawn(folder: string, url: string): Deno.ChildProcess {
   }).spawn();
 }
 
-/** A libSQL server and what all services on its database share: key and files. */
+/** A libSQL server and everything that services on its database share: key and files. */
 export class Place implements AsyncDisposable {
   readonly sqld: Sqld;
   readonly files: string;
@@ -79,12 +78,11 @@ export class Place implements AsyncDisposable {
     return new Place(await Sqld.start(), await Deno.makeTempDir({ prefix: "svc-files-" }));
   }
 
-  /** Keys of config.yaml. */
   get config() {
     return { database: { url: this.sqld.url }, files_dir: this.files, auth: { jwt_secret: SHARED_KEY } };
   }
 
-  /** The same as the environment of a process. */
+  /** Returns `config` as the environment of a process. */
   get env(): Record<string, string> {
     return {
       SVC_DATABASE__URL: this.sqld.url,

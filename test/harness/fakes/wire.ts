@@ -1,4 +1,4 @@
-/** A TCP wire in front of a service, which a test can cut, silence and mend. */
+/** A TCP connection in front of a service that a test can cut, silence and restore. */
 export class Wire implements AsyncDisposable {
   readonly url: string;
   readonly #listener: Deno.TcpListener;
@@ -14,14 +14,14 @@ export class Wire implements AsyncDisposable {
     void this.#accept();
   }
 
-  /** Ends every connection; new ones end at once. */
+  /** Ends every connection, and each new one immediately. */
   cut(): void {
     this.#isCut = true;
     for (const connection of this.#open) close(connection);
     this.#open.clear();
   }
 
-  /** Lets nothing through, and ends nothing: nobody is told that the other end is away. */
+  /** Stops all traffic without ending a connection, so neither end notices. */
   silence(): void {
     this.#silence ??= Promise.withResolvers();
   }
@@ -76,6 +76,5 @@ function close(connection: Deno.TcpConn): void {
   try {
     connection.close();
   } catch {
-    // Its other end was faster.
   }
 }

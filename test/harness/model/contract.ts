@@ -5,14 +5,13 @@ import { openApiDocument } from "../../../src/http/openapi.ts";
 import type { AnyRoute } from "../../../src/http/route.ts";
 import { VERSION } from "../../../src/base/version.ts";
 
-/** What the document says about one operation, as far as tests need it. */
+/** An operation of the document, as far as tests need it. */
 export interface Operation {
   operationId: string;
   requestBody?: { content: Record<string, { schema: object }> };
   responses: Record<string, { content?: Record<string, { schema: object }> }>;
 }
 
-/** The OpenAPI document. */
 export interface Document {
   openapi: string;
   paths: Record<string, Record<string, Operation>>;
@@ -21,7 +20,7 @@ export interface Document {
 
 let loaded: Promise<{ document: Document; ajv: Ajv2020 }> | null = null;
 
-/** The document of this service, and a validator in which it is registered as `api`. */
+/** Returns this service's document, and a validator that has it registered as `api`. */
 export function contract(): Promise<{ document: Document; ajv: Ajv2020 }> {
   return loaded ??= (async () => {
     const document = await openApiDocument(ROUTES, VERSION) as Document;
@@ -46,7 +45,6 @@ async function validator(pointer: string[]): Promise<ValidateFunction> {
   return made;
 }
 
-/** One request and its answer. */
 export interface Exchange {
   method: string;
   path: string;
@@ -56,7 +54,7 @@ export interface Exchange {
   responseBody: unknown;
 }
 
-/** What is wrong with an exchange according to the document, in words; "" when nothing is (contract 5). */
+/** Returns how an exchange violates the document, or "" if it doesn't (contract 5). */
 export async function breach(exchange: Exchange): Promise<string> {
   const { method, status, contentType } = exchange;
   const route = (ROUTES as readonly AnyRoute[]).find((one) =>

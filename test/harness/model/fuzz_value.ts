@@ -1,5 +1,5 @@
-// Random values that mostly fit a JSON Schema, and texts that are known to break services.
-/** A part of a JSON Schema, as far as it is used here. */
+// Generates random values that mostly fit a JSON Schema, and texts that often break services.
+/** A part of a JSON Schema. */
 export interface Schema {
   $ref?: string;
   type?: string | string[];
@@ -127,12 +127,12 @@ const NUMBERS = [
 const ODD: unknown[] = [null, true, false, [], {}, "", 0, [null], { a: 1 }, [[]], [[[[[[]]]]]], "x"];
 const KNOWN_MAX = 60;
 
-/** Makes values, and learns ids from answers. */
+/** Generates values, and learns ids from responses. */
 export class ValueFuzzer {
   readonly #chance: () => number;
   readonly #workDirs: string[];
   readonly #schemas: Record<string, Schema>;
-  /** Ids that were seen, by the collection of the request. */
+  /** Known ids, by the collection of the request. */
   readonly #ids = new Map<string, string[]>();
   readonly #paths: string[] = [];
 
@@ -142,7 +142,7 @@ export class ValueFuzzer {
     this.#schemas = schemas;
   }
 
-  /** Remembers ids and paths in an answer of a collection (`tasks`). */
+  /** Remembers ids and paths in a response of a collection (`tasks`). */
   learn(text: string, collection = ""): void {
     const known = this.#ids.get(collection) ?? [];
     this.#ids.set(collection, known);
@@ -174,7 +174,7 @@ export class ValueFuzzer {
     return name === undefined ? schema : this.#schemas[name] ?? {};
   }
 
-  /** Mostly an id of this collection, else any other. */
+  /** Returns mostly an id of this collection, else any other. */
   id(collection: string): string {
     const known = this.#ids.get(collection) ?? [];
     if (known.length > 0 && this.dice(0.8)) return this.one(known);
@@ -185,7 +185,7 @@ export class ValueFuzzer {
     return this.one(NUMBERS);
   }
 
-  /** A value that mostly fits the schema. */
+  /** Returns a value that mostly fits the schema. */
   value(name: string, given: Schema, depth: number): unknown {
     const schema = this.resolve(given);
     if (name === "work_dir") return this.one(this.#workDirs);
@@ -262,7 +262,7 @@ export class ValueFuzzer {
     }
     if (/username|password/.test(name) && this.dice(0.5)) return this.one(["admin", "x"]);
     const max = schema.maxLength ?? 300;
-    // Right at the limit, and one past it.
+    // At the limit, and one past it.
     if (this.dice(0.01)) return "x".repeat(Math.min(max, 262_144) + this.whole(2));
     return this.text(Math.min(max, 300));
   }
@@ -284,13 +284,13 @@ export class ValueFuzzer {
     return this.dice(0.5) ? this.one(ODD) : this.dice(0.5) ? this.anyNumber() : this.text(60);
   }
 
-  /** With one fault: a missing field, an extra one, or one of another type. */
+  /** Adds one fault: a missing field, an extra field, or a wrong type. */
   spoil(value: unknown): unknown {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return this.odd();
     const spoiled = { ...value as Record<string, unknown> };
     const name = this.one(Object.keys(spoiled));
     const how = this.whole(3);
-    // A named directory may be deleted, so it is never random.
+    // A request may delete a named directory, so it is never random.
     if (how === 0 && name !== undefined) delete spoiled[name];
     else if (how === 1 && name !== undefined && name !== "work_dir") spoiled[name] = this.odd();
     else spoiled[`${this.text(10)}x`] = this.odd();

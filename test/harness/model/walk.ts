@@ -13,14 +13,17 @@ export interface World {
   call(route: string, body?: unknown): Promise<Json>;
   /** Resolves when no work is left. */
   settle(): Promise<void>;
-  /** A code that a stranger was given on the platform `chats`, whose id there is `s`. There is a webhook `out`, too. */
+  /**
+   * Returns the pairing code of a stranger with the id `s` on the platform `chats`. A webhook `out` exists,
+   * too.
+   */
   stranger(): Promise<string>;
   until(event: "execution.started"): Promise<unknown>;
-  /** Runs a command that succeeds; answers stdout. Words on stderr have to match `err`. */
+  /** Runs a command that succeeds and returns stdout. Its stderr has to match `err`. */
   run(command: string, args?: string[], err?: RegExp, stdin?: string): Promise<string>;
 }
 
-/** Every command once, in an order that makes sense (interface 4.2, contract 6). */
+/** Runs every command once, in a sensible order (interface 4.2, contract 6). */
 export async function walkAllCommands(world: World): Promise<void> {
   const worker = await world.call("POST /api/workers", { name: "Ada" });
   const session = await world.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -108,7 +111,7 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("system resume", [], /^$|resumed|paused/);
   await world.run("system password", ["--stdin"], /^$/, "another secret\n");
 
-  // The last: every login ends with the key.
+  // `rotate-key` comes last because a new key ends every login.
   await world.run("system rotate-key", ["--yes"], /^$|login/);
 
   await world.run("config path", [], /no such file|^$/);
@@ -127,7 +130,6 @@ async function startLong(world: World, workerId: string): Promise<string> {
   }
 }
 
-/** The names of all commands. */
 export async function everyCommand(): Promise<string[]> {
   const all: string[] = [];
   for (const name of Object.keys(GROUPS)) {

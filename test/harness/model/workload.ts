@@ -3,7 +3,6 @@ import { Database } from "../../../src/store/db/database.ts";
 import type { Client } from "../service/client.ts";
 import { eventually } from "../wait.ts";
 
-/** Creates `count` workers and returns their ids. */
 export async function createWorkers(api: Pick<Client, "call">, count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let i = 0; i < count; i++) ids.push((await api.call("POST /api/workers", { name: `w${i}` })).id);
@@ -33,7 +32,6 @@ export async function startRun(
   return { id, ended: async () => ["completed", "failed"].includes((await get()).status) };
 }
 
-/** A conversation with a worker, and the ids of its acknowledged messages. */
 export interface Conversation {
   sessionId: string;
   acknowledged: string[];
@@ -63,7 +61,6 @@ export async function readRunMarks(dataDir: string): Promise<Set<string>> {
   return new Set(rows.map((row) => row.run_id));
 }
 
-/** Waits a moment before the next look. */
 export async function pause(ms = 20): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
 }

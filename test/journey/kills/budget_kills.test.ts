@@ -52,7 +52,7 @@ async function createLoad({ call }: Client): Promise<void> {
   for (let i = 0; i < 2 * HALF; i++) {
     const engine = i < HALF ? "fake" : "claude";
     const worker = await call("POST /api/workers", { name: `w${i}`, engine });
-    // The agent that speaks like Claude Code ends by itself where there is this file.
+    // The agent that speaks like Claude Code ends as soon as this file exists.
     await Deno.mkdir(worker.work_dir, { recursive: true });
     await Deno.writeTextFile(join(worker.work_dir, "free"), "");
     const instruction = engine === "fake" ? "sleep 0.2" : "spend 2";
@@ -63,12 +63,12 @@ async function createLoad({ call }: Client): Promise<void> {
   }
 }
 
-// What is used by the ledger, what the executions say, and how far the limits may be exceeded.
+// Compares the usage in the ledger with the executions, and with the largest allowed excess over the limits.
 async function check(call: Client["call"], settled: boolean): Promise<void> {
   const [tokens, runs] = await call("GET /api/budgets");
   expect([tokens.name, runs.name]).toEqual(["tokens", "runs"]);
   expect(runs.used + runs.reserved).toBeLessThanOrEqual(RUNS);
-  // One run each for those that ran at once.
+  // Runs that overlapped may each exceed the limit once.
   expect(tokens.used).toBeLessThanOrEqual(TOKENS + HALF * TOKENS_OF_RUN);
   if (!settled) return;
   expect([runs.used, runs.reserved, tokens.reserved]).toEqual([RUNS, 0, 0]);

@@ -83,7 +83,7 @@ async function drained(response: Response): Promise<Response> {
   return response;
 }
 
-/** The mark of the one process whose environment names something in `folder`. */
+/** Returns the mark of the only process whose environment names something in `folder`. */
 async function runIdOf(folder: string): Promise<string> {
   for (const { name } of Deno.readDirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;

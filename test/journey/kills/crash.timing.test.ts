@@ -98,7 +98,7 @@ describe("stopping in order", () => {
     const second = await svc(["serve"], { dataDir: folder.path });
     expect(second.code).toBe(5);
     expect(second.err).toContain(`pid ${server.child.pid}`);
-    // Most of it is the start of the program from source.
+    // Most of this time is the start of the program from source.
     expect(performance.now() - started).toBeLessThan(5_000);
     expect((await fetch(`${server.url}/readyz`).then(drained)).status).toBe(200);
     await server.end("SIGKILL");

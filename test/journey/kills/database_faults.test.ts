@@ -104,7 +104,7 @@ async function overwrite(path: string, at: number, bytes: number, value: number)
   file.close();
 }
 
-/** Names, sizes and times of all files that hold something; except the lock. */
+/** Lists names, sizes and times of all files with content, except the lock. */
 async function listing(folder: string): Promise<unknown[]> {
   const found: unknown[] = [];
   for await (const entry of Deno.readDir(folder)) {

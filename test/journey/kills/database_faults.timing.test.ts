@@ -31,7 +31,7 @@ describe("a lock that another process holds [DBF-3, DBF-4]", () => {
           await new Promise((resolve) => setTimeout(resolve, 10));
         }
       })();
-      // Many at once: their waiting times must not add up.
+      // The waiting times of concurrent requests must not add up.
       const started = performance.now();
       const during = await Promise.all(Array.from({ length: 12 }, (_, i) => say(`say during ${i}`)));
       expect(during.map((reply) => [reply.status, reply.body.code])).toEqual(
@@ -101,7 +101,7 @@ describe("a database that is damaged under the running service", () => {
       const { server, api, say } = await start(world);
       await say("sleep 60");
       while ((await api.call("GET /api/executions?status=running")).length === 0) await pause();
-      // There are pages that were not read yet, beyond those in memory and in the WAL.
+      // The pages are neither in memory nor in the WAL.
       const size = (await Deno.stat(world.database)).size;
       await overwrite(world.database, 30 * PAGE_BYTES, size - 30 * PAGE_BYTES, 0xa5);
       let broken = false;
@@ -210,8 +210,8 @@ it(
       stderr: "inherit",
     }).output();
     const { growth, peak, ticks } = JSON.parse(new TextDecoder().decode(stdout));
-    // Under Deno each list of rows from the library leaks fifty bytes: in a month of looking for work
-    // once a second by each stage that is a gigabyte.
+    // Under Deno each list of rows from the library leaks fifty bytes. With one query per second and stage
+    // that is a gigabyte a month.
     expect(growth).toBeLessThan(STATEMENTS * 15);
     expect(peak).toBeLessThan(200_000_000);
     expect(ticks).toBeGreaterThan(STATEMENTS / 1_200);
@@ -219,7 +219,6 @@ it(
   180_000,
 );
 
-/** Starts a service with a conversation in it. */
 async function start(world: World): Promise<{ server: ServerProcess; api: Client } & Conversation> {
   const { server, api } = await world.start();
   return { server, api, ...await openConversation(api) };

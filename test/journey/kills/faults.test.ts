@@ -1,4 +1,4 @@
-// The server is killed at each fault point and started again (docs/reliability.md).
+// Kills the server at each fault point and starts it again (docs/reliability.md).
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FAULT_POINTS, type FaultPoint } from "../../../src/base/fault_point.ts";
@@ -11,10 +11,10 @@ import { svc } from "../../harness/service/process.ts";
 import { World } from "../../harness/model/scenario.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence } from "../../torture/checker.ts";
 
-// Left out of the daily run: CI passes each point in a step of its own, the nightly run twenty times.
+// The daily run omits these points: CI passes each one in a separate step, the nightly run twenty times.
 const LEFT_OUT = !Deno.env.has("SVC_TEST_FAULT_SEEDS");
 const SEEDS = Number(Deno.env.get("SVC_TEST_FAULT_SEEDS") ?? 1);
-// Kills between commit and answer; CI takes fifty.
+// Kills between commit and response; CI runs fifty.
 const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 4);
 
 const OPTIONS = {
@@ -22,7 +22,7 @@ const OPTIONS = {
   env: { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH, SVC_LIMITS__MAX_ATTEMPTS: "5" },
 };
 
-/** A world with one conversation, and the evidence of everything that was acknowledged in it. */
+/** A world with one conversation, and the evidence of every acknowledgment in it. */
 class Talk implements AsyncDisposable {
   readonly world: World;
   readonly evidence: Evidence & { messages: string[]; once: string[]; uploads: string[] };
@@ -45,7 +45,7 @@ class Talk implements AsyncDisposable {
     return new Talk(await World.open(OPTIONS));
   }
 
-  /** A worker and a session made without faults, and the given number of tasks that are due at the next start. */
+  /** Creates a worker and a session without faults, and `due` tasks that are due at the next start. */
   async prepare(due = 0): Promise<void> {
     const { server, api } = await this.world.start();
     const worker = await api.call("POST /api/workers", { name: "Ada" });
@@ -68,7 +68,7 @@ class Talk implements AsyncDisposable {
         created_at: now,
         updated_at: now,
       }]));
-      // No platform accepts it: it is given up after the first attempt.
+      // No platform accepts this message, so the outbox fails it after the first attempt.
       await db.write(insertRows("outbound_message", [{
         id: newId(),
         session_key: "elsewhere:1",
@@ -84,7 +84,7 @@ class Talk implements AsyncDisposable {
     await db.close();
   }
 
-  /** Sends a message with a key to a server that may be killed by it, and repeats it until there is an answer. */
+  /** Sends a message with a key, and repeats it until a server responds. */
   async say(api: Client, content: string): Promise<boolean> {
     this.evidence.once.push(content);
     return await this.sayAgain(api, content);
@@ -107,7 +107,7 @@ class Talk implements AsyncDisposable {
   }
 }
 
-/** Repeats what passes the fault point until the server is dead. */
+/** Repeats requests that pass the fault point until the server is dead. */
 const WAYS: Partial<Record<FaultPoint, (talk: Talk, api: Client, gone: () => boolean) => Promise<void>>> = {
   "upload.part": async (talk, api, gone) => {
     for (let i = 0; !gone(); i++) {
@@ -182,7 +182,7 @@ describe.skipIf(LEFT_OUT)(
             const early = point === "cron.tick" || point === "outbox.post";
             await talk.prepare(early ? SEEDS : 0);
             if (early) {
-              // Work that is due kills the server before a client can connect.
+              // Due work kills the server before a client can connect.
               const dead = await svc(["serve"], {
                 dataDir: talk.world.dataDir,
                 env: { ...talk.world.env, SVC_FAULT: `${point}:${seed}:kill` },

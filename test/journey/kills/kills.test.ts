@@ -33,7 +33,7 @@ it(
         while (tasks.sent < TASKS * (round + 1) / KILLS) {
           const body = taskBody(tasks.workers[tasks.sent % WORKERS] ?? "", chance());
           const headers = { "idempotency-key": `task-${tasks.sent}` };
-          // A service that was killed before it answered gets the same key again after its next start.
+          // After a lost response the next server gets the same key.
           const task = await api.call("POST /api/tasks", body, headers).catch(() => null);
           if (task === null) return;
           tasks.accepted.add(task.id);
@@ -87,7 +87,10 @@ async function readAll(api: Client, path: string) {
   }
 }
 
-/** Waits until no task of these workers is pending, running or due. Schedules of every minute may start at any time. */
+/**
+ * Waits until no task of these workers is pending, running or due. Schedules of every minute may start at any
+ * time.
+ */
 async function settle(api: Client, workers: string[]): Promise<void> {
   const until = performance.now() + 60_000;
   while (performance.now() < until) {

@@ -6,7 +6,7 @@ import { Proxy } from "../../harness/fakes/proxy.ts";
 import { Place, SQLD } from "../../harness/fakes/sqld.ts";
 import { eventually } from "../../harness/wait.ts";
 
-// The server keeps what an earlier run of these tests left.
+// The server keeps rows of earlier test runs.
 const RUN = crypto.randomUUID();
 let place: Place;
 
@@ -18,7 +18,7 @@ afterAll(async () => {
   await place?.[Symbol.asyncDispose]();
 });
 
-/** A service whose database is behind a network that the test breaks. */
+/** Starts a service whose database is behind a network that the test breaks. */
 async function behind(proxy: Proxy): Promise<App> {
   return await openApp({ config: { ...place.config, database: { url: proxy.url }, engines: fakeEngines() } });
 }
@@ -31,7 +31,7 @@ async function timed<T>(work: Promise<T>): Promise<{ result: T; ms: number }> {
 const names = async (app: App): Promise<string[]> =>
   (await app.call("GET /api/workers?page_size=200")).map((one: { name: string }) => one.name).sort();
 
-/** Sends `count` workers at once, each with its own key. */
+/** Creates `count` workers concurrently, each with a separate key. */
 function create(app: App, prefix: string, count: number) {
   return Promise.all(Array.from({ length: count }, (_, index) => {
     const name = `${prefix}-${RUN}-${index}`;
@@ -56,7 +56,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
       proxy.mode = "hold-answers";
       const { result, ms } = await timed(create(app, "silent", 6));
       expect(result.map(({ status }) => status)).toEqual(Array(6).fill(503));
-      // What one has waited for, the others have waited for, too.
+      // Concurrent requests share the same wait.
       expect(ms).toBeLessThan(ANSWER_MAX_MS * 2 + 3_000);
       expect((await timed(app.send("GET /livez"))).ms).toBeLessThan(1_000);
       expect((await app.send("GET /api/workers")).status).toBe(503);

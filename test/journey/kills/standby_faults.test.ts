@@ -34,7 +34,7 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
       const began = performance.now();
       let leftAt = Infinity;
       void first.child.status.then(() => leftAt = performance.now());
-      // A write that waits in the network until the other one serves.
+      // A write that waits in the network until the other server serves.
       const late = api.send("POST /api/workers", { name: "Late" }).catch(() => null);
       await eventually(
         "the standby serves",
@@ -220,7 +220,7 @@ async function standbys(api: Awaited<ReturnType<typeof client>>): Promise<number
   return Number(/^svc_standbys (\d+)$/m.exec(metrics)?.[1] ?? 0);
 }
 
-// As a page: without this it is a stream.
+// Without a limit the response would be a stream.
 async function events(api: Awaited<ReturnType<typeof client>>): Promise<unknown> {
   return await api.call("GET /api/events?page_size=100", undefined, { accept: "application/json" });
 }

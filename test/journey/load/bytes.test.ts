@@ -7,7 +7,7 @@ import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
 import { type Client, client, quiet } from "../../harness/service/client.ts";
 import { type ServerProcess, startServer, tempDir } from "../../harness/service/process.ts";
 
-// Six bytes each in JSON: a history of 520 such messages was one text of 543 MB, longer than V8 has them.
+// Each character takes six bytes in JSON, so 520 such messages would exceed V8's longest string (543 MB).
 const MESSAGES = 520;
 const MESSAGE_BYTES = 174_000;
 const POSTS = 500;
@@ -93,7 +93,7 @@ async function seed(dataDir: string, { session, worker }: Omit<Seeded, "message"
       values (?, ?, ?, ${CONTROL(LARGEST_BYTES)}, ${CONTROL(LARGEST_BYTES)}, ?, ?, ?)`,
     [id, `w${index}`, `w${index}`, join(dataDir, "workers", id), now, now],
   ]);
-  // The heads of many lanes, each with the largest instruction.
+  // The next tasks of many queues, each with the largest instruction.
   await db.write([{
     sql:
       `insert into task (id, message_id, worker_id, session_key, instruction, type, status, due_at, created_by,
@@ -185,7 +185,7 @@ describe("a database full of the largest texts of control characters", () => {
         const { rows, bytes } = await read(path);
         expect([path, rows.length]).toEqual([path, count]);
         expect(bytes).toBeLessThan(READ_MAX_BYTES + SLACK_BYTES);
-        // What there is room for is used.
+        // The page uses most of its allowed size.
         expect(bytes).toBeGreaterThan(READ_MAX_BYTES * 0.6);
         const cut = rows.filter((row) => row.truncated === true);
         expect([path, cut.length]).toEqual([
@@ -223,7 +223,7 @@ describe("a database full of the largest texts of control characters", () => {
           expect(page.bytes).toBeLessThan(READ_MAX_BYTES + SLACK_BYTES);
           for (const row of page.rows) {
             seen.add(row.id ?? row.key);
-            // Runs have answered a few bytes since.
+            // Runs have since stored short results.
             const characters = String(row[text]).length;
             if (characters > 100) expect(characters).toBe(length);
             expect(row.truncated).toBeUndefined();

@@ -18,7 +18,7 @@ function freePort(): number {
   return listener.addr.port;
 }
 
-/** nginx in front of a server as in docs/how-to/use-a-proxy-with-tls.md, with a cache added. */
+/** Starts nginx with a cache in front of a server, as in docs/how-to/use-a-proxy-with-tls.md. */
 async function startProxy(folder: string, upstream: string): Promise<{ url: string } & AsyncDisposable> {
   const port = freePort();
   const config = join(folder, "nginx.conf");

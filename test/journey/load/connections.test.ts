@@ -9,16 +9,16 @@ import { type ServerProcess, startServer, SVC, tempDir } from "../../harness/ser
 import { startRun } from "../../harness/service/run.ts";
 import { eventually } from "../../harness/wait.ts";
 
-/** `svc serve` that may open so many files, and may not allow itself more. */
+/** Returns the command for `svc serve` with a hard limit of open files. */
 function limited(files: number): string[] {
   return ["bash", "-c", `ulimit -n ${files}; exec "$0" "$@"`, ...SVC];
 }
 
 interface Idle {
   connections: Deno.TcpConn[];
-  /** How many of them the server has closed. */
+  /** The number of connections that the server has closed. */
   closed: number;
-  /** How many were refused. */
+  /** The number of refused connections. */
   refused: number;
 }
 

@@ -11,7 +11,7 @@ const FLOOD_MB = Number(Deno.env.get("SVC_TEST_FLOOD_MB") ?? 100);
 const READERS = Number(Deno.env.get("SVC_TEST_READERS") ?? 20);
 const LOG_MB = 100;
 
-/** The most memory that a server takes, as long as it is watched. */
+/** Measures a server's peak memory until stopped. */
 function watchMemory(server: ServerProcess): { stop: () => number } {
   let most = 0;
   const timer = setInterval(() => void server.memory().then((bytes) => most = Math.max(most, bytes)), 50);
@@ -42,7 +42,7 @@ it(
       times.push(performance.now() - started);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    // Far less than it printed; when the collector runs is its own affair.
+    // Far less than the agent printed. The collector's schedule is unknown.
     expect(watch.stop() - before).toBeLessThan(80e6);
     times.sort((a, b) => a - b);
     expect(times.length).toBeGreaterThan(3);
@@ -74,7 +74,8 @@ it(
       headers: { authorization: `Bearer ${api.token}` },
     })
       .then((response) => response.text());
-    // The first large answer makes the process grow once (decision 0030). More readers at once must not add to that.
+    // The first large response makes the process grow once (decision 0030). Concurrent readers must not add
+    // to that.
     await fetch(`${server.url}/api/executions/${run.id}/logs`, {
       headers: { authorization: `Bearer ${api.token}` },
     })
@@ -102,7 +103,8 @@ it(
     expect(watch.stop() - before.memory).toBeLessThan(50e6);
     expect(times.sort((a, b) => a - b)[28]).toBeLessThan(250);
     for (const reader of readers) reader.close();
-    // Each reader had a file and a connection; a process that waits for the next run, with its four, may have come meanwhile.
+    // Each reader had a file and a connection. A process that waits for the next run may have added four
+    // descriptors.
     await eventually(
       "files and connections are closed",
       () => server.descriptors() <= before.descriptors + 6,

@@ -43,7 +43,7 @@ it(
         const body = { username: crypto.randomUUID(), password: "guess" };
         if (await loginFrom(server.url, "203.0.113.66", body) === 401) hashed++;
         tries++;
-        // The client shares its two cores with the server.
+        // The client shares two cores with the server.
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     }));

@@ -38,7 +38,7 @@ it(
       }
       deaths++;
     }
-    // Once when it was new, and then bee.max_attempts times.
+    // The first routing and bee.max_attempts repetitions.
     expect(deaths).toBe(4);
     await using server = await startServer({ dataDir, env: ENV });
     const api = await client(server.url, PASSWORD);

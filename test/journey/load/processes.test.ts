@@ -49,7 +49,7 @@ it(
     let server: ServerProcess = await startServer({ dataDir, env });
     let api = await client(server.url);
     const [poison = "", ...healthy] = await createWorkers(api, 5);
-    // In its namespace an agent cannot reach the server, so the test does it instead.
+    // An agent cannot reach the server from its namespace, so the test kills it.
     const bomb = await createTask(api, poison, `touch-and-stay ${wish}`);
     const others: string[] = [];
     for (let i = 0; i < 50; i++) others.push(await createTask(api, healthy[i % 4] ?? "", "ok"));

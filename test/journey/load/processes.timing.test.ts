@@ -54,7 +54,7 @@ it(
       await eventually("every task is given out again", again);
       await api.call("DELETE /api/contexts?session_key=cli:script");
     }
-    // The lock of a task is held by every process of its run, so one that was left over would be noticed here.
+    // Every process of a run holds the lock of its task, so a leftover process would appear here.
     expect((await readLedger(ledger)).filter((line) => line.word === "OVERLAP")).toEqual([]);
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
     expect(await findMarked(await readRunMarks(dataDir))).toEqual([]);

@@ -39,14 +39,14 @@ it.skipIf(!TRACES)(
     const lines = (await Deno.readTextFile(trace)).split("\n");
     const opens = lines.filter((line) => line.includes(`${dataDir}/svc.db`));
     expect(opens.length).toBeGreaterThan(2);
-    // SQLite opens without following a link at the end of the path; nothing else does.
+    // Only SQLite opens files with O_NOFOLLOW.
     expect(opens.filter((line) => !line.includes("O_NOFOLLOW"))).toEqual([]);
     expect(lines.filter((line) => line.includes("copy_file_range") && line.includes("svc.db"))).toEqual([]);
   },
   180_000,
 );
 
-// A SIGKILL loses nothing that was written, synced or not. So these look at the calls and at their order.
+// A SIGKILL loses no written data, synced or not, so this test checks system calls and their order.
 it.skipIf(!TRACES)(
   "what a power cut must not lose is synced first: a run's log before its outcome is committed, an upload before it has its name, a commit before it is acknowledged [DUR-9, UPL-5, DUR-8]",
   async () => {
@@ -83,7 +83,7 @@ it.skipIf(!TRACES)(
     );
     expect(log?.ended).toBeLessThan(outcome?.began ?? NaN);
 
-    // Without synchronous=full only a checkpoint syncs it.
+    // Without synchronous=full only a checkpoint syncs the WAL.
     expect(calls.filter((call) => isSync(call) && inWal(call)).length).toBeGreaterThan(10);
   },
   180_000,

@@ -24,7 +24,7 @@ it(
     const { id } = await api.call("POST /api/local/sessions", { worker_id });
     const { message_id } = await api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
 
-    // A client that sends work as fast as it is done, and repeats it when no answer came.
+    // A client that sends work as fast as the service does it, and repeats requests without a response.
     let given = 1;
     let serving = true;
     let over = false;
@@ -64,7 +64,7 @@ it(
     }
     over = true;
     await giving;
-    // The events of one stream may go beyond the next kill.
+    // The events of one stream may continue after the next kill.
     expect(kills).toBeGreaterThan(0);
     expect(drops).toBeGreaterThanOrEqual(DROPS / 2);
     expect(seen.map((one) => Number(one.content)).sort((a, b) => a - b)).toEqual(
@@ -79,7 +79,7 @@ async function give(api: Client, body: object, key: string): Promise<boolean> {
   try {
     return (await api.send("POST /api/tasks", body, { "idempotency-key": key })).status === 201;
   } catch {
-    // The server was killed before it answered, or the address is out of date.
+    // The server was killed before it responded, or its address has changed.
     return false;
   }
 }

@@ -48,10 +48,10 @@ it.skipIf(!MOUNTS).each(["said", "not said"])(
     clearInterval(watch);
     const kept = statuses.filter((status) => status === 200).length;
     expect(statuses.filter((status) => status === 507)).toHaveLength(UPLOADS - kept);
-    // Whoever says how much is coming gets its room before the first byte; the others may stop each other.
+    // Uploads with a known size reserve space before the first byte; the others may stop each other.
     if (size === "said") expect(kept).toBe(3);
     expect(Math.min(least, freeBytes())).toBeGreaterThanOrEqual(FLOOR_BYTES - 1024 * 1024);
-    // What was refused gives its room back.
+    // A refused upload frees its space.
     const left = [...Deno.readDirSync(join(disk.path, id))];
     expect(left).toHaveLength(kept);
     if (kept === 0) expect(await upload()).toBe(200);

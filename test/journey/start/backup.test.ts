@@ -29,7 +29,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       refresh = api.refreshToken;
       await chat(api);
       before = await everything(api);
-      // From another directory, with only an address and a token.
+      // The command runs in another directory, with only an address and a token.
       const words = [
         "ctl",
         "system",
@@ -60,7 +60,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     expect(log).toBe(logBefore);
     expect(rest).toEqual(JSON.parse(JSON.stringify(moved).replaceAll(first, second)));
     expect(JSON.stringify(after)).toContain(second);
-    // Same key, same logins: an old refresh token is still valid.
+    // The key and the logins are the same, so an old refresh token is still valid.
     expect((await api.send("POST /api/auth/refresh", { refresh_token: refresh })).status).toBe(200);
     for (const name of ["svc.db", "secret.key", "logs", "uploads"]) {
       expect(((await Deno.stat(join(second, name))).mode ?? 0) & 0o077, name).toBe(0);
@@ -269,7 +269,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
         /damaged/,
       ],
       [
-        // Nothing on the way would meet this: only the check of the whole file finds it.
+        // Only the check of the whole file finds this damage.
         await repacked(folder.path, good, "incomplete", async (root) => {
           const db = await Database.open(`file:${join(root, "svc.db")}`);
           await db.read("pragma foreign_keys = off");
@@ -281,7 +281,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
         /damaged: a row of \w+ refers to one that is not there/,
       ],
     ];
-    // A local file that cannot be read is wrong usage (contract 8.7).
+    // An unreadable local file is wrong usage (contract 8.7).
     const unreadable: [string, RegExp][] = [
       [join(folder.path, "none.tar"), /no such file/],
       [folder.path, /is a directory/],
@@ -307,7 +307,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
       await server.end("SIGTERM");
     }
-    // As if it had been killed after the old database was moved away and before the new one was moved in.
+    // Simulates a kill after the old database was moved away and before the new one was moved in.
     const aside = join(dataDir, "before-restore-x");
     await Deno.mkdir(aside);
     await Deno.rename(join(dataDir, "svc.db"), join(aside, "svc.db"));
@@ -324,7 +324,7 @@ describe("POST /api/system/backup (contract 5)", () => {
   it("is for operators with write:system only, one at a time, and leaves nothing behind when the client disconnects", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    // More than fits into the buffers in between, so that it is really in progress.
+    // Larger than the buffers in between, so that the backup is really in progress.
     await Deno.mkdir(join(app.dataDir, "uploads", "x"), { recursive: true });
     await Deno.writeFile(join(app.dataDir, "uploads", "x", "big"), new Uint8Array(64_000_000));
     const request = async () =>
@@ -362,7 +362,7 @@ describe("POST /api/system/backup (contract 5)", () => {
     expect((await ctl(app, ["system", "backup", "--force", "-q", file])).out).toBe(`${file}\n`);
     expect((await ctl(app, ["system", "backup", join(folder.path, "none", "b.tar")])).code).toBe(1);
     expect((await ctl(app, ["system", "backup", ""])).code).toBe(2);
-    // A proxy that ends the answer early in a way that is valid HTTP.
+    // A proxy that ends the response early in valid HTTP.
     const cut = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen: () => {} },
       () => new Response("x".repeat(5_000)),
@@ -387,7 +387,7 @@ async function chat(api: Client): Promise<void> {
   await events.close();
 }
 
-/** Everything that a client can see, including media and logs. */
+/** Reads everything that a client can see, including media and logs. */
 async function everything(api: Client): Promise<Record<string, unknown>> {
   const [session] = await api.call("GET /api/local/sessions");
   const [execution] = await api.call("GET /api/executions");
@@ -405,7 +405,7 @@ async function everything(api: Client): Promise<Record<string, unknown>> {
   };
 }
 
-/** Names and contents of all files of a folder except the lock. */
+/** Lists names and contents of all files of a folder except the lock. */
 async function listing(folder: string): Promise<[string, number][]> {
   const found: [string, number][] = [];
   for await (const entry of Deno.readDir(folder)) {
@@ -418,7 +418,7 @@ async function listing(folder: string): Promise<[string, number][]> {
   return found.sort(([a], [b]) => a < b ? -1 : 1);
 }
 
-/** The archive with a change to its files, packed again with new checksums by other programs. */
+/** Changes files of the archive and packs it again with new checksums by other programs. */
 async function repacked(
   folder: string,
   archive: string,
@@ -441,7 +441,7 @@ async function repacked(
   return out;
 }
 
-/** Whether both exist on separate file systems. */
+/** Returns whether both exist on separate file systems. */
 async function areApart(one: string, other: string): Promise<boolean> {
   const devices = await Promise.all(
     [one, other].map((path) => Deno.stat(path).then(({ dev }) => dev, () => null)),

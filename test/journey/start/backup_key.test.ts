@@ -57,7 +57,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
       return all;
     };
     expect(await statuses("wrong", 9)).toEqual(Array(9).fill(400));
-    // A right one forgets the wrong ones before it.
+    // The correct password resets the count of wrong ones.
     expect(await statuses(PASSWORD, 1)).toEqual([200]);
     expect(await statuses("wrong", 10)).toEqual(Array(10).fill(400));
     expect(await statuses(PASSWORD, 1)).toEqual([429]);
@@ -165,7 +165,7 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
   });
 });
 
-/** Lets the scheduler go around so many times. */
+/** Lets the scheduler run `count` rounds. */
 async function rounds(app: App, count: number): Promise<void> {
   const scheduler = app.server.stages.find(({ name }) => name === "scheduler");
   const until = (scheduler?.rounds ?? 0) + count;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
 
-/** A service manager's socket, and the messages that it got, in order. */
+/** Listens on a service manager's socket and yields its messages, in order. */
 async function* told(path: string): AsyncGenerator<string> {
   const socket = Deno.listenDatagram({ transport: "unixpacket", path });
   try {

@@ -7,7 +7,8 @@ import { eventually } from "../../harness/wait.ts";
 
 const NOBODY = 65_534;
 
-// What docs/how-to/isolate-agents.md shows for agents under a user of their own; only root can start a program as another user.
+// The program of docs/how-to/isolate-agents.md for agents under a separate user. Only root can start a
+// program as another user.
 const PROGRAM = `#!/bin/sh
 read -r wish
 if [ "$wish" = stay ]; then echo here >&2; (trap '' INT TERM; sleep 300) & sleep 300; fi

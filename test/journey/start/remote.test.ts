@@ -119,7 +119,7 @@ describe.skipIf(SQLD === undefined)(
         stalled.child.kill("SIGCONT");
         const words = /STOPPED WRITING.*another server has taken it over/;
         await eventually("it says that it is over", () => Promise.resolve(words.test(stalled.stderr)));
-        // Its runs are ended, and so is it: a service manager starts it again (decision 0021).
+        // The server ends its runs and exits; a service manager starts it again (decision 0021).
         await api.send("POST /api/workers", { name: "Late" }).then(
           ({ status }) => expect(status).toBe(503),
           () => {},

@@ -59,7 +59,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
       { attempt: 2, status: "completed", result: "slept 3" },
       { attempt: 1, status: "failed", failure: "server_lost" },
     ]);
-    // The one that died comes back and waits.
+    // The killed server starts again and waits.
     const back = await machines.start("one", { standby: true });
     expect(await stateOf(back.url)).toBe("standby");
     expect(await back.end("SIGTERM")).toMatchObject({ code: 0 });

@@ -24,7 +24,7 @@ it(
     const { code, ms } = await server.end("SIGTERM");
     expect(code).toBe(0);
     expect(ms).toBeLessThan(5_000);
-    // What was sent may still be on its way to a busy reader.
+    // Events may still be on their way to a busy reader.
     await eventually("each has its last event", () => streams.every((one) => one.named("end").length > 0));
     for (const stream of streams) await stream.close();
     expect(streams.filter((one) => one.named("end")[0]?.data.reason !== "shutdown")).toEqual([]);

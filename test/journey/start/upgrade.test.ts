@@ -36,7 +36,7 @@ const ROWS = [
       '0 8 1 1 *', 'scheduled', 4102444800000, 1, 1)`,
 ];
 
-/** A database that the first release wrote. */
+/** Opens a database that the first release wrote. */
 async function openFixture(path: string): Promise<Database> {
   const db = await Database.open(`file:${path}`);
   const schema = fixtureStatements(await Deno.readTextFile(FIXTURE));
@@ -193,7 +193,10 @@ async function changedDatabase(folder: string, statements: string[]): Promise<vo
   await db.close();
 }
 
-/** What a start says that is refused. Fails when it changes a file, except the lock, which names a process, and SQLite's shared memory. */
+/**
+ * Returns the error of a refused start. Fails if the start changes a file, except the lock, which names a
+ * process, and SQLite's shared memory.
+ */
 async function refusal(folder: string): Promise<string> {
   const files = () => names(folder).filter((name) => !["svc.lock", "svc.db-shm"].includes(name));
   const sums = () => files().map((name) => [name, sumOf(join(folder, name))]);
