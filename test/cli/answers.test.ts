@@ -152,14 +152,14 @@ describe("names and ID endings as references (contract 8.11)", () => {
 });
 
 describe("create requests (contract 8.6)", () => {
-  it("are the requests that the server runs once per idempotency key", () => {
+  it("equal the requests that the server executes once per idempotency key", () => {
     const routes = (ROUTES as readonly AnyRoute[]).filter(({ idempotent }) => idempotent);
     expect([...CREATE_ENDPOINTS].sort()).toEqual(
       routes.map(({ method, path }) => `${method} ${path}`).sort(),
     );
   });
 
-  it("are sent once more with the same key after a lost response, then return exit 1", async () => {
+  it("are repeated once with the same key after a lost response, then return exit 1", async () => {
     await using app = await open();
     let asked = 0;
     let lose = 1;

@@ -26,7 +26,7 @@ describe.each(engines)("$kind $version by the Agent Client Protocol (decision 00
   timeout: 2 * PATIENCE_MS,
 }, (pin) => {
   it.runIf(resumes(pin.kind))(
-    "answers, uses its tools and svc, and goes on with its session after a restart",
+    "replies, uses its tools and svc, and continues its session after a restart",
     async () => {
       const acp = SPEAK[pin.kind]?.args ?? [];
       await using rig = await Rig.open(pin, { acp, timeout: "9m" });
@@ -52,7 +52,7 @@ describe.each(engines)("$kind $version by the Agent Client Protocol (decision 00
   );
 
   it.runIf(asks(pin.kind))(
-    "asks a person before what its permissions do not cover, and is ended in the middle of a turn",
+    "asks a person before it exceeds its permissions, and ends in the middle of a turn",
     async () => {
       const acp = SPEAK[pin.kind]?.args ?? [];
       await using rig = await Rig.open(pin, {

@@ -24,7 +24,7 @@ describe.skipIf(engines.length > 0)("questions of engines", () => {
 });
 
 describe.each(engines)("$kind $version asks (contract 12)", { timeout: 4 * PATIENCE_MS }, (pin) => {
-  it("ends its run, a person answers an hour later, after a restart, and the same session goes on", async () => {
+  it("ends its run; after an hour and a restart a person answers, and the same session continues", async () => {
     const clock = new TestClock(Date.now());
     await using rig = await Rig.open(pin, { clock, timeout: TIMEOUT });
     const first = await say(
@@ -57,7 +57,7 @@ describe.each(engines)("$kind $version asks (contract 12)", { timeout: 4 * PATIE
     expect(last.execution.result, last.log).toMatch(/recall: first-word \| user texts: 3/);
   });
 
-  it("with --wait has the answer in its own run, and no task brings it again", async () => {
+  it("with --wait gets the answer in its own run, and no task delivers it again", async () => {
     await using rig = await Rig.open(pin, { timeout: TIMEOUT });
     await rig.send("Ask. [[tool:svc ctl ask 'Which colour?' --wait 60s > answer.txt]] [[text:Thanks.]]");
     await rig.app.until("question.opened", 1, PATIENCE_MS);

@@ -59,7 +59,7 @@ describe.each(pins)("$kind $version as the coordinator", { timeout: 200_000 }, (
       .toEqual([["count it", "completed"], ["every week", "scheduled"], ["write it", "completed"]]);
   });
 
-  it("an answer that is not a plan is sent back once, then the person is told", async () => {
+  it("repeats an answer that is not a plan once, then notifies the person", async () => {
     await using rig = await Rig.open({ kind, ...pin }, { bee: true });
     const message = await rig.ask("hello [[text:I would rather not.]]");
     const trace = await rig.app.call(`GET /api/messages/${message}/trace`);

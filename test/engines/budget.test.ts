@@ -14,7 +14,7 @@ describe.each(engines)(
   "$kind $version under a budget that stops (contract 14)",
   { timeout: 300_000 },
   (pin) => {
-    it("is ended in the middle of a run when its minutes are over, and leaves nothing behind", async () => {
+    it("ends in the middle of a run when its minutes are used up, and leaves nothing behind", async () => {
       const clock = new TestClock(Date.now());
       await using rig = await Rig.open(pin, { clock });
       const { app } = rig;
@@ -34,7 +34,7 @@ describe.each(engines)(
       expect(shown).toMatchObject({ state: "hard", reserved: 0 });
     });
 
-    it.skipIf(pin.kind !== "codex")("tells the windows of its provider", async () => {
+    it.skipIf(pin.kind !== "codex")("reports the windows of its provider", async () => {
       await using rig = await Rig.open(pin);
       const reset = Math.floor(Date.now() / 1000) + 3_600;
       rig.model.headers = {
@@ -51,7 +51,7 @@ describe.each(engines)(
 
     // Only these engines report usage during a run.
     it.skipIf(pin.kind !== "claude" && pin.kind !== "opencode")(
-      "is ended in the middle of a run as soon as it tells that its tokens are used up",
+      "ends in the middle of a run as soon as it reports that its tokens are used up",
       async () => {
         await using rig = await Rig.open(pin);
         const { app } = rig;

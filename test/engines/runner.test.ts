@@ -90,7 +90,7 @@ describe.skipIf(engines.length > 0)("real engines on a runner", () => {
 });
 
 describe.each(WAYS)("$kind $version on a runner, $way (contract 18)", { timeout: 2 * PATIENCE_MS }, (pin) => {
-  it("gets a file, uses svc and sends a file; then it goes on with its session, and calls tools over MCP", async () => {
+  it("gets a file, uses svc and sends a file; then it continues its session, and calls tools over MCP", async () => {
     await using at = await Elsewhere.open(pin);
     const { app, runner, worker, session } = at;
     const { path } = await at.upload("note.txt", "what is in it");

@@ -20,8 +20,8 @@ describe.skipIf(engines.length > 0)("verification of real engines", () => {
   it.skip("real CLIs: run make test-engines", () => {});
 });
 
-describe.each(engines)("$kind $version is checked (contract 13)", { timeout: PATIENCE_MS }, (pin) => {
-  it("its first answer is wrong, it is told so in the same session, and the second is right", async () => {
+describe.each(engines)("$kind $version with a check (contract 13)", { timeout: PATIENCE_MS }, (pin) => {
+  it("gets the failed check in the same session after a wrong answer, and then answers correctly", async () => {
     await using rig = await Rig.open(pin, { timeout: "9m" });
     const { app, worker } = rig;
     await Deno.mkdir(worker.work_dir, { recursive: true });

@@ -90,7 +90,7 @@ describe("imports (architecture, Folders)", async () => {
     expect(wrong).toEqual([]);
   });
 
-  it("are those of the table in docs/explanation/architecture.md", () => {
+  it("match the table in docs/explanation/architecture.md", () => {
     const rows = [
       ...textOf("docs/explanation/architecture.md").matchAll(
         /^\| `(?:src\/)?(\w+)(?:\/|\.ts)` \| .* \| ([^|;]*)/gm,
@@ -106,20 +106,20 @@ describe("imports (architecture, Folders)", async () => {
     );
   });
 
-  it("know every room, and there are no loose files at the top of src/", () => {
+  it("come from known floors, and src/ has no loose files at its top", () => {
     const top = [...Deno.readDirSync(join(ROOT, "src"))];
     expect(top.filter((entry) => !entry.isDirectory || !(entry.name in MAY))).toEqual([]);
     expect(top.length).toBeLessThanOrEqual(ROOMS_MAX);
   });
 
-  it("let domain use zod and croner only", () => {
+  it("of domain are zod and croner only", () => {
     const packages = imports.filter(({ from, to }) =>
       from.startsWith("src/domain/") && !to.startsWith("src/")
     );
     expect(packages.filter(({ to }) => to !== "zod" && to !== "croner")).toEqual([]);
   });
 
-  it("keep each package in its place", () => {
+  it("of a package are in its files only", () => {
     const wrong = imports.filter(({ from, to, typeOnly }) => {
       const name = Object.keys(PACKAGES).find((known) => to === known || to.startsWith(`${known}/`));
       return name !== undefined && !typeOnly && !PACKAGES[name]?.test(from);
@@ -127,14 +127,14 @@ describe("imports (architecture, Folders)", async () => {
     expect(wrong).toEqual([]);
   });
 
-  it("make main.ts load everything on demand", () => {
+  it("of main.ts are dynamic", () => {
     const eager = imports.filter(({ from, to, typeOnly, dynamic }) =>
       from === "main.ts" && !typeOnly && !dynamic && !/^src\/base\/(version|lazy_import)\.ts$/.test(to)
     );
     expect(eager).toEqual([]);
   });
 
-  it("load the folder of a platform on demand only, and all of `local` at once (decision 0005)", () => {
+  it("of a platform's folder are dynamic, except `local` (decision 0005)", () => {
     const folderOf = (path: string) => /^src\/platform\/(\w+)\//.exec(path)?.[1];
     const entries = imports.filter(({ from, to, typeOnly }) =>
       !typeOnly && folderOf(to) !== undefined && folderOf(to) !== "local" && folderOf(from) !== folderOf(to)
@@ -145,11 +145,11 @@ describe("imports (architecture, Folders)", async () => {
     expect(entries.map(({ to }) => folderOf(to)).sort()).toEqual(others);
   });
 
-  it("reach every file: none is dead", () => {
+  it("reach every file", () => {
     expect(sourceFiles("src", "cli").filter((file) => !files.includes(file))).toEqual([]);
   });
 
-  it("have no circles, those of types included", () => {
+  it("have no circles, including types", () => {
     const edges = new Map<string, string[]>();
     for (const { from, to, dynamic } of imports) {
       if (!dynamic) edges.set(from, [...edges.get(from) ?? [], to]);

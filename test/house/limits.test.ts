@@ -91,7 +91,7 @@ const INSIDE = new Set([
 
 const DECLARED = /^(?:export )?const ([A-Z0-9_]*MAX[A-Z0-9_]*) = (.+);$/gm;
 
-it("docs/reference/limits.md has every limit that somebody can meet, with its value", () => {
+it("docs/reference/limits.md lists every limit that a user can meet, with its value", () => {
   const declared = new Map(
     sourceFiles("src").flatMap((path) =>
       [...textOf(path).matchAll(DECLARED)].map(([, name = "", value = ""]) => [name, value] as const)
@@ -109,7 +109,7 @@ it("docs/reference/limits.md has every limit that somebody can meet, with its va
   );
 });
 
-it("docs/reference/contract.md says how much one department tree and one memory scope hold", () => {
+it("docs/reference/contract.md states the size of a department tree and of a memory scope", () => {
   const contract = textOf("docs/reference/contract.md");
   expect(contract).toContain("2,000 departments");
   expect(contract).toContain("1,000 entries in a scope");

@@ -22,7 +22,7 @@ describe("documents", () => {
     expect(PAGES.flatMap((page) => brokenLinks(page, textOf(page)))).toEqual([]);
   });
 
-  it("are checked: a missing file and a missing heading are found", () => {
+  it("with a missing file or a missing heading are reported", () => {
     const text =
       "[a](nowhere.md) [b](README.md#nowhere) [c](README.md#documentation) [d](https://example.org)";
     expect(brokenLinks("docs/README.md", text)).toEqual([
@@ -31,7 +31,7 @@ describe("documents", () => {
     ]);
   });
 
-  it("live in a folder of their kind, and docs/README.md lists each", () => {
+  it("are in a folder of their kind, and docs/README.md lists each", () => {
     const folders = [...Deno.readDirSync(join(ROOT, "docs"))].filter((entry) => entry.isDirectory);
     expect(folders.map(({ name }) => name).sort()).toEqual(KINDS);
     const index = textOf("docs/README.md");

@@ -19,7 +19,7 @@ describe("files (architecture, Style)", () => {
     expect(long.filter((file) => !file.startsWith("src/store/migrations/"))).toEqual([]);
   });
 
-  it("are named in snake_case after a noun, and never utils, helpers, common, misc, manager or handler", () => {
+  it("have snake_case names after a noun, and never utils, helpers, common, misc, manager or handler", () => {
     const wrong = ALL.filter((file) => {
       const name = file.split("/").at(-1)?.replace(/(\.test)?\.tsx?$/, "") ?? "";
       return !/^\d{0,4}_?[a-z0-9_]+(\.(config|timing))?$/.test(name) ||
@@ -35,7 +35,7 @@ describe("files (architecture, Style)", () => {
     expect(places(SOURCES, /\b(TODO|FIXME|XXX)\b/)).toEqual([]);
   });
 
-  it("export only what another file uses", () => {
+  it("export only names that another file uses", () => {
     const users = sourceFiles("main.ts", "src", "cli", "console", "build", "test", "bench");
     const words = new Map(users.map((file) => [file, new Set(textOf(file).match(/\w+/g))]));
     const unused = SOURCES.flatMap((file) =>
@@ -46,7 +46,7 @@ describe("files (architecture, Style)", () => {
     expect(unused).toEqual([]);
   });
 
-  it("name the parts that an operation uses: only the composition takes them all", () => {
+  it("name the dependencies that an operation uses; only the composition root takes all", () => {
     const whole = places(sourceFiles("src/api", "src/http"), /\bParts\b/);
     expect(whole.filter((place) => !/^src\/api\/(call\/services|operations)\.ts:/.test(place))).toEqual([]);
   });
@@ -56,13 +56,13 @@ describe("files (architecture, Style)", () => {
     expect(places(SOURCES.filter((file) => !file.startsWith("src/store/")), sql)).toEqual([]);
   });
 
-  it("never open a transaction that waits, nor a second SQLite (facts, libSQL 11) [BAK-8]", () => {
+  it("never open a waiting transaction, nor a second SQLite (facts, libSQL 11) [BAK-8]", () => {
     const banned = /executeMultiple|\.transaction\(|\.migrate\(|node:sqlite|PRAGMA locking_mode/;
     expect(places(SOURCES, banned)).toEqual([]);
   });
 
   // Another open and close in this process would release SQLite's locks and lose rows (facts, libSQL 3).
-  it("leave the files of the database to libSQL [DUR-6]", () => {
+  it("leave the database files to libSQL [DUR-6]", () => {
     const opening =
       /Deno\.(open|create|readFile|readTextFile|writeFile|writeTextFile|copyFile|truncate|link|symlink)(Sync)?\(/;
     // The addon is a separate file, unpacked from the executable. A copy is not the database yet.
@@ -82,7 +82,7 @@ describe("files (architecture, Style)", () => {
     );
   });
 
-  it("bound what they keep by lru-cache, and wait by backoffMs", () => {
+  it("bound caches by lru-cache, and wait by backoffMs", () => {
     expect(places(SOURCES, /\.size >=? [A-Z_]+_MAX\b/)).toEqual([]);
     expect(places(SOURCES, /Math\.min\(.*(\* 2|\* \d+ \*\*|\b\d \*\* )/)).toEqual([]);
   });
@@ -100,7 +100,7 @@ describe("files (architecture, Style)", () => {
     );
   });
 
-  it("throw nothing that is not an Error, and name no host of a registry", () => {
+  it("throw only Errors, and name no host of a registry", () => {
     expect(places(ALL, /throw ["'`]/)).toEqual([]);
     expect(places(ALL, /registry\.npm|deb\.debian|jsr\.io/)).toEqual([]);
   });

@@ -50,25 +50,25 @@ async function runAll(examples: Example[]): Promise<void> {
 }
 
 describe("every example", () => {
-  it("of the help of svc ctl works as it stands", async () => {
+  it("of the help of svc ctl works unchanged", async () => {
     const examples = await helpExamples();
     expect([...new Set(examples.map(({ from }) => from.split(" ")[0]))]).toEqual(Object.keys(GROUPS));
     await runAll(examples);
   }, 300_000);
 
-  it("of the README and the documentation works as it stands", async () => {
+  it("of the README and the documentation works unchanged", async () => {
     const examples = writtenPages().flatMap((page) => shownCommands(page));
     expect(examples.length).toBeGreaterThan(20);
     await runAll(examples);
   }, 120_000);
 
-  it("that cannot be run is still there: the list of exceptions has nothing else", async () => {
+  it("that cannot run still exists, and the list of exceptions has no other entry", async () => {
     const all = [...await helpExamples(), ...writtenPages().flatMap((page) => shownCommands(page))];
     const unused = CANNOT.filter(([pattern]) => !all.some(({ line }) => pattern.test(line)));
     expect(unused).toEqual([]);
   });
 
-  it("of a configuration is one that the service takes", () => {
+  it("of a configuration is valid", () => {
     const blocks = writtenPages().flatMap((page) => blocksOf(page, "yaml").map((text) => ({ page, text })));
     expect(blocks.length).toBeGreaterThan(4);
     for (const { page, text } of blocks) {
@@ -84,7 +84,7 @@ describe("every example", () => {
     }
   });
 
-  it("that a sentence names exists: its group, its command and its flags", async () => {
+  it("in a sentence exists: its group, its command and its flags", async () => {
     for (const page of writtenPages()) {
       const named = [...textOf(page).matchAll(/`(svc [^`]+)`/g)].map(([, text = ""]) => text);
       for (const text of named) expect([page, text, await problemOf(text)]).toEqual([page, text, ""]);

@@ -73,7 +73,7 @@ echo tried
 
 describe("an agent with the default scopes (docs/explanation/security.md) [SCP-1]", () => {
   it(
-    `is refused ${TRIES.length} forbidden things from its own shell, and its token dies with the run`,
+    `cannot do ${TRIES.length} forbidden things in its own shell, and its token expires with the run`,
     async () => {
       await using folder = await tempDir();
       const agent = join(folder.path, "agent.sh");

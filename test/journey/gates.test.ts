@@ -28,7 +28,7 @@ async function occurrence(dataDir: string): Promise<Json> {
 }
 
 it(
-  "a gate whose server is killed: its processes are gone before it is asked again, and the second loss is the last [CMD-1]",
+  "the processes of a gate end before its second attempt after a server kill, and the second loss is the last [CMD-1]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

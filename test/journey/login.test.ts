@@ -16,7 +16,7 @@ function elsewhere(home: string, env: Record<string, string> = {}) {
 }
 
 describe("svc ctl from another machine (contract 9)", () => {
-  it("logs in, works for longer than an access token lives, logs out, and is refused", async () => {
+  it("logs in, works for longer than an access token is valid, logs out, and is refused", async () => {
     await using data = await tempDir();
     await using home = await tempDir();
     await using server = await startServer({
@@ -57,7 +57,7 @@ describe("svc ctl from another machine (contract 9)", () => {
     expect(renewed.status).toBe(401);
   }, 360_000);
 
-  it("CI: a token in a file is all that a script needs, within its scopes, until it is revoked", async () => {
+  it("CI: a script needs only a token in a file, within its scopes, until it is revoked", async () => {
     await using data = await tempDir();
     await using home = await tempDir();
     await using server = await startServer({ dataDir: data.path });
@@ -100,7 +100,7 @@ describe("svc ctl from another machine (contract 9)", () => {
     expect((await ci(["worker", "list"])).code).toBe(4);
   }, 360_000);
 
-  it("a token of ctl's own making goes to the service beside its key alone", async () => {
+  it("sends a token that ctl signs only to the service that uses its key", async () => {
     await using data = await tempDir();
     await using _server = await startServer({ dataDir: data.path });
     const seen: (string | null)[] = [];

@@ -66,7 +66,7 @@ const FORMATS = (Deno.env.get("SVC_TEST_FORMATS") ?? "json").split(",");
 
 describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (format) => {
   it(
-    "a token in the query of any route, answered in any way, reaches no log, file, header, body or metric [SEC-1]",
+    "a token in the query of any route, with any response, reaches no log, file, header, body or metric [SEC-1]",
     async () => {
       await using folder = await tempDir();
       const dataDir = join(folder.path, "data");
@@ -143,91 +143,95 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
     180_000,
   );
 
-  it("passwords, keys and tokens are only where they belong, whatever an agent prints [SEC-2]", async () => {
-    await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const env = {
-      ...fakeEnvironment(),
-      SVC_AUTH_PASSWORD: CANARY.password,
-      SVC_AUTH__JWT_SECRET: CANARY.key,
-      SVC_DATABASE__AUTH_TOKEN: CANARY.databaseToken,
-      SVC_ENGINES__FAKE__ENV__SOME_API_KEY: CANARY.engineKey,
-      SVC_ENGINES__FAKE__PASS_ENV: "GH_TOKEN",
-      GH_TOKEN: CANARY.passed,
-      UNRELATED_SECRET: CANARY.other,
-      SVC_SHUTDOWN_GRACE: "0s",
-      SVC_LOG__LEVEL: "debug",
-      SVC_LOG__FORMAT: format,
-    };
-    await using server = await startServer({ dataDir, env });
-    const api = await client(server.url, CANARY.password);
-    await fetch(`${server.url}/api/auth/login`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ username: "admin", password: `${CANARY.password}x` }),
-    }).then((response) => response.text());
-    await api.call("POST /api/auth/refresh", { refresh_token: api.refreshToken });
-    const tokens: string[] = [];
-    for (const mode of ["env-dump", "env-dump-stderr", "fd-dump", "show-token-and-stay"]) {
-      const worker = await api.call("POST /api/workers", { name: "Ada" });
-      const session = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-      const file = join(folder.path, "token");
-      await api.call(`POST /api/local/sessions/${session.id}/messages`, { content: `${mode} ${file}` });
-      if (mode !== "show-token-and-stay") continue;
-      await eventually("it runs", async () => (await Deno.readTextFile(file).catch(() => "")) !== "");
-      tokens.push((await Deno.readTextFile(file)).trim());
-      await Deno.remove(file);
-    }
-    await eventually(
-      "the others are done",
-      async () => (await api.call("GET /api/system/overview")).tasks.completed === 3,
-    );
-    const secrets = [
-      ...Object.values(CANARY),
-      api.token.split(".")[2] ?? "",
-      api.refreshToken,
-      tokens[0]?.split(".")[2] ?? "",
-    ];
-    expect(secrets.every((secret) => secret.length > 10)).toBe(true);
-    expect(await argumentsWith(secrets)).toEqual([]);
-    const environments = await agentEnvironments(dataDir);
-    expect(environments).toContain(CANARY.engineKey);
-    for (const hidden of [CANARY.password, CANARY.key, CANARY.databaseToken, CANARY.other]) {
-      expect(environments).not.toContain(hidden);
-    }
+  it(
+    "passwords, keys and tokens are only in their allowed files, whatever an agent prints [SEC-2]",
+    async () => {
+      await using folder = await tempDir();
+      const dataDir = join(folder.path, "data");
+      await Deno.mkdir(dataDir);
+      const env = {
+        ...fakeEnvironment(),
+        SVC_AUTH_PASSWORD: CANARY.password,
+        SVC_AUTH__JWT_SECRET: CANARY.key,
+        SVC_DATABASE__AUTH_TOKEN: CANARY.databaseToken,
+        SVC_ENGINES__FAKE__ENV__SOME_API_KEY: CANARY.engineKey,
+        SVC_ENGINES__FAKE__PASS_ENV: "GH_TOKEN",
+        GH_TOKEN: CANARY.passed,
+        UNRELATED_SECRET: CANARY.other,
+        SVC_SHUTDOWN_GRACE: "0s",
+        SVC_LOG__LEVEL: "debug",
+        SVC_LOG__FORMAT: format,
+      };
+      await using server = await startServer({ dataDir, env });
+      const api = await client(server.url, CANARY.password);
+      await fetch(`${server.url}/api/auth/login`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ username: "admin", password: `${CANARY.password}x` }),
+      }).then((response) => response.text());
+      await api.call("POST /api/auth/refresh", { refresh_token: api.refreshToken });
+      const tokens: string[] = [];
+      for (const mode of ["env-dump", "env-dump-stderr", "fd-dump", "show-token-and-stay"]) {
+        const worker = await api.call("POST /api/workers", { name: "Ada" });
+        const session = await api.call("POST /api/local/sessions", { worker_id: worker.id });
+        const file = join(folder.path, "token");
+        await api.call(`POST /api/local/sessions/${session.id}/messages`, { content: `${mode} ${file}` });
+        if (mode !== "show-token-and-stay") continue;
+        await eventually("it runs", async () => (await Deno.readTextFile(file).catch(() => "")) !== "");
+        tokens.push((await Deno.readTextFile(file)).trim());
+        await Deno.remove(file);
+      }
+      await eventually(
+        "the others are done",
+        async () => (await api.call("GET /api/system/overview")).tasks.completed === 3,
+      );
+      const secrets = [
+        ...Object.values(CANARY),
+        api.token.split(".")[2] ?? "",
+        api.refreshToken,
+        tokens[0]?.split(".")[2] ?? "",
+      ];
+      expect(secrets.every((secret) => secret.length > 10)).toBe(true);
+      expect(await argumentsWith(secrets)).toEqual([]);
+      const environments = await agentEnvironments(dataDir);
+      expect(environments).toContain(CANARY.engineKey);
+      for (const hidden of [CANARY.password, CANARY.key, CANARY.databaseToken, CANARY.other]) {
+        expect(environments).not.toContain(hidden);
+      }
 
-    const backup = join(folder.path, "backup.tar");
-    const made = await svc(["ctl", "system", "backup", backup], {
-      dataDir,
-      env: { SVC_URL: server.url, SVC_TOKEN: api.token },
-    });
-    expect([made.code, made.err]).toEqual([0, expect.any(String)]);
-    const doctor = await svc(["ctl", "system", "doctor"], {
-      dataDir,
-      env: { SVC_URL: server.url, SVC_TOKEN: api.token },
-    });
-    const shown = await svc(["ctl", "config", "show"], { dataDir, env });
-    const answers = JSON.stringify([
-      await api.call("GET /api/executions"),
-      await api.call("GET /api/messages/outbound"),
-      await api.call("GET /api/workers"),
-      await api.call("GET /api/system/overview"),
-      await api.text("/metrics"),
-      doctor,
-      shown,
-    ]);
-    const runs: { id: string }[] = await api.call("GET /api/executions");
-    for (const run of runs) expect(await api.text(`/api/executions/${run.id}/logs`)).toMatch(/starts in/);
-    await server.end("SIGTERM");
-    for (const secret of secrets) {
-      expect(linesWith(server.stderr, secret)).toEqual([]);
-      expect(linesWith(answers, secret)).toEqual([]);
-      expect(linesWith(decoder.decode(await Deno.readFile(backup)), secret)).toEqual([]);
-    }
-    // The run in progress had its environment in its own files until now.
-    expect(await filesWith(dataDir, secrets)).toEqual([]);
-  }, 180_000);
+      const backup = join(folder.path, "backup.tar");
+      const made = await svc(["ctl", "system", "backup", backup], {
+        dataDir,
+        env: { SVC_URL: server.url, SVC_TOKEN: api.token },
+      });
+      expect([made.code, made.err]).toEqual([0, expect.any(String)]);
+      const doctor = await svc(["ctl", "system", "doctor"], {
+        dataDir,
+        env: { SVC_URL: server.url, SVC_TOKEN: api.token },
+      });
+      const shown = await svc(["ctl", "config", "show"], { dataDir, env });
+      const answers = JSON.stringify([
+        await api.call("GET /api/executions"),
+        await api.call("GET /api/messages/outbound"),
+        await api.call("GET /api/workers"),
+        await api.call("GET /api/system/overview"),
+        await api.text("/metrics"),
+        doctor,
+        shown,
+      ]);
+      const runs: { id: string }[] = await api.call("GET /api/executions");
+      for (const run of runs) expect(await api.text(`/api/executions/${run.id}/logs`)).toMatch(/starts in/);
+      await server.end("SIGTERM");
+      for (const secret of secrets) {
+        expect(linesWith(server.stderr, secret)).toEqual([]);
+        expect(linesWith(answers, secret)).toEqual([]);
+        expect(linesWith(decoder.decode(await Deno.readFile(backup)), secret)).toEqual([]);
+      }
+      // The run in progress had its environment in its own files until now.
+      expect(await filesWith(dataDir, secrets)).toEqual([]);
+    },
+    180_000,
+  );
 
   it(
     "control characters from outside forge no line and control no terminal [SEC-5]",
@@ -322,7 +326,7 @@ async function rawRequest(server: ServerProcess, text: string): Promise<void> {
 }
 
 it(
-  "whatever the mask it was started with, all that the service writes is its user's alone [SEC-7]",
+  "all files of the service are private to its user under any umask [SEC-7]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

@@ -17,7 +17,7 @@ const SHELLS = Deno.env.get("SVC_TEST_SHELLS") ?? "bash";
 for (const shell of SHELLS.split(",")) {
   const here = await Shell.has(shell);
   it.skipIf(!here)(
-    `a script of ${COMMANDS_MIN} commands, as a CI has them, gets the exit codes and the output that its author expects (${shell})`,
+    `a CI script of ${COMMANDS_MIN} commands gets the documented exit codes and output (${shell})`,
     async () => {
       await using folder = await tempDir();
       await using disk = mounts ? await SmallDisk.mount(join(folder.path, "small"), 8) : null;

@@ -34,7 +34,7 @@ async function messageOf(app: App, run: Asker, id: string): Promise<string> {
 }
 
 describe("an answer in the chat (contract 12)", () => {
-  it("is exactly an option's text or number of the only open question, and nothing else is", async () => {
+  it("is exactly an option's text or number of the only open question", async () => {
     await using app = await open();
     const run = await startAsker(app);
     for (const [words, answer] of [["Blue", "Blue"], [" 1 ", "Red"], ["3", "1"]]) {
@@ -58,7 +58,7 @@ describe("an answer in the chat (contract 12)", () => {
     await run.end();
   });
 
-  it("to a free question is the first plain message within ten minutes, and later ones are messages", async () => {
+  it("to a free question is the first plain message within ten minutes; later ones are messages", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
     const run = await startAsker(app);
@@ -77,7 +77,7 @@ describe("an answer in the chat (contract 12)", () => {
     await run.end();
   });
 
-  it("is a reply to its question, whatever else is open, and /answer when one is", async () => {
+  it("is a reply to its question even with other open questions, and /answer with one open question", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const one = await run.ask({ text: "One?", options: ["Yes", "No"] });
@@ -101,7 +101,7 @@ describe("an answer in the chat (contract 12)", () => {
     await app.settle();
   });
 
-  it("belongs to the task that it becomes, so that what comes of it answers the message", async () => {
+  it("belongs to the task that it becomes, so that the task's reply answers the message", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const { id } = await run.ask({ options: ["Yes"] });
@@ -113,7 +113,7 @@ describe("an answer in the chat (contract 12)", () => {
     expect(tasks[0]).toMatchObject({ worker_id: run.workerId, message_id: message.id });
   });
 
-  it("does not wait for the quiet window, and is no part of what stands before it there", async () => {
+  it("does not wait for the debounce window, and is not merged with earlier messages", async () => {
     await using app = await open({ config: { bee: { quiet_window: "2s" } } });
     const run = await startAsker(app);
     // A message from before the question cannot be its answer.

@@ -39,8 +39,8 @@ async function chat(app: App, run: Asker, body: Json, headers: Record<string, st
   return (await app.send(`POST /api/local/sessions/${run.sessionId}/messages`, body, headers)).status;
 }
 
-describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
-  it("a run with *:* does not by any route there is, nor by a tool [QST-2]", async () => {
+describe("only a person answers a question (contract 12) [QST-2]", () => {
+  it("a run with *:* cannot answer by any route or tool [QST-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app, { scopes: ["*:*"] });
     const other = await startAsker(app, { name: "Other" });
@@ -90,7 +90,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     await other.end();
   });
 
-  it("a run does not by writing in the chat, in any form, nor by quoting somebody [QST-2]", async () => {
+  it("a run cannot answer by any message in the chat, nor by a quote [QST-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app, { scopes: ["*:*"] });
     const chosen = await run.ask({ options: ["Yes", "No"] });
@@ -118,7 +118,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     await run.end();
   });
 
-  it("a program does not by a webhook into the conversation that is asked [QST-2]", async () => {
+  it("a program cannot answer by a webhook into the conversation [QST-2]", async () => {
     const platforms = { alerts: { kind: "webhook", worker: "Agent" } as never };
     await using app = await openApp({ config: { engines: fakeEngines(), platforms } });
     const run = await startAsker(app);
@@ -138,7 +138,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     await run.end();
   });
 
-  it("a run asks and reads in its own conversation only, whatever its scopes are", async () => {
+  it("a run asks and reads only in its own conversation, with any scopes", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app, { scopes: ["*:*"] });
     const reader = await startAsker(app, { name: "Reader", scopes: ["read:*"] });
@@ -160,7 +160,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
   });
 
   it(
-    "people answer with write:questions: operators have it, viewers do not, a token as it says",
+    "users answer with write:questions: operators have it, viewers don't, and tokens only if listed",
     async () => {
       await using app = await openApp({ inMemory: true });
       const viewer = await someUser(app, "Vera", "viewer");

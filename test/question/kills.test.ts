@@ -21,7 +21,7 @@ interface Asked {
 }
 
 it(
-  `an answer survives kill -9 of the service at any moment, and is brought once: ${ROUNDS} kills [QST-1]`,
+  `an answer survives kill -9 of the service at any moment, and is delivered once: ${ROUNDS} kills [QST-1]`,
   () =>
     runScenario<Asked>({
       seed: 7,

@@ -24,7 +24,7 @@ function brought(app: App): Promise<Json[]> {
 }
 
 describe("a question (contract 12)", () => {
-  it("is sent to its conversation, and its answer becomes a task of the same worker", async () => {
+  it("reaches its conversation, and its answer becomes a task of the same worker", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const question = await run.ask({ options: ["Red", "Blue"], default: "Blue" });
@@ -63,7 +63,7 @@ describe("a question (contract 12)", () => {
     await app.settle();
   });
 
-  it("that is answered while its run goes on becomes a task when that ends, unless the run has seen it", async () => {
+  it("with an answer during its run creates a task after the run, unless the run has read the answer", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const unseen = await run.ask({ text: "One?" });
@@ -82,7 +82,7 @@ describe("a question (contract 12)", () => {
     await app.settle();
   });
 
-  it("is the same question when it is equal, open and of the same task, and then that of the run that asks", async () => {
+  it("is the same question if it is equal, open and of the same task, and then belongs to the asking run", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const [one, two] = await Promise.all([run.ask({ options: ["a"] }), run.ask({ options: ["a"] })]);
@@ -101,7 +101,7 @@ describe("a question (contract 12)", () => {
     await app.settle();
   });
 
-  it("counts its default at its time, and else is expired; both say so once", async () => {
+  it("gets its default at its deadline or else expires; both create one notice", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
     const run = await startAsker(app);
@@ -130,7 +130,7 @@ describe("a question (contract 12)", () => {
     await app.settle();
   });
 
-  it("whose time was over while the service was down cannot be answered after the next start", async () => {
+  it("with a deadline during a downtime cannot be answered after the next start", async () => {
     const clock = new TestClock();
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const config = { engines: fakeEngines() };
@@ -159,7 +159,7 @@ describe("a question (contract 12)", () => {
     await Deno.remove(dataDir, { recursive: true });
   });
 
-  it("is refused after its time, even before its end is stored", async () => {
+  it("cannot be answered after its deadline, even before its end is stored", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
     const run = await startAsker(app, { script: true });
@@ -172,7 +172,7 @@ describe("a question (contract 12)", () => {
     await run.end();
   });
 
-  it("ends with a clear of its conversation, its worker or its run, and its answer is not brought any more", async () => {
+  it("ends with a clear of its conversation, its worker or its run, and its answer is no longer delivered", async () => {
     await using app = await open();
     const cleared = await startAsker(app, { name: "A" });
     const deleted = await startAsker(app, { name: "B" });
@@ -198,7 +198,7 @@ describe("a question (contract 12)", () => {
     await app.settle();
   });
 
-  it("of a script's task is in the inbox, and so is that of a person; nothing is sent", async () => {
+  it("of a script's task or a person's is in the inbox, and nothing is sent", async () => {
     await using app = await open();
     const run = await startAsker(app, { script: true });
     const asked = await run.ask({ options: ["Yes", "No"] });
@@ -224,7 +224,7 @@ describe("a question (contract 12)", () => {
     await app.settle();
   });
 
-  it("is refused with a word when something about it is wrong", async () => {
+  it("with an invalid field is refused with a reason", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const refused = async (body: Json, headers = run.headers) => {
@@ -252,7 +252,7 @@ describe("a question (contract 12)", () => {
     await run.end();
   });
 
-  it("of one run, and open ones of one conversation, are bounded; a chain of defaults ends", async () => {
+  it("has a limit per run and per conversation, and a chain of defaults ends", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_chain_depth: 1 } },
     });

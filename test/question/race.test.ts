@@ -131,7 +131,7 @@ function bothWays(results: Result[], which: (result: Result) => boolean): void {
   expect(ways).toBeLessThan(results.length);
 }
 
-describe(`exactly one answer counts, and the agent learns it once: ${RACES} races each [QST-1]`, () => {
+describe(`exactly one answer is stored, and the agent gets it once: ${RACES} races each [QST-1]`, () => {
   it("between two answers [QST-1]", async () => {
     const results = await races(1, async (bench, offset) => ({
       taken: await Promise.all([
@@ -146,7 +146,7 @@ describe(`exactly one answer counts, and the agent learns it once: ${RACES} race
     bothWays(results, ({ question }) => question.answer === "one");
   }, 600_000 + RACES * 3_000);
 
-  it("between an answer and the end of its time, with and without a default [QST-1]", async () => {
+  it("between an answer and the deadline, with and without a default [QST-1]", async () => {
     for (const fallback of ["", "default"]) {
       const results = await races(2, async (bench, offset) => {
         const [taken] = await Promise.all([
@@ -183,7 +183,7 @@ describe(`exactly one answer counts, and the agent learns it once: ${RACES} race
   }, 600_000 + RACES * 3_000);
 
   it(
-    "between an answer, the look of the agent, and the end of its run, however that ends [QST-1]",
+    "between an answer, the agent's poll, and the end of its run in any way [QST-1]",
     async () => {
       for (const how of ["completed", "failed", "stopped"] as const) {
         const results = await races(4, async (bench, offset) => {

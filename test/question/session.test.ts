@@ -36,7 +36,7 @@ async function executions(app: App): Promise<Json[]> {
   return (await app.call("GET /api/executions")).reverse();
 }
 
-describe("the answer comes to the same session (contract 12)", () => {
+describe("the answer reaches the same session (contract 12)", () => {
   it("of its conversation", async () => {
     const { app, worker, session } = await open();
     await using _ = app;
@@ -50,7 +50,7 @@ describe("the answer comes to the same session (contract 12)", () => {
     expect(prompt).not.toContain("The task in which you asked");
   });
 
-  it("that a run of a schedule had, and leaves the session of the conversation alone", async () => {
+  it("of a schedule's run, and leaves the session of the conversation unchanged", async () => {
     const { app, worker, session } = await open();
     await using _ = app;
     const said = await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "ok one" });
@@ -73,7 +73,7 @@ describe("the answer comes to the same session (contract 12)", () => {
     expect(context.session_id).toBe(chat.session_id);
   });
 
-  it("whose totals were counted before, and are not counted twice", async () => {
+  it("whose totals are already counted, and does not count them twice", async () => {
     const { app, worker } = await open();
     await using _ = app;
     const file = join(app.dataDir, "end");
@@ -89,7 +89,7 @@ describe("the answer comes to the same session (contract 12)", () => {
     expect([asking.usage.cost_usd, answered.usage.cost_usd]).toEqual([0.5, 0.3]);
   });
 
-  it("and tells a new one in which task it was asked, when the context was cleared", async () => {
+  it("or, after a clear of the context, a new one with the task of the question", async () => {
     const { app, worker, session } = await open();
     await using _ = app;
     const file = join(app.dataDir, "end");

@@ -19,7 +19,7 @@ function executionsOf(app: App, workerId: string): Promise<Json[]> {
 }
 
 describe("a run that waits for an answer (contract 12)", () => {
-  it("holds no slot, but its lane, and its worker is waiting", async () => {
+  it("holds no slot, but keeps its work directory lock, and its worker is waiting", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_concurrent_runs: 1 } },
     });
@@ -52,7 +52,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     expect(await executionsOf(app, run.workerId)).toHaveLength(2);
   });
 
-  it("lets as many others run as there are slots, however many wait", async () => {
+  it("allows as many other runs as there are slots, with any number of waiting runs", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_concurrent_runs: 2 } },
     });
@@ -85,7 +85,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await app.settle();
   });
 
-  it("is not ended for its silence, and is when it is silent without waiting", async () => {
+  it("does not end for its silence, but ends when it is silent without waiting", async () => {
     await using app = await openApp({ config: { engines: fakeEngines({ idle_timeout: "1s" }) } });
     const run = await startAsker(app);
     const { id } = await run.ask();
@@ -97,7 +97,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await app.settle();
   });
 
-  it("uses up no minutes of a budget meanwhile (contract 14)", async () => {
+  it("uses up no minutes of a budget (contract 14)", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock, config: { engines: fakeEngines({ timeout: "9h" }) } });
     const budget = { name: "Time", unit: "minutes", limit: 10, period: "24h", action: "stop" };
@@ -122,7 +122,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await app.settle();
   });
 
-  it("is told that the question is over, and one that leaves has not seen the answer", async () => {
+  it("learns that the question has ended, and does not mark the answer as seen if it leaves", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app);
     const expired = await run.ask({ text: "Now?", timeout_ms: 1_000 });

@@ -49,7 +49,7 @@ const NOTES: [rule: RegExp, change: (note: Note) => Note][] = [
 ];
 
 it(
-  "the checker of agents that stay open finds nothing where all agree, and each kind of violation [CHD-15]",
+  "the checker of open agents finds nothing in a correct directory, and each kind of violation [CHD-15]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

@@ -44,7 +44,7 @@ const ROWS: [rule: RegExp, sql: (id: string) => string][] = [
 ];
 
 describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
-  it("finds nothing where programs and rows agree, and each kind of violation where they do not", async () => {
+  it("finds nothing where programs and rows agree, and each kind of violation otherwise", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     const ledger = join(folder.path, "ledger");
@@ -83,7 +83,7 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
     ]);
   });
 
-  it("finds what a runner has left in its work_root", async () => {
+  it("finds the files of a runner in its work_root", async () => {
     await using folder = await tempDir();
     const paths = dataPaths(folder.path);
     await Deno.mkdir(join(folder.path, "workers", "w"), { recursive: true });
@@ -97,7 +97,7 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
     ]);
   });
 
-  it("a program notes a second one in its lane", async () => {
+  it("a program notes a second one in its work directory", async () => {
     await using folder = await tempDir();
     const ledger = join(folder.path, "ledger");
     const agent = new URL("../harness/fakes/fake_agent.sh", import.meta.url).pathname;

@@ -14,7 +14,7 @@ const TOKENS_OF_RUN = 300;
 const TOKENS = TOKENS_OF_RUN * (HALF + 10);
 
 it(
-  `50 runs at once at two limits, ${KILLS} kills: never over by more than contract 14 says, and the sums equal a recount (seed ${SEED}) [BUD-1]`,
+  `50 concurrent runs at two limits with ${KILLS} kills never exceed contract 14, and the sums equal a recount (seed ${SEED}) [BUD-1]`,
   () =>
     runScenario({
       seed: SEED,

@@ -13,7 +13,7 @@ const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const SPAN_MS = 3_000 + COUNT * 7;
 
 it(
-  `${COUNT} countdowns with ${KILLS} kills while they fall due: none is early, and none later than a second after there is a server (seed ${SEED}) [DSP-7]`,
+  `${COUNT} countdowns with ${KILLS} kills at their due time: none is early, and none is later than a second after the server is ready (seed ${SEED}) [DSP-7]`,
   async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;

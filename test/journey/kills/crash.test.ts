@@ -12,7 +12,7 @@ const ENV = {
 };
 
 describe("kill -9 of the server during a run", () => {
-  it("the message still gets its reply, no process of the old run is alive, and the lost attempt says server_lost", async () => {
+  it("the message still gets its reply, no process of the old run is alive, and the lost attempt has server_lost", async () => {
     await using folder = await tempDir();
     const marker = join(folder.path, "second");
     const env = { ...ENV, SVC_AUTH__PASSWORD_HASH: PASS_HASH };
@@ -60,7 +60,7 @@ describe("kill -9 of the server during a run", () => {
 });
 
 describe("stopping in order", () => {
-  it("a second server does not start after the lock file was removed, nor with a data directory of its own [DUR-5]", async () => {
+  it("a second server does not start after the lock file was removed, nor with a separate data directory [DUR-5]", async () => {
     await using folder = await tempDir();
     await using other = await tempDir();
     const database = `file:${join(folder.path, "elsewhere/own.db")}`;

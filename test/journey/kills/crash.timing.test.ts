@@ -23,7 +23,7 @@ describe("stopping in order", () => {
     }
   });
 
-  it("runs that finish in time are finished, the others go back into the queue without using up an attempt [SHD-2]", async () => {
+  it("runs that finish in time are stored, the others return to the queue without using up an attempt [SHD-2]", async () => {
     await using folder = await tempDir();
     const env = {
       ...ENV,
@@ -65,7 +65,7 @@ describe("stopping in order", () => {
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
   });
 
-  it("a second signal ends the waiting [SHD-3]", async () => {
+  it("a second signal ends the wait [SHD-3]", async () => {
     await using folder = await tempDir();
     const env = { ...ENV, SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_SHUTDOWN_GRACE: "60s" };
     await using server = await startServer({ dataDir: folder.path, env });
@@ -91,7 +91,7 @@ describe("stopping in order", () => {
     expect(events.named("end").map(({ data }) => data.reason)).toEqual(["shutdown"]);
   });
 
-  it("a second server on the same data directory says who holds it and exits 5 [DUR-5]", async () => {
+  it("a second server on the same data directory names the owner and exits 5 [DUR-5]", async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path });
     const started = performance.now();

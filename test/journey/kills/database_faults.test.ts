@@ -20,7 +20,7 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
     ["an empty file", (path) => Deno.truncate(path, 0), /its file is empty/],
     ["no file", (path) => Deno.remove(path), /its file is gone/],
   ];
-  it("exit 1 with what to do, and nothing is created, renamed or deleted", async () => {
+  it("exit 1 with the way out, and nothing is created, renamed or deleted", async () => {
     for (const [what, spoil, words] of cases) {
       await using world = await World.open();
       const { server } = await start(world);
@@ -39,7 +39,7 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
     }
   }, 180_000);
 
-  it("a place where no database can be created is exit 1 with a message [DBF-8]", async () => {
+  it("exit 1 with a message if no database can be created [DBF-8]", async () => {
     await using folder = await tempDir();
     await Deno.writeTextFile(join(folder.path, "file"), "");
     const start = (env: Record<string, string>) => svc(["serve"], { dataDir: folder.path, env });
@@ -64,7 +64,7 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
 
 describe("a database that is damaged under the running service", () => {
   it(
-    "a reader that stays: an alarm when the -wal is over 64 MB, and it shrinks when the reader is gone [DBF-12]",
+    "a long read transaction raises an alarm when the -wal exceeds 64 MB, and the -wal shrinks after it ends [DBF-12]",
     async () => {
       await using world = await World.open();
       const { server, say } = await start(world);

@@ -15,7 +15,7 @@ const RUNNING = "GET /api/executions?status=running";
 
 describe("a lock that another process holds [DBF-3, DBF-4]", () => {
   it(
-    "for 10 s: requests wait or get 503, the service answers all the while, and the first write after it takes less than a second [DBF-3, DBF-4]",
+    "for 10 s: requests wait or get 503, the service keeps responding, and the first write afterwards takes less than a second [DBF-3, DBF-4]",
     async () => {
       await using world = await World.open();
       const { server, api, say, acknowledged } = await start(world);
@@ -62,7 +62,7 @@ describe("a lock that another process holds [DBF-3, DBF-4]", () => {
 });
 
 it(
-  "a lock that is not given back does not hold up a stop: exit 0, and the next start takes the run up again [SHD-2]",
+  "a permanent lock does not delay a stop: exit 0, and the next start takes up the run again [SHD-2]",
   async () => {
     await using world = await World.open();
     const { server, api, say, acknowledged } = await start(world);
@@ -87,7 +87,7 @@ it(
 
 describe("a database that is damaged under the running service", () => {
   it(
-    "overwritten pages: no more writes and no more runs, agents are ended, the log says the way out, which works [DBF-9]",
+    "overwritten pages: writes, runs and agents end, and the way out in the log works [DBF-9]",
     async () => {
       await using world = await World.open();
       const backup = world.path("backup.tar");
@@ -129,7 +129,7 @@ describe("a database that is damaged under the running service", () => {
   );
 
   it.each(["deleted", "replaced"] as const)(
-    "its -wal %s from outside: within two seconds no more writes, loudly, and what was acknowledged is there after the next start [DUR-6]",
+    "its -wal %s from outside: writes end loudly within two seconds, and acknowledged data exists after the next start [DUR-6]",
     async (how) => {
       await using world = await World.open();
       const { server, say, acknowledged } = await start(world);
@@ -165,7 +165,7 @@ describe("a database that is damaged under the running service", () => {
     90_000,
   );
 
-  it("its file moved away: the same (facts, libSQL 25)", async () => {
+  it("its moved file: the same (facts, libSQL 25)", async () => {
     await using world = await World.open();
     const { server, say } = await start(world);
     await say("say first");
@@ -179,7 +179,7 @@ describe("a database that is damaged under the running service", () => {
 });
 
 it(
-  `${STATEMENTS} statements in a row: the event loop is not held up, no byte is lost, and memory stays under 200 MB [DBF-13]`,
+  `${STATEMENTS} statements in a row: the event loop is not blocked, no byte is lost, and memory stays under 200 MB [DBF-13]`,
   async () => {
     await using folder = await tempDir();
     const root = new URL("../../../", import.meta.url).href;

@@ -218,7 +218,7 @@ describe.skipIf(LEFT_OUT)(
     }
 
     it(
-      "migrate.step: the next start goes on where it stopped, and does nothing twice [BAK-5, SHD-9]",
+      "migrate.step: the next start continues the migration, and does nothing twice [BAK-5, SHD-9]",
       async () => {
         for (let step = 1; step <= 3; step++) {
           await using talk = await Talk.open();
@@ -245,7 +245,7 @@ describe.skipIf(LEFT_OUT)(
 );
 
 it(
-  `${RETRIES} times killed between commit and answer, and sent again under its key: each message once [DUR-2]`,
+  `${RETRIES} kills between commit and response, with a retry under the same key: each message exists once [DUR-2]`,
   async () => {
     await using talk = await Talk.open();
     await talk.prepare();
@@ -267,7 +267,7 @@ it(
   120_000 + RETRIES * 6_000,
 );
 
-it("the log of a run is on the disk before its outcome is [DUR-9]", async () => {
+it("the log of a run is on the disk before its outcome [DUR-9]", async () => {
   await using talk = await Talk.open();
   await talk.prepare();
   for (let k = 1; k <= RETRIES; k++) {
@@ -286,7 +286,7 @@ it("the log of a run is on the disk before its outcome is [DUR-9]", async () => 
   }
 }, 120_000 + RETRIES * 6_000);
 
-it("a reply that was stored and not yet delivered reaches a client that reconnects, once [DUR-4]", async () => {
+it("a stored reply that was not delivered reaches a reconnecting client once [DUR-4]", async () => {
   await using talk = await Talk.open();
   await talk.prepare();
   const { server, api } = await talk.world.start("outcome.post-commit:1:kill");
@@ -307,7 +307,7 @@ it("a reply that was stored and not yet delivered reaches a client that reconnec
   expect(await checkAtRest(talk.evidence)).toEqual([]);
 });
 
-it("SVC_FAULT: an invalid value is exit 2; without it nothing is loaded and nothing happens", async () => {
+it("SVC_FAULT with an invalid value is exit 2; without it nothing is loaded and nothing happens", async () => {
   await using talk = await Talk.open();
   for (const wrong of ["nowhere:1:kill", "claim.post:0:kill", "claim.post:1:explode", "claim.post", ","]) {
     const refused = await svc(["serve"], { dataDir: talk.world.dataDir, env: { SVC_FAULT: wrong } });

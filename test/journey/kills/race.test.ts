@@ -40,7 +40,7 @@ describe("cancel races claim [DSP-11]", () => {
     expect(cancelled).toBeLessThan(RACES - 10);
   }, 180_000);
 
-  it("deleting a worker races its tasks and leaves nothing behind [DSP-15]", async () => {
+  it("deleting a worker during its tasks leaves nothing behind [DSP-15]", async () => {
     await using app = await openApp();
     const chance = random(8);
     for (let race = 0; race < 100; race++) {

@@ -41,7 +41,7 @@ function create(app: App, prefix: string, count: number) {
 
 describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () => {
   it(
-    "that is silent: requests get 503 in time, outcomes wait, and afterwards all is as it should be [DBF-10]",
+    "that is silent: requests get 503 in time, outcomes wait, and afterwards all work is done [DBF-10]",
     async () => {
       using proxy = new Proxy(place.sqld.url);
       await using app = await behind(proxy);
@@ -73,7 +73,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
   );
 
   it(
-    "that loses an answer: whoever asks again with the same key gets it once, of many in one commit, too [DBF-11]",
+    "that loses a response: a retry with the same key gets the result once, also among many in one commit [DBF-11]",
     async () => {
       using proxy = new Proxy(place.sqld.url);
       await using app = await behind(proxy);
@@ -97,7 +97,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
   );
 
   it(
-    "that is gone and comes back, and one that is slow: work goes on [DBF-10]",
+    "that fails and returns, and one that is slow: work continues [DBF-10]",
     async () => {
       using proxy = new Proxy(place.sqld.url);
       await using app = await behind(proxy);
@@ -123,7 +123,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
   );
 
   it(
-    "that has no connection free answers 429 and executes nothing: the service asks again (facts, libSQL server 3)",
+    "without a free connection returns 429 and executes nothing, and the service retries (facts, libSQL server 3)",
     async () => {
       let refusals = 0;
       let refused = 0;

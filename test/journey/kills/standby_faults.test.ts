@@ -11,9 +11,9 @@ import { eventually } from "../../harness/wait.ts";
 
 const TAKEOVER_MAX_MS = 45_000;
 
-describe.skipIf(SQLD === undefined)("two machines, of which one is not as it should be (contract 18)", () => {
+describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 18)", () => {
   it(
-    "one that is cut off ends its runs and itself before the other one begins; nothing of it is written later [RUN-4]",
+    "a disconnected server ends its runs and itself before the other one starts, and writes nothing later [RUN-4]",
     async () => {
       await using machines = await Machines.open();
       using proxy = new Proxy(machines.place.sqld.url);
@@ -63,7 +63,7 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
   );
 
   it(
-    "one that was stopped for so long that the other one serves ends itself when it wakes, and waits when it is started again [RUN-4]",
+    "a server that was stopped until the other one serves ends itself when it wakes, and waits after its next start [RUN-4]",
     async () => {
       await using machines = await Machines.open();
       const first = await machines.start("one");
@@ -94,7 +94,7 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
   );
 
   it(
-    "another key, no key, other files: each is refused, with the way out, and changes nothing [RUN-4]",
+    "another key, no key, and other files are each refused with the way out, and change nothing [RUN-4]",
     async () => {
       await using machines = await Machines.open();
       delete machines.env.SVC_AUTH__JWT_SECRET;
@@ -129,7 +129,7 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
     240_000,
   );
 
-  it("one that waits ends when the key is changed, until it has the new one", async () => {
+  it("a waiting server ends after a change of the key, until it has the new one", async () => {
     await using machines = await Machines.open();
     delete machines.env.SVC_AUTH__JWT_SECRET;
     const first = await machines.start("one");
@@ -147,7 +147,7 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
     await eventually("it serves", async () => await stateOf(again.url) === "ready");
   }, 180_000);
 
-  it("without a server for its database a standby waits, and says so; on a file it is refused", async () => {
+  it("without its database server a standby waits and says so; on a file it is refused", async () => {
     await using machines = await Machines.open();
     using proxy = new Proxy(machines.place.sqld.url);
     proxy.mode = "refuse";
@@ -167,10 +167,10 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
 });
 
 describe.skipIf(SQLD === undefined)(
-  "a libSQL server that reads and does not write any more (facts, libSQL server 1)",
+  "a libSQL server that reads but no longer writes (facts, libSQL server 1)",
   () => {
     it(
-      "is noticed by the heartbeat, and named with its cure; runs go on, and so does all when it is restarted",
+      "fails the heartbeat and is named with its cure; runs continue, and a restart resolves it",
       async () => {
         await using place = await Place.open();
         using proxy = new Proxy(place.sqld.url);

@@ -42,9 +42,9 @@ it("a stop in the middle of a start wins, and neither causes an error [SHD-6]", 
   expect(server.stages.map(({ rounds }) => rounds)).toEqual(server.stages.map(() => 0));
 });
 
-describe("an error that nobody catches [SHD-8]", () => {
+describe("an uncaught error [SHD-8]", () => {
   it.each(THROWS)(
-    "is logged with its cause and without secrets, runs go back to the queue, and the exit code is 1: %s [SHD-8]",
+    "is logged with its cause and without secrets, runs return to the queue, and the exit code is 1: %s [SHD-8]",
     async (how) => {
       await using folder = await tempDir();
       const dataDir = join(folder.path, "data");
@@ -81,7 +81,7 @@ describe("an error that nobody catches [SHD-8]", () => {
     90_000,
   );
 
-  it("of the database in every loop at once delays them, and then all continue", async () => {
+  it("of the database in every loop delays the loops, and then all continue", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");

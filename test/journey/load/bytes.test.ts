@@ -150,7 +150,7 @@ describe("a database full of the largest texts of control characters", () => {
   }
 
   it(
-    "tasks are given out and done, with a prompt that says what it leaves out [BYT-1]",
+    "tasks run with a prompt that says which parts it omits [BYT-1]",
     async () => {
       await quiet(api, 250_000);
       const task = await api.call("POST /api/tasks", {
@@ -168,7 +168,7 @@ describe("a database full of the largest texts of control characters", () => {
   );
 
   it(
-    "every numbered page is full, of at most 8 MiB, and says which texts are cut; get has them whole [BYT-1, BKP-5]",
+    "every numbered page is full, of at most 8 MiB, and says which texts are cut; get returns them whole [BYT-1, BKP-5]",
     async () => {
       const pages: [path: string, rows: number, text: string][] = [
         [`/api/messages/inbound?page_size=100`, 100, "content"],
@@ -202,7 +202,7 @@ describe("a database full of the largest texts of control characters", () => {
   );
 
   it(
-    "behind a cursor pages end earlier, nothing is cut, and all rows come once [BYT-1, BKP-5]",
+    "pages after a cursor end earlier, cut nothing, and return each row once [BYT-1, BKP-5]",
     async () => {
       const lists: [path: string, rows: number, text: string, length: number, start: string][] = [
         [
@@ -239,7 +239,7 @@ describe("a database full of the largest texts of control characters", () => {
   );
 
   it(
-    "a history begins where it would be too much, a trace is cut, and the conversation can be used and deleted [BYT-2]",
+    "a history starts where it fits, a trace is cut, and the conversation can be used and deleted [BYT-2]",
     async () => {
       const path = `/api/local/sessions/${seeded.session}/messages`;
       const history = await read(path);
@@ -271,7 +271,7 @@ describe("a database full of the largest texts of control characters", () => {
   );
 
   it(
-    "memory stayed under 700 MB all the while, and the process is the same [BYT-1]",
+    "memory stays under 700 MB during the whole test, and the process is the same [BYT-1]",
     async () => {
       expect(memory).toBeGreaterThan(50e6);
       expect(memory).toBeLessThan(MEMORY_MAX_BYTES);

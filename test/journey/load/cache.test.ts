@@ -58,7 +58,7 @@ async function startProxy(folder: string, upstream: string): Promise<{ url: stri
 }
 
 it.skipIf(NGINX === undefined)(
-  "a proxy that caches gives a finished log again to whoever got it, and to nobody else [SEC-4]",
+  "a caching proxy returns a finished log again to its reader, and to no other client [SEC-4]",
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });

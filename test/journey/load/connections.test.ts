@@ -60,7 +60,7 @@ const CAT = {
 };
 
 it(
-  "1,100 idle connections with a limit of 1,024 files: everybody else is served, and runs have their files [BYT-3]",
+  "1,100 idle connections with a limit of 1,024 files: other clients are served, and runs have their files [BYT-3]",
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({
@@ -79,7 +79,7 @@ it(
 );
 
 it(
-  "of few files few are connections: with a limit of 60 they are never all taken [BYT-3]",
+  "a limit of 60 files leaves few connections, which are never all taken [BYT-3]",
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, program: limited(60), env: CAT });
@@ -97,7 +97,7 @@ it(
   120_000,
 );
 
-it("what cannot be accepted for want of files ends nothing: it pauses and goes on [BYT-3]", async () => {
+it("missing files for new connections end nothing: the service pauses and continues to accept [BYT-3]", async () => {
   const real = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   let failures = 2;
   const listener = {
@@ -119,7 +119,7 @@ it("what cannot be accepted for want of files ends nothing: it pauses and goes o
 });
 
 it(
-  "clients that go away while their connections are closed for others end nothing [BYT-3]",
+  "clients that disconnect while the service closes their connections for others end nothing [BYT-3]",
   async () => {
     await using folder = await tempDir();
     const env = { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "20" };
@@ -142,7 +142,7 @@ it(
   90_000,
 );
 
-it("of the files that may be open so many are kept back", () => {
+it("a share of the allowed open files is reserved", () => {
   expect([60, 108, 256, 1_024, 20_000, Infinity].map(connectionsMax)).toEqual([
     8,
     8,
@@ -153,7 +153,7 @@ it("of the files that may be open so many are kept back", () => {
   ]);
 });
 
-it("one address has so many connections, and what has been idle for longest makes room; none that is in use does", async () => {
+it("an address has a limit of connections, and the longest idle one gives way; a used one never does", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { id } = await app.call("POST /api/local/sessions");
   const headers = { authorization: `Bearer ${await app.token()}` };
@@ -170,7 +170,7 @@ it("one address has so many connections, and what has been idle for longest make
   await reader?.cancel();
 });
 
-it("where all are in use a new one is closed, unless it comes from a proxy that speaks for many", async () => {
+it("a new connection is closed if all are used, unless it comes from a proxy of many clients", async () => {
   for (const [proxies, expected] of [[[], "closed"], [["127.0.0.1"], 200]] as const) {
     await using app = await openApp({
       config: { server: { max_connections_per_address: 2, trusted_proxies: [...proxies] } },
@@ -185,7 +185,7 @@ it("where all are in use a new one is closed, unless it comes from a proxy that 
   }
 });
 
-it("a connection that nobody with a token uses makes room, whatever it is doing [BYT-3]", async () => {
+it("a connection without a valid token gives way in any state [BYT-3]", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { id } = await app.call("POST /api/local/sessions");
   const headers = { authorization: `Bearer ${await app.token()}` };
@@ -210,7 +210,7 @@ it("a connection that nobody with a token uses makes room, whatever it is doing 
   await reader?.cancel();
 });
 
-it("an agent that opens more streams than there may be keeps nobody out but itself [BYT-3]", async () => {
+it("an agent that opens more streams than allowed affects only itself [BYT-3]", async () => {
   await using app = await openApp({
     config: { server: { max_connections_per_address: 8 }, engines: fakeEngines() },
   });
@@ -237,7 +237,7 @@ it("an agent that opens more streams than there may be keeps nobody out but itse
   for (const { cancel } of agents.concat(mine)) await cancel();
 });
 
-it("a runner that uses every connection keeps nobody out but itself [BYT-3]", async () => {
+it("a runner that uses every connection affects only itself [BYT-3]", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { token } = await app.call("POST /api/runners", { name: "r1" });
   const person = { authorization: `Bearer ${await app.token()}` };
@@ -262,7 +262,7 @@ it("a runner that uses every connection keeps nobody out but itself [BYT-3]", as
   expect(answer?.status).toBe(200);
 });
 
-it("requests that a client sends without waiting count like connections, and those beyond the limit are 503 [BYT-3]", async () => {
+it("pipelined requests count like connections, and those over the limit get 503 [BYT-3]", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { host, hostname, port } = new URL(app.url);
   using connection = await Deno.connect({ hostname, port: Number(port) });

@@ -18,7 +18,7 @@ const MOUNTS = await canMount();
 
 describe.skipIf(!MOUNTS)("a full disk", () => {
   it(
-    "of the database: writes are refused with a code, reads go on, nothing acknowledged is lost, and it recovers by itself [DBF-1]",
+    "of the database: writes get an error code, reads continue, no acknowledged data is lost, and the service recovers automatically [DBF-1]",
     async () => {
       await using folder = await tempDir();
       await using disk = await SmallDisk.mount(join(folder.path, "small"), 8);

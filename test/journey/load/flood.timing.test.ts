@@ -24,7 +24,7 @@ function watchMemory(server: ServerProcess): { stop: () => number } {
 }
 
 it(
-  `an agent that prints ${FLOOD_MB} MB costs no memory, its log is cut with a word about it, and everybody else is served [CHD-6]`,
+  `an agent that prints ${FLOOD_MB} MB costs no memory, its log is cut with a notice, and other clients are served [CHD-6]`,
   async () => {
     await using folder = await tempDir();
     const env = { ...fakeEnvironment(), SVC_LIMITS__MAX_LOG_BYTES: "1000000" };
@@ -58,7 +58,7 @@ it(
 );
 
 it(
-  `${READERS} readers of a log of ${LOG_MB} MB, as slow as a bad line, cost no memory and nobody's time [BKP-3]`,
+  `${READERS} slow readers of a log of ${LOG_MB} MB cost no memory and delay no other client [BKP-3]`,
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });

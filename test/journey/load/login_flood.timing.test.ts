@@ -19,7 +19,7 @@ async function loginFrom(url: string, address: string, body: object): Promise<nu
 }
 
 it(
-  "24 connections that try random names from one address keep nobody else out, and writes stay quick [AUT-4, AUT-5]",
+  "24 connections that try random names from one address lock no other client out, and writes stay quick [AUT-4, AUT-5]",
   async () => {
     await using folder = await tempDir();
     const env = {

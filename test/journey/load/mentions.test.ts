@@ -7,7 +7,7 @@ import { eventually } from "../../harness/wait.ts";
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
 
 it(
-  "a message whose routing ends the service each time is given up after its attempts, and the conversation is told [BYT-4]",
+  "a message whose routing always kills the service fails after its attempts, with a notice in the conversation [BYT-4]",
   async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
@@ -58,7 +58,7 @@ it(
 );
 
 it(
-  "parts that are sent in one go are merged up to 256 KiB, and what is more is the next message [BYT-1]",
+  "parts of one send are merged up to 256 KiB, and the rest is the next message [BYT-1]",
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({

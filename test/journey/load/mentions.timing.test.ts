@@ -8,7 +8,7 @@ import { startServer, tempDir } from "../../harness/service/process.ts";
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
 
 it(
-  "a megabyte of mentions for 200 workers: whoever asks meanwhile is answered (figures: make torture ARGS=--hostile) [BYT-4]",
+  "a megabyte of mentions for 200 workers delays no other request (figures: make torture ARGS=--hostile) [BYT-4]",
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, env: ENV });

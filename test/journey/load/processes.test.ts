@@ -39,7 +39,7 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, 
 }, 60_000 + RUNS * 500);
 
 it(
-  "a task that takes the server down with it fails after three attempts, and all others are done [DSP-4]",
+  "a task that kills the server fails after three attempts, and all others are done [DSP-4]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
@@ -77,7 +77,7 @@ it(
 );
 
 it(
-  "a run's token is worth nothing a second after its end, however it ended, nor in the next attempt [SCP-5, SCP-6]",
+  "a run's token is invalid a second after its end, in every way to end, and in the next attempt [SCP-5, SCP-6]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

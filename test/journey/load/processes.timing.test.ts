@@ -12,7 +12,7 @@ const KILLS = Number(Deno.env.get("SVC_TEST_AGENT_KILLS") ?? 1);
 const AGENTS = 8;
 
 it(
-  `${KILLS} kills of the server with ${AGENTS} stubborn agents: none works on, none is alive when its task is given out again [CHD-3]`,
+  `${KILLS} kills of the server with ${AGENTS} stubborn agents: all are dead before their task is claimed again [CHD-3]`,
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

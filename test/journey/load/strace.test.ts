@@ -14,7 +14,7 @@ const ENV = {
 };
 
 it.skipIf(!TRACES)(
-  "the server leaves its database's files to libSQL: whatever it does, nobody else opens them [DUR-6]",
+  "the server leaves its database files to libSQL: no other code opens them [DUR-6]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
@@ -48,7 +48,7 @@ it.skipIf(!TRACES)(
 
 // A SIGKILL loses no written data, synced or not, so this test checks system calls and their order.
 it.skipIf(!TRACES)(
-  "what a power cut must not lose is synced first: a run's log before its outcome is committed, an upload before it has its name, a commit before it is acknowledged [DUR-9, UPL-5, DUR-8]",
+  "a run's log is synced before its outcome, an upload before its name, and a commit before its acknowledgment [DUR-9, UPL-5, DUR-8]",
   async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");

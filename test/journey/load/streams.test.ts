@@ -13,7 +13,7 @@ const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
 
 it(
-  `${REPLIES} replies to a client that drops ${DROPS} times and a server that is killed ${KILLS} times: each once, in order (seed ${SEED}) [SSE-1, SSE-2]`,
+  `${REPLIES} replies with ${DROPS} dropped streams and ${KILLS} kills of the server arrive once each, in order (seed ${SEED}) [SSE-1, SSE-2]`,
   async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
@@ -85,7 +85,7 @@ async function give(api: Client, body: object, key: string): Promise<boolean> {
 }
 
 it(
-  `${STALLED} readers that stop reading while 30 MB pass cost no memory, and whoever comes back misses nothing [SSE-4, SSE-5]`,
+  `${STALLED} readers that stop reading during 30 MB cost no memory, and miss nothing after they reconnect [SSE-4, SSE-5]`,
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, env: ENV });

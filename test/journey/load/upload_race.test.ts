@@ -13,7 +13,7 @@ const FLOOR_BYTES = DISK_MB * 1024 * 1024 * 0.05;
 const MOUNTS = await canMount();
 
 it.skipIf(!MOUNTS).each(["said", "not said"])(
-  "six uploads at once never take the last of a disk, their size %s: those that fit are kept, the others get 507 [UPL-2]",
+  "six concurrent uploads with size %s never fill a disk: those that fit are kept, the others get 507 [UPL-2]",
   async (size) => {
     await using folder = await tempDir();
     await using disk = await SmallDisk.mount(join(folder.path, "uploads"), DISK_MB);

@@ -68,7 +68,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it(
-    `${BACKUPS} backups while messages keep coming: each holds all that was acknowledged before it began [BAK-1]`,
+    `${BACKUPS} backups during messages: each holds all data acknowledged before its start [BAK-1]`,
     async () => {
       await using app = await openApp();
       await using folder = await tempDir();
@@ -105,7 +105,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   );
 
   it.skipIf(!APART)(
-    "a database on another file system is kept aside and brought back as well",
+    "a database on another file system is kept and restored as well",
     async () => {
       await using folder = await tempDir();
       const elsewhere = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "svc-test-" });
@@ -197,7 +197,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     expect((await api.send("POST /api/auth/refresh", { refresh_token: old.refreshToken })).status).toBe(401);
   });
 
-  it("refuses anything but a complete backup, says why, and changes nothing [BAK-4]", async () => {
+  it("refuses an incomplete or changed backup with a reason, and changes nothing [BAK-4]", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
@@ -348,7 +348,7 @@ describe("POST /api/system/backup (contract 5)", () => {
     expect(await app.db.read("select kind, actor from journal where kind = 'system.backup'")).toHaveLength(2);
   });
 
-  it("ctl: replaces a file only with --force, and an interrupted answer leaves no file", async () => {
+  it("ctl replaces a file only with --force, and an interrupted response leaves no file", async () => {
     await using app = await openApp();
     await using folder = await tempDir();
     const file = join(folder.path, "b.tar");

@@ -9,7 +9,7 @@ import { ctl } from "../../harness/terminal.ts";
 const BACKUP = "POST /api/system/backup";
 
 describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
-  it("a stolen token gets no key: it takes the caller's password, and a wrong one names the field [BAK-9]", async () => {
+  it("requires the caller's password for the key, so a stolen token is not enough; a wrong one names the field [BAK-9]", async () => {
     await using app = await openApp();
     const { access_token } = await app.call("POST /api/auth/login", {
       username: "admin",
@@ -46,7 +46,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
     expect(told.map(({ data }) => JSON.parse(data).include_key)).toEqual([false, false, false, true]);
   });
 
-  it("the password is limited like a login: the eleventh try of a minute is refused, the right one too [BAK-9]", async () => {
+  it("limits password attempts like logins: the eleventh attempt of a minute is refused, even with the correct password [BAK-9]", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const statuses = async (password: string, times: number) => {
@@ -90,7 +90,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
     await expect(Deno.stat(join(folder.path, "c.tar"))).rejects.toThrow();
   });
 
-  it("restored without it the service makes a new one, says so, and every login ends [BAK-9]", async () => {
+  it("restored without the key the service creates a new one, logs it, and every login ends [BAK-9]", async () => {
     await using folder = await tempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
     const file = join(folder.path, "backup.tar");
@@ -117,7 +117,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
 });
 
 describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
-  it("nothing fires by itself until system resume, then missed times count as missed [BAK-11]", async () => {
+  it("fires nothing until system resume, then missed times count as missed [BAK-11]", async () => {
     await using folder = await tempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
     const file = join(folder.path, "backup.tar");

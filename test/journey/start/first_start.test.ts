@@ -5,7 +5,7 @@ import { findCredential } from "../../../src/store/account/credential.ts";
 import { testConfig } from "../../harness/service/app.ts";
 import { svc, tempDir } from "../../harness/service/process.ts";
 
-it("a taken port is found before a password is made: the next start still shows one (contract 8.17)", async () => {
+it("finds a taken port before it creates a password, so the next start still prints one (contract 8.17)", async () => {
   await using folder = await tempDir();
   const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   try {
@@ -24,7 +24,7 @@ it("a taken port is found before a password is made: the next start still shows 
   await server.stop();
 });
 
-it("the port is taken, but nothing is answered, until the password's hash is stored (contract 8.17)", async () => {
+it("takes the port, but responds only after the password's hash is stored (contract 8.17)", async () => {
   await using folder = await tempDir();
   const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = free.addr;

@@ -13,7 +13,7 @@ async function* told(path: string): AsyncGenerator<string> {
 }
 
 describe("svc serve under a service manager", () => {
-  it("reports when it is ready, that it is alive, and when it stops (sd_notify)", async () => {
+  it("reports its start, its life signs, and its stop (sd_notify)", async () => {
     await using data = await tempDir();
     const path = join(data.path, "manager");
     const words = told(path);
@@ -30,7 +30,7 @@ describe("svc serve under a service manager", () => {
     await words.return(undefined);
   });
 
-  it("goes on when the manager cannot be reached, and says so", async () => {
+  it("continues and logs an error if it cannot reach the manager", async () => {
     await using data = await tempDir();
     const env = { NOTIFY_SOCKET: join(data.path, "nobody") };
     await using server = await startServer({ dataDir: data.path, env });
@@ -40,7 +40,7 @@ describe("svc serve under a service manager", () => {
 });
 
 describe("svc health", () => {
-  it("exits 0 when the service is ready, and 6 when it is not there", async () => {
+  it("exits 0 when the service is ready, and 6 without a service", async () => {
     await using data = await tempDir();
     const server = await startServer({ dataDir: data.path });
     expect(await svc(["health"], { dataDir: data.path })).toEqual({ code: 0, out: "ready\n", err: "" });

@@ -26,7 +26,7 @@ try sudo -n true
 `;
 
 it.skipIf(Deno.uid() !== 0)(
-  "agents under a user of their own reach neither the service's files, nor its process, nor each other's directories (docs/how-to/isolate-agents.md, level 1)",
+  "agents under a separate user reach neither the service's files nor its process nor each other's directories (docs/how-to/isolate-agents.md, level 1)",
   async () => {
     await using folder = await tempDir();
     await Deno.chmod(folder.path, 0o755);

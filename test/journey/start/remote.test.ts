@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 describe.skipIf(SQLD === undefined)("the whole service on a real libSQL server", () => {
-  it("takes a message to its reply, and finds everything again after a restart", async () => {
+  it("routes a message to its reply, and keeps all data over a restart", async () => {
     const { config } = place;
     let sessionId = "";
     {
@@ -72,7 +72,7 @@ describe.skipIf(SQLD === undefined)(
       await db.close();
     }
 
-    it("the second is refused and says who holds it, until the first is killed or stopped", async () => {
+    it("the second is refused and names the owner, until the first is killed or stopped", async () => {
       await using one = await tempDir();
       await using two = await tempDir();
       const env = environment();
@@ -94,7 +94,7 @@ describe.skipIf(SQLD === undefined)(
     });
 
     it(
-      "one that was silent for so long that another took its run over writes nothing when it wakes [DSP-2]",
+      "a server that was silent until another took over its run writes nothing when it wakes [DSP-2]",
       async () => {
         await using one = await tempDir();
         await using two = await tempDir();

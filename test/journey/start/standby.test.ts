@@ -14,7 +14,7 @@ async function until(url: string, state: string, ms: number): Promise<number> {
 }
 
 describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract 18)", () => {
-  it("answers that it waits, and takes over within 3 s when the other one lets go", async () => {
+  it("reports that it waits, and takes over within 3 s when the other one stops", async () => {
     await using machines = await Machines.open();
     const first = await machines.start("one");
     const second = await machines.start("two", { standby: true });
@@ -36,7 +36,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
     expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
   }, 120_000);
 
-  it("takes over within 45 s when the other one was killed, and does its work again [RUN-4]", async () => {
+  it("takes over within 45 s when the other one was killed, and repeats its work [RUN-4]", async () => {
     await using machines = await Machines.open();
     const first = await machines.start("one");
     const second = await machines.start("two", { standby: true });

@@ -10,7 +10,7 @@ const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
 const UPLOADS = 20;
 
 it(
-  `${UPLOADS} uploads that are on their way at SIGTERM: stored whole or refused, never half a file [SHD-5]`,
+  `${UPLOADS} uploads during SIGTERM are stored whole or refused, never half a file [SHD-5]`,
   async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
@@ -70,7 +70,7 @@ it("new work during an orderly stop is refused, and not logged as an error", asy
   expect(server.stderr).not.toMatch(/"level":"error"|\berror\b|at file:/i);
 });
 
-it("files and directories are readable by the service's user only, whatever the umask [SEC-7]", async () => {
+it("files and directories are readable by the service's user only under any umask [SEC-7]", async () => {
   await using folder = await tempDir();
   const dataDir = join(folder.path, "data");
   const program = ["sh", "-c", 'umask 000; exec "$@"', "sh", ...SVC];

@@ -14,7 +14,7 @@ const OLD = 100_000;
 const OPEN = 500;
 
 it(
-  `${STREAMS} open streams are ended by us, each with its last event, and hold nothing up [SHD-4]`,
+  `the service ends ${STREAMS} open streams, each with its last event, without a delay [SHD-4]`,
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, env: ENV });

@@ -78,7 +78,7 @@ describe("the fixture of the schema", () => {
     await fresh.close();
   });
 
-  it("can be served: its workers, tasks and memory are there", async () => {
+  it("can be served with its workers, tasks and memory", async () => {
     await using folder = await tempDir();
     await (await openFixture(join(folder.path, "svc.db"))).close();
     await using _server = await startServer({ dataDir: folder.path });
@@ -90,7 +90,7 @@ describe("the fixture of the schema", () => {
 });
 
 describe("upgrade", () => {
-  it("makes a checked copy before an older database is changed, and none for a new one or the same", async () => {
+  it("creates a checked copy before it changes an older database, and none for a new or current one", async () => {
     await using folder = await tempDir();
     const paths = dataPaths(folder.path);
     const db = await Database.open(`file:${join(folder.path, "svc.db")}`);
@@ -107,7 +107,7 @@ describe("upgrade", () => {
     await old.close();
   });
 
-  it(`keeps the ${UPGRADE_BACKUPS_MAX} newest copies and nothing else of ours`, async () => {
+  it(`keeps the ${UPGRADE_BACKUPS_MAX} newest copies and deletes no other file`, async () => {
     await using folder = await tempDir();
     const paths = dataPaths(folder.path);
     await Deno.mkdir(paths.backups);
@@ -127,7 +127,7 @@ describe("upgrade", () => {
     ]);
   });
 
-  it("changes nothing when no copy can be made, and says so", async () => {
+  it("changes nothing if it cannot create a copy, and says so", async () => {
     await using folder = await tempDir();
     const paths = dataPaths(folder.path);
     await Deno.writeTextFile(paths.backups, "a file is in the way");
