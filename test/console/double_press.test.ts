@@ -1,34 +1,23 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
 import { openApp, type TestSettings } from "../harness/service/app.ts";
-import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { shellEngine } from "../harness/fakes/agents.ts";
+import { describeConsole, PHONE } from "../harness/browser.ts";
 
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+const BREAKS = shellEngine("exit 3");
 
-const path = await findBrowser();
-const BREAKS = { kind: "command", command: "sh", args: ["-c", "cat >/dev/null; exit 3"] };
-
-describe.skipIf(path === null)("double presses", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("double presses", ({ visit }) => {
   /** Opens a service with a worker, and signs in. */
   async function begin(address: string, config: TestSettings = {}) {
     const app = await openApp({ config });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
-    const visitor = await Visitor.open(browser, app.url);
-    await visitor.goto(address);
-    await visitor.signIn();
+    const visitor = await visit(app.url, { at: address });
     return {
       app,
       ada,
       visitor,
       page: visitor.page,
       [Symbol.asyncDispose]: async () => {
-        expect(visitor.complaints).toEqual([]);
         await visitor[Symbol.asyncDispose]();
         await app[Symbol.asyncDispose]();
       },

@@ -1,34 +1,20 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { expect, it } from "vitest";
+import { fakeEngines, shellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp, PASSWORD, type TestSettings } from "../harness/service/app.ts";
-import { findBrowser, launch, Visitor } from "../harness/browser.ts";
+import { describeConsole } from "../harness/browser.ts";
 import { Keyboard } from "../harness/keyboard.ts";
 import { FakeRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+const BREAKS_ONCE = shellEngine("[ -e been ] && echo fetched && exit 0; touch been; exit 3");
 
-const path = await findBrowser();
-const BREAKS_ONCE = {
-  kind: "command",
-  command: "sh",
-  args: ["-c", "cat >/dev/null; [ -e been ] && echo fetched && exit 0; touch been; exit 3"],
-};
-
-describe.skipIf(path === null)("every journey by keyboard only", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("every journey by keyboard only", ({ visit }) => {
   /** Opens a service with a worker, and signs in by keyboard on a page. */
   async function begin(address: string, config: TestSettings = {}) {
     const app = await openApp({ config });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
-    const visitor = await Visitor.open(browser, app.url);
+    const visitor = await visit(app.url);
     const keys = new Keyboard(visitor.page);
     const go = async (to: string) => {
       await visitor.goto(to);
@@ -39,10 +25,6 @@ describe.skipIf(path === null)("every journey by keyboard only", () => {
     await keys.write("Password", PASSWORD);
     await visitor.page.keyboard.press("Enter");
     await visitor.page.getByRole("heading", { name: /^Sign in/ }).waitFor({ state: "detached" });
-    const end = async () => {
-      expect(visitor.complaints).toEqual([]);
-      await visitor[Symbol.asyncDispose]();
-    };
     return {
       app,
       ada,
@@ -50,7 +32,7 @@ describe.skipIf(path === null)("every journey by keyboard only", () => {
       keys,
       go,
       [Symbol.asyncDispose]: async () => {
-        await end();
+        await visitor[Symbol.asyncDispose]();
         await app[Symbol.asyncDispose]();
       },
     };

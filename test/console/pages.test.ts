@@ -1,15 +1,11 @@
 import { createRequire } from "node:module";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { type App, openApp, type TestSettings } from "../harness/service/app.ts";
 import { FakeRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
-import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { describeConsole, DESK, PHONE, type Visitor } from "../harness/browser.ts";
 
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
 const POLL = { timeout: 30_000 };
 const AXE = Deno.readTextFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"));
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
@@ -223,18 +219,15 @@ function engines() {
   };
 }
 
-describe.skipIf(path === null)("every page of the console", () => {
-  let browser: Browser;
+describeConsole("every page of the console", ({ visit }) => {
   const fake = new FakeTelegram();
   let app: App;
   let pages: string[];
   beforeAll(async () => {
-    browser = await launch(path ?? "");
     app = await openApp({ config: settings(fake) });
     pages = await fill(app, fake);
   });
   afterAll(async () => {
-    await browser.close();
     await app[Symbol.asyncDispose]();
     await fake[Symbol.asyncDispose]();
   });
@@ -243,7 +236,7 @@ describe.skipIf(path === null)("every page of the console", () => {
     if (!isLong && !SHORT.includes(name)) continue;
     for (let part = 0; part < PARTS; part++) {
       it(`runs no code of hostile texts, has no axe violations, and fits the screen: ${name}, ${part + 1} of ${PARTS} [CNS-1]`, async () => {
-        await using visitor = await Visitor.open(browser, app.url, view);
+        await using visitor = await visit(app.url, { view });
         await visitor.goto("/");
         const faults: unknown[] = await examine(visitor);
         await visitor.signIn();
@@ -251,16 +244,13 @@ describe.skipIf(path === null)("every page of the console", () => {
           for (const fault of await look(visitor, each)) faults.push([each, fault]);
         }
         expect(faults).toEqual([]);
-        expect(visitor.complaints).toEqual([]);
       });
     }
   }
 
   it("shows hostile input as text, unchanged [CNS-1]", async () => {
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: pages[2] ?? "" });
     const { page } = visitor;
-    await visitor.goto(pages[2] ?? "");
-    await visitor.signIn();
     const reply = page.getByRole("article", { name: "Reply" });
     await reply.getByText("<script>window.canary=1</script>").first().waitFor();
     await reply.getByText("press").first().click();

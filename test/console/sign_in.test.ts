@@ -1,13 +1,9 @@
-import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { BrowserContext, Page } from "playwright-core";
+import { expect, it } from "vitest";
 import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
-import { findBrowser, launch } from "../harness/browser.ts";
+import { describeConsole } from "../harness/browser.ts";
 import { CLIENT, realProvider } from "../harness/fakes/openid.ts";
 import { freePort } from "../harness/service/port.ts";
-
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
 
 /** The response that a page gets to a request with all credentials of its browser. */
 interface Got {
@@ -55,18 +51,12 @@ function foreignSite(): { url: string } & AsyncDisposable {
   return { url: `http://127.0.0.1:${server.addr.port}`, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("a login in a browser [USR-3]", ({ newContext }) => {
   it(
     "has two halves, a cookie that no script can read and a value for the page, and neither works alone",
     async () => {
       await using app = await openApp();
-      const context = await browser.newContext();
+      const context = await newContext();
       const page = await visit(context, app.url);
       const login = await fromPage(page, `${app.url}/api/auth/login`, LOGIN);
       expect(login.status).toBe(200);
@@ -81,7 +71,7 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
       expect((await renew({})).status).toBe(400);
       expect((await renew({ "x-svc-session": "x".repeat(43) })).status).toBe(401);
       // The stored half without the cookie: another browser on the same machine.
-      const other = await visit(await browser.newContext(), app.url);
+      const other = await visit(await newContext(), app.url);
       expect((await fromPage(other, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(401);
       // No combination of the halves is a refresh token.
       for (
@@ -99,7 +89,7 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
   it("cannot be used or ended by a page of another origin or another port", async () => {
     await using app = await openApp();
     await using site = foreignSite();
-    const context = await browser.newContext();
+    const context = await newContext();
     const own = await visit(context, app.url);
     const { body } = await fromPage(own, `${app.url}/api/auth/login`, LOGIN);
     const half = { "x-svc-session": String(body.session) };
@@ -174,7 +164,7 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
     async () => {
       await using one = await openApp();
       await using two = await openApp();
-      const context = await browser.newContext();
+      const context = await newContext();
       const halves: Record<string, string>[] = [];
       for (const app of [one, two]) {
         const page = await visit(context, app.url);
@@ -196,24 +186,18 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
     await using app = await openApp();
     const { code, url } = await app.call("POST /api/auth/console", {});
     expect(url).toBe(app.url);
-    const context = await browser.newContext();
+    const context = await newContext();
     const page = await context.newPage();
     await page.goto(`${url}/#code=${code}`);
     await page.getByRole("heading", { name: "Welcome" }).waitFor();
     expect(page.url()).not.toContain(code);
-    const second = await (await browser.newContext()).newPage();
+    const second = await (await newContext()).newPage();
     await second.goto(`${url}/#code=${code}`);
     await second.getByRole("button", { name: "Sign in" }).waitFor();
   }, 540_000);
 });
 
-describe.skipIf(path === null)("sign-in with a real OpenID provider [USR-4]", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("sign-in with a real OpenID provider [USR-4]", ({ newContext }) => {
   /** Signs in at the provider as this user. */
   async function through(page: Page, app: App, login: string): Promise<void> {
     await page.goto(`${app.url}/api/auth/oidc/start?return=/console/workers`);
@@ -232,7 +216,7 @@ describe.skipIf(path === null)("sign-in with a real OpenID provider [USR-4]", ()
       await using provider = await realProvider(`${url}/api/auth/oidc/callback`, roles);
       const oidc = { issuer: provider.issuer, ...CLIENT, roles: { staff: "operator" as const } };
       await using app = await openApp({ config: { server: { port }, auth: { oidc } } });
-      const context = await browser.newContext();
+      const context = await newContext();
       const page = await context.newPage();
       const asked: URL[] = [];
       page.on("request", (request) => asked.push(new URL(request.url())));
@@ -249,13 +233,13 @@ describe.skipIf(path === null)("sign-in with a real OpenID provider [USR-4]", ()
       expect(await app.call("GET /api/users/ada")).toMatchObject({ role: "operator", origin: "oidc" });
       // Repeats the callback in the same browser and in another one.
       const callback = asked.find(({ pathname }) => pathname.endsWith("/callback"))?.href ?? "";
-      for (const other of [context, await browser.newContext()]) {
+      for (const other of [context, await newContext()]) {
         const again = await (await other.newPage()).goto(callback);
         expect(again?.status()).toBe(403);
       }
       // An unmapped role, and a name that is taken.
       for (const [login, status] of [["eve", 403], ["admin", 409]] as const) {
-        const stranger = await (await browser.newContext()).newPage();
+        const stranger = await (await newContext()).newPage();
         const refusal = stranger.waitForResponse((response) => response.url().includes("/oidc/callback"));
         await through(stranger, app, login);
         expect([login, (await refusal).status()]).toEqual([login, status]);

@@ -4,6 +4,7 @@ import { findMarked } from "../../src/engine/process/isolation.ts";
 import { type App, type AppOptions, openApp } from "../harness/service/app.ts";
 import { processesOf } from "../harness/model/marked.ts";
 import { ROOT } from "../harness/house/tree.ts";
+import { eventually } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
 import { type Pin, programOf } from "./pins.ts";
 
@@ -168,20 +169,7 @@ export class Rig implements AsyncDisposable {
   }
 
   async untilFile(name: string): Promise<void> {
-    const path = this.file(name);
-    const watcher = Deno.watchFs(this.worker.work_dir);
-    const timer = setTimeout(() => watcher.close(), 60_000);
-    try {
-      if (await exists(path)) return;
-      for await (const _event of watcher) if (await exists(path)) return;
-      throw new Error(`${name} never came`);
-    } finally {
-      clearTimeout(timer);
-      try {
-        watcher.close();
-      } catch {
-      }
-    }
+    await eventually(`${name} exists`, () => exists(this.file(name)));
   }
 
   /**

@@ -1,4 +1,5 @@
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, vi } from "vitest";
 import { PASSWORD } from "./service/app.ts";
 
 export interface View {
@@ -23,6 +24,8 @@ export async function findBrowser(): Promise<string | null> {
   return null;
 }
 
+const CHROMIUM = await findBrowser();
+
 /** Starts a browser. Each test file starts one. */
 export function launch(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
@@ -32,12 +35,51 @@ const REPORT_BREACHES = `document.addEventListener("securitypolicyviolation", (e
   console.error("policy: " + event.violatedDirective + " " + event.blockedURI);
 });`;
 
+interface VisitOptions {
+  /** Opens this path and signs in there. */
+  at?: string;
+  view?: View;
+  name?: string;
+  password?: string;
+  /** Expected complaints. */
+  allowed?: RegExp;
+}
+
+interface ConsoleTools {
+  newContext: () => Promise<BrowserContext>;
+  /** Opens a visitor, whose disposal fails after complaints. */
+  visit: (url: string, options?: VisitOptions) => Promise<Visitor>;
+}
+
+/** Defines tests of the console that share a browser. They are skipped without a Chromium. */
+export function describeConsole(name: string, define: (tools: ConsoleTools) => void): void {
+  // A browser is slow on a small machine that runs other tests, too.
+  vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+  describe.skipIf(CHROMIUM === null)(name, () => {
+    let browser: Browser;
+    beforeAll(async () => {
+      browser = await launch(CHROMIUM ?? "");
+    });
+    afterAll(() => browser.close());
+    const visit = async (url: string, { at, view, name, password, allowed }: VisitOptions = {}) => {
+      const visitor = await Visitor.open(browser, url, view);
+      visitor.allowed = allowed ?? null;
+      if (at === undefined) return visitor;
+      await visitor.goto(at);
+      await visitor.signIn(name, password);
+      return visitor;
+    };
+    define({ visit, newContext: () => browser.newContext() });
+  });
+}
+
 /** A visitor with a separate browser context, and every complaint of its pages. */
 export class Visitor {
   readonly context: BrowserContext;
   readonly page: Page;
   /** Policy breaches, script errors, and requests to other hosts. */
   readonly complaints: string[] = [];
+  allowed: RegExp | null = null;
   readonly url: string;
 
   private constructor(context: BrowserContext, page: Page, url: string) {
@@ -90,6 +132,7 @@ export class Visitor {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.context.close();
+    expect(this.complaints.filter((one) => !this.allowed?.test(one))).toEqual([]);
   }
 }
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { SVC } from "./service/process.ts";
+import { endProcess, SVC } from "./service/process.ts";
 import { WAIT_MAX_MS } from "./wait.ts";
 
 /** An interactive shell on a pseudo terminal with `svc` on its PATH. */
@@ -83,10 +83,6 @@ export class Shell {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writer.close().catch(() => {});
-    try {
-      this.#child.kill("SIGKILL");
-    } catch {
-    }
-    await this.#child.status;
+    await endProcess(this.#child, "SIGKILL");
   }
 }

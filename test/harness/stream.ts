@@ -45,6 +45,7 @@ export class StreamClient {
     try {
       for await (const chunk of response.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }));
     } catch {
+      // The test has dropped the connection.
     }
     this.ended = true;
     this.#wake();

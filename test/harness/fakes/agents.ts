@@ -18,6 +18,11 @@ export function fakeEngines(
   };
 }
 
+/** Returns an engine that ignores its prompt and runs a shell script. */
+export function shellEngine(script: string) {
+  return { kind: "command", command: "sh", args: ["-c", `cat >/dev/null; ${script}`] };
+}
+
 /** Returns fakeEngines() as the environment of a server process. The operator's password is `pass`. */
 export function fakeEnvironment(ledger?: string): Record<string, string> {
   return {

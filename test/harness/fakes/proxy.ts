@@ -26,7 +26,7 @@ export class Proxy implements Disposable {
 
   /** Ends every connection, like a network that fails. */
   cut(): void {
-    for (const connection of this.#open) close(connection);
+    for (const connection of this.#open) closeConnection(connection);
     this.#open.clear();
   }
 
@@ -38,7 +38,7 @@ export class Proxy implements Disposable {
   async #accept(): Promise<void> {
     for await (const client of this.#listener) {
       if (this.mode === "refuse") {
-        close(client);
+        closeConnection(client);
         continue;
       }
       void this.#connect(client);
@@ -48,14 +48,14 @@ export class Proxy implements Disposable {
   async #connect(client: Deno.TcpConn): Promise<void> {
     const target = this.#target();
     const server = target === null ? null : await connectTo(new URL(target));
-    if (server === null) return close(client);
+    if (server === null) return closeConnection(client);
     this.#open.add(client).add(server);
     await Promise.all([
       copy(client, server, (bytes) => this.#mayAsk(bytes)),
       copy(server, client, () => this.#mayAnswer(client)),
     ]);
     for (const connection of [client, server]) {
-      close(connection);
+      closeConnection(connection);
       this.#open.delete(connection);
     }
   }
@@ -69,7 +69,7 @@ export class Proxy implements Disposable {
   async #mayAnswer(client: Deno.TcpConn): Promise<boolean> {
     if (this.mode === "trickle") await new Promise((resolve) => setTimeout(resolve, 200));
     if (this.mode === "hold-answers" || this.mode === "cut-answers") this.lost++;
-    if (this.mode === "cut-answers") close(client);
+    if (this.mode === "cut-answers") closeConnection(client);
     while (this.mode === "hold-answers" || this.mode === "hold") await pause();
     return this.mode !== "refuse";
   }
@@ -91,15 +91,18 @@ async function copy(
       for (let sent = 0; sent < size;) sent += await to.write(buffer.subarray(sent, size));
     }
   } catch {
+    // A side has closed its connection.
   } finally {
-    close(to);
+    closeConnection(to);
   }
 }
 
-function close(connection: Deno.TcpConn): void {
+/** Closes a connection that may already be closed. */
+export function closeConnection(connection: Deno.TcpConn): void {
   try {
     connection.close();
   } catch {
+    // The connection is already closed.
   }
 }
 

@@ -1,4 +1,5 @@
 import { freePort } from "../service/port.ts";
+import { endProcess } from "../service/process.ts";
 
 /** The program of a real libSQL server. Undefined skips the tests that need it; CI sets it. */
 export const SQLD = Deno.env.get("SVC_TEST_SQLD");
@@ -26,13 +27,13 @@ export class Sqld implements AsyncDisposable {
 
   /** Kills the server and starts it again on the same folder and address. */
   async restart(): Promise<void> {
-    await this.#end();
+    await endProcess(this.#child, "SIGKILL");
     this.#child = spawn(this.#folder, this.url);
     await this.#healthy();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#end();
+    await endProcess(this.#child, "SIGKILL");
     await Deno.remove(this.#folder, { recursive: true });
   }
 
@@ -43,14 +44,6 @@ export class Sqld implements AsyncDisposable {
       if (response?.ok) return;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-  }
-
-  async #end(): Promise<void> {
-    try {
-      this.#child.kill("SIGKILL");
-    } catch {
-    }
-    await this.#child.status;
   }
 }
 

@@ -1,3 +1,5 @@
+import { closeConnection } from "./proxy.ts";
+
 /** A TCP connection in front of a service that a test can cut, silence and restore. */
 export class Wire implements AsyncDisposable {
   readonly url: string;
@@ -17,7 +19,7 @@ export class Wire implements AsyncDisposable {
   /** Ends every connection, and each new one immediately. */
   cut(): void {
     this.#isCut = true;
-    for (const connection of this.#open) close(connection);
+    for (const connection of this.#open) closeConnection(connection);
     this.#open.clear();
   }
 
@@ -35,12 +37,12 @@ export class Wire implements AsyncDisposable {
   async #accept(): Promise<void> {
     for await (const near of this.#listener) {
       if (this.#isCut) {
-        close(near);
+        closeConnection(near);
         continue;
       }
       const far = await Deno.connect({ hostname: "127.0.0.1", port: this.#target }).catch(() => null);
       if (far === null) {
-        close(near);
+        closeConnection(near);
         continue;
       }
       for (const one of [near, far]) this.#open.add(one);
@@ -70,11 +72,4 @@ async function pipe(
     },
   });
   await from.readable.pipeThrough(held).pipeTo(to.writable).catch(() => {});
-}
-
-function close(connection: Deno.TcpConn): void {
-  try {
-    connection.close();
-  } catch {
-  }
 }

@@ -112,7 +112,9 @@ export function readTestNames(...folders: string[]): Text[] {
     const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.Latest, true);
     const names: Text[] = [];
     const visit = (node: ts.Node) => {
-      if (ts.isCallExpression(node) && /^(it|test|describe)\b/.test(node.expression.getText(source))) {
+      if (
+        ts.isCallExpression(node) && /^(it|test|describe(Console)?)\b/.test(node.expression.getText(source))
+      ) {
         const [name] = node.arguments;
         if (name !== undefined && (ts.isStringLiteralLike(name) || ts.isTemplateExpression(name))) {
           const text = name.getText(source).slice(1, -1);

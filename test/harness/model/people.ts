@@ -37,6 +37,11 @@ export async function logIn(app: App, username: string, password = WORD): Promis
   return await app.call("POST /api/auth/login", { username, password });
 }
 
+/** Deletes every refresh token, as a change of the password does. */
+export async function endSessions(app: App): Promise<void> {
+  await app.db.write([{ sql: "delete from refresh_token", args: [] }]);
+}
+
 /** Creates a named token as the given caller. */
 export async function someToken(
   app: App,

@@ -47,17 +47,23 @@ export class ServerProcess {
     signal: Deno.Signal = "SIGTERM",
   ): Promise<{ code: number; signal: Deno.Signal | null; ms: number }> {
     const started = performance.now();
-    try {
-      this.child.kill(signal);
-    } catch {
-    }
-    const { code, signal: by } = await this.child.status;
+    const { code, signal: by } = await endProcess(this.child, signal);
     return { code, signal: by, ms: performance.now() - started };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.end("SIGKILL");
   }
+}
+
+/** Sends a signal to a process that may already have ended, and waits for its end. */
+export async function endProcess(child: Deno.ChildProcess, signal: Deno.Signal): Promise<Deno.CommandStatus> {
+  try {
+    child.kill(signal);
+  } catch {
+    // The process has already ended.
+  }
+  return await child.status;
 }
 
 export interface ProcessOptions {

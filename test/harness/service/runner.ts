@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { App } from "./app.ts";
-import { SVC } from "./process.ts";
+import { endProcess, SVC } from "./process.ts";
 import { eventually } from "../wait.ts";
 
 export interface RunnerOptions {
@@ -36,11 +36,7 @@ export class RunnerProcess {
 
   /** Sends a signal and waits for the end; returns the exit code. */
   async end(signal: Deno.Signal = "SIGTERM"): Promise<number> {
-    try {
-      this.child.kill(signal);
-    } catch {
-    }
-    return (await this.child.status).code;
+    return (await endProcess(this.child, signal)).code;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
