@@ -4,7 +4,7 @@ import { fakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
-import { ctl } from "../harness/terminal.ts";
+import { ctl, splitWords } from "../harness/terminal.ts";
 
 const TOLD = expect.stringMatching(/^session [0-9a-f-]{36}\naccepted [0-9a-f-]{36}\n$/);
 
@@ -12,23 +12,14 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
   it("chat - and task create --instruction - read up to 256 KiB unchanged", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
-    expect(await ctl(app, ["chat", "-"], { stdin: "say from a pipe\n" })).toEqual({
+    expect(await ctl(app, "chat -", { stdin: "say from a pipe\n" })).toEqual({
       code: 0,
       out: "from a pipe\n",
       err: TOLD,
     });
-    const create = [
-      "task",
-      "create",
-      "--message-id",
-      "m",
-      "--worker-id",
-      id,
-      "--type",
-      "immediate",
-      "--instruction",
-      "-",
-    ];
+    const create = splitWords(
+      `task create --message-id m --worker-id ${id} --type immediate --instruction -`,
+    );
     const made = await ctl(app, [...create, "--wait"], { stdin: "say 'quoted' $HOME\n\n" });
     expect([made.code, made.out]).toEqual([0, expect.stringContaining("instruction\tsay 'quoted' $HOME\n")]);
     const large = "x".repeat(300_000);
@@ -40,8 +31,8 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
       });
       expect(await ctl(app, args, { stdin: " \n" })).toMatchObject({ code: 2, out: "" });
     }
-    expect((await ctl(app, ["chat", "-"], { stdin: "say " + "y".repeat(262_000) })).code).toBe(0);
-    expect(await ctl(app, ["chat"])).toMatchObject({
+    expect((await ctl(app, "chat -", { stdin: "say " + "y".repeat(262_000) })).code).toBe(0);
+    expect(await ctl(app, "chat")).toMatchObject({
       code: 2,
       err: expect.stringMatching(/^svc: a text is required/),
     });
@@ -50,12 +41,12 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
   it("filters take relative times (contract 8.11)", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
-    await ctl(app, ["chat", "hello"]);
+    await ctl(app, "chat hello");
     const ids = async (...args: string[]) => (await ctl(app, ["execution", "list", "-q", ...args])).out;
     expect(await ids("--started-from", "-1h")).not.toBe("");
     expect(await ids("--started-from", "+1h")).toBe("");
     expect(await ids("--started-to", "1 hour ago")).toBe("");
-    expect(await ctl(app, ["execution", "list", "--started-from", "soon"])).toMatchObject({
+    expect(await ctl(app, "execution list --started-from soon")).toMatchObject({
       code: 2,
       err: expect.stringMatching(/^svc: --started-from: "soon" is not a time/),
     });
@@ -64,7 +55,7 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
   it("waits with a spinner on a terminal that can redraw, and never in a pipe", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    const seen = await ctl(app, ["chat", "say hi"], {
+    const seen = await ctl(app, "chat 'say hi'", {
       terminal: true,
       env: { TERM: "xterm", NO_COLOR: "1" },
     });
@@ -73,13 +64,13 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
     expect(shown).toMatch(/<line>. Ada is working/);
     // The screen keeps nothing of the spinner.
     expect(shown).toMatch(/<line>(Ada:\n)?$/);
-    const dumb = await ctl(app, ["chat", "say hi"], { terminal: true, env: { TERM: "dumb" } });
+    const dumb = await ctl(app, "chat 'say hi'", { terminal: true, env: { TERM: "dumb" } });
     expect(dumb).toEqual({
       code: 0,
       out: "hi\n",
       err: expect.stringMatching(/^session \S+\naccepted \S+\nAda:\n$/),
     });
-    expect(await ctl(app, ["chat", "say hi"])).toEqual({ code: 0, out: "hi\n", err: TOLD });
+    expect(await ctl(app, "chat 'say hi'")).toEqual({ code: 0, out: "hi\n", err: TOLD });
   });
 });
 
@@ -183,17 +174,17 @@ describe("svc ctl chat --reply-to (contract 12)", () => {
     await ctl(app, ["chat", "--session", "work", "svc ctl ask 'Which shape?' > id"]);
     const history = await app.call(`GET /api/local/sessions/${question.session_key.slice(6)}/messages`);
     const { id } = history.find(({ question_id }: { question_id: string }) => question_id === question.id);
-    const told = await ctl(app, ["chat", "--session", "work", "--reply-to", id, "light red"]);
+    const told = await ctl(app, `chat --session work --reply-to ${id} 'light red'`);
     // The agent ignores the answer, which becomes a task.
     expect(told).toMatchObject({
       code: 8,
       err: expect.stringMatching(/^accepted \S+\n[^]*svc: task \S+ failed/),
     });
     expect(await app.call(`GET /api/questions/${question.id}`)).toMatchObject({ answer: "light red" });
-    expect(await ctl(app, ["chat", "--reply-to", id, "x"])).toMatchObject({
+    expect(await ctl(app, `chat --reply-to ${id} x`)).toMatchObject({
       code: 2,
       err: "svc: --reply-to requires a text, and --session or --last\n",
     });
-    expect((await ctl(app, ["chat", "--last", "--reply-to", "x", "y"])).err).toMatch(/^svc: --reply-to: /m);
+    expect((await ctl(app, "chat --last --reply-to x y")).err).toMatch(/^svc: --reply-to: /m);
   });
 });

@@ -58,9 +58,9 @@ it(
 
 it("doctor asks a reachable service, and checks this machine only for its own service", async () => {
   await using app = await openApp();
-  const { out } = await ctl(app, ["system", "doctor", "--json"]);
+  const { out } = await ctl(app, "system doctor --json");
   expect(JSON.parse(out).checks.map(({ name }: { name: string }) => name)).toContain("stages");
   const env = { SVC_URL: "http://127.0.0.1:79", SVC_TOKEN: "x" };
-  expect((await ctl(null, ["system", "doctor"], { env })).code).toBe(6);
-  expect(await ctl(null, ["system", "doctor", "--fix"], { env })).toMatchObject({ code: 2, out: "" });
+  expect((await ctl(null, "system doctor", { env })).code).toBe(6);
+  expect(await ctl(null, "system doctor --fix", { env })).toMatchObject({ code: 2, out: "" });
 });

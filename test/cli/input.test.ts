@@ -77,7 +77,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     }
     await using app = await openApp();
     await using other = await openApp();
-    const wrongKey = await ctl(null, ["worker", "list"], {
+    const wrongKey = await ctl(null, "worker list", {
       env: { SVC_URL: app.url, SVC_DATA_DIR: other.dataDir },
     });
     expect([wrongKey.code, wrongKey.out]).toEqual([4, ""]);
@@ -137,7 +137,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
         expect(await ctl(app, args, options), args.join(" ")).toEqual({ code: 130, out: "", err: "" });
       }
     }
-    const ended = await ctl(app, ["system", "password"], { stdin: "\u0004", terminal: true });
+    const ended = await ctl(app, "system password", { stdin: "\u0004", terminal: true });
     expect(ended).toMatchObject({ code: 2, err: expect.stringContaining("nothing was entered") });
   });
 
@@ -158,18 +158,12 @@ describe("svc ctl and its arguments (contract 6)", () => {
 
   it("a flag with several values accepts commas and repetition (interface 4.2)", async () => {
     await using app = await openApp();
-    const made = await ctl(app, [
-      "worker",
-      "create",
-      "-n",
-      "Ada",
-      "--scopes",
-      "read:workers,read:tasks",
-      "--scopes=write:tasks",
-      "--json",
-    ]);
+    const made = await ctl(
+      app,
+      "worker create -n Ada --scopes read:workers,read:tasks --scopes=write:tasks --json",
+    );
     expect(JSON.parse(made.out).scopes).toEqual(["read:workers", "read:tasks", "write:tasks"]);
-    const { code, err } = await ctl(app, ["execution", "list", "--status", "failed", "--status", "lost"]);
+    const { code, err } = await ctl(app, "execution list --status failed --status lost");
     expect([code, err]).toEqual([2, expect.stringMatching(/--status: "lost" is not one of/)]);
   });
 
@@ -193,17 +187,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
   it("a value can start with dashes, contain line breaks and emoji, and be as long as the server allows", async () => {
     await using app = await openApp();
     for (const value of ["--json", "-q", "a\nb\tc", "🚀 ~'\"$(x)", "x".repeat(200_000)]) {
-      const saved = await ctl(app, [
-        "memory",
-        "save",
-        "--scope",
-        "global",
-        "--key",
-        "k",
-        "--value",
-        value,
-        "--json",
-      ]);
+      const saved = await ctl(app, `memory save --scope global --key k --value ${value} --json`);
       expect([saved.code, saved.err]).toEqual([0, ""]);
       expect(JSON.parse(saved.out).value).toBe(value);
     }

@@ -25,7 +25,7 @@ it(
     const env = { SVC_DATA_DIR: "/nowhere" };
     const login = await ctl(app, ["login", app.url, "--password-stdin"], { stdin: `${PASSWORD}\n`, env });
     expect(login.code).toBe(0);
-    const followed = await ctl(app, ["execution", "logs", "-f", id], {
+    const followed = await ctl(app, `execution logs -f ${id}`, {
       env: { ...env, XDG_CONFIG_HOME: `${app.dataDir}/config` },
     });
     expect([followed.code, followed.err]).toEqual([0, ""]);
@@ -40,7 +40,7 @@ it("execution logs -f fails when its token expires before the run ends", async (
   await using _ = app;
   const { access_token } = await app.call("POST /api/auth/login", { username: "admin", password: PASSWORD });
   const env = { SVC_URL: app.url, SVC_TOKEN: access_token };
-  const followed = await ctl(app, ["execution", "logs", "-f", id], { env });
+  const followed = await ctl(app, `execution logs -f ${id}`, { env });
   expect(followed.code).toBe(4);
   expect(followed.out).not.toContain("[completed]");
 }, 60_000);
@@ -67,7 +67,7 @@ it(
     );
     const { token } = await app.call("POST /api/tokens", { name: "reader", scopes: ["read:executions"] });
     const env = { SVC_URL: `http://127.0.0.1:${between.addr.port}`, SVC_TOKEN: token };
-    const followed = await ctl(app, ["execution", "logs", "-f", id], { env });
+    const followed = await ctl(app, `execution logs -f ${id}`, { env });
     expect([followed.code, followed.err]).toEqual([0, ""]);
     expect([...followed.out.matchAll(/\bline \d+$/gm)].map(([line]) => line)).toEqual(LINES);
     expect(followed.out.match(/\[completed\]/g)).toHaveLength(1);

@@ -140,7 +140,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
   it("in a run it uses only SVC_URL", async () => {
     await using app = await openApp();
     const env = { SVC_RUN_ID: "x", SVC_TOKEN: await app.token() };
-    expect(await ctl(app, ["worker", "list"], { env })).toMatchObject({
+    expect(await ctl(app, "worker list", { env })).toMatchObject({
       code: 6,
       err: expect.stringMatching(/SVC_URL is missing in this agent's run\n$/),
     });
@@ -166,18 +166,9 @@ describe("svc ctl and repeated flags (contract 8.7)", () => {
         expect.stringMatching(/^svc: --\w+ can be used only once\n$/),
       ]);
     }
-    const both = await ctl(app, [
-      "task",
-      "list",
-      "--worker-id",
-      "x",
-      "--status",
-      "failed",
-      "--status",
-      "cancelled",
-    ]);
+    const both = await ctl(app, "task list --worker-id x --status failed --status cancelled");
     expect(both.code).toBe(0);
-    expect((await ctl(app, ["worker", "list", "--json", "--json"])).code).toBe(0);
+    expect((await ctl(app, "worker list --json --json")).code).toBe(0);
     await using folder = await tempDir();
     const options = { dataDir: folder.path };
     expect(await svc(["serve", "-c", "a", "-c", "b"], options)).toMatchObject({

@@ -4,6 +4,7 @@ import { type AnyCommand, SHARED_OPTIONS } from "../../cli/commands/command.ts";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import type { Io } from "../../cli/terminal/io.ts";
 import { parseLine } from "../../cli/commands/parser.ts";
+import { splitWords } from "../harness/terminal.ts";
 import { type ParsedLine, parsePlainLine } from "../../cli/commands/plain_line.ts";
 
 const io = { out: () => {}, err: () => {}, width: 100, env: {} } as unknown as Io;
@@ -109,9 +110,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
     for (const { spec } of specs) {
       for (const example of spec.examples) {
         if (/[|<>$]/.test(example)) continue;
-        const words = [...example.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) =>
-          quoted ?? bare ?? ""
-        );
+        const words = splitWords(example);
         const line = await parsePlainLine(words);
         expect([example, line === null ? null : meaning(line)]).toEqual([example, await parsed(words)]);
       }

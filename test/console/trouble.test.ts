@@ -8,9 +8,7 @@ import { Wire } from "../harness/fakes/wire.ts";
 const HOUR_MS = 3_600_000;
 const MANY = 50_000;
 const LONG_BYTES = 16 * 1024 * 1024;
-const ONE_LINE = shellEngine(
-  `head -c ${LONG_BYTES} /dev/zero | tr '\\0' x >&2; echo >&2; echo done`,
-);
+const ONE_LINE = shellEngine(`head -c ${LONG_BYTES} /dev/zero | tr '\\0' x >&2; echo >&2; echo done`);
 
 describeConsole("the console with failures", ({ visit }) => {
   it("a broken stream has a notice, and reconnecting loads the missed messages and loses no input", async () => {

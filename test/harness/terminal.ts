@@ -22,8 +22,17 @@ export interface Called {
   err: string;
 }
 
+/** Splits a command line at blanks; single quotes keep a word together. */
+export function splitWords(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
+}
+
 /** Runs `svc ctl` in this process against a test's service. */
-export async function ctl(app: App | null, args: string[], options: CallOptions = {}): Promise<Called> {
+export async function ctl(
+  app: App | null,
+  args: string | string[],
+  options: CallOptions = {},
+): Promise<Called> {
   const { terminal = false, env = {}, stdin = "", width = 200, cwd = "/tmp" } = options;
   const said = { out: "", err: "" };
   const io: Io = {
@@ -49,6 +58,6 @@ export async function ctl(app: App | null, args: string[], options: CallOptions 
     cwd,
     signal: options.signal ?? new AbortController().signal,
   };
-  const code = await run(args, io);
+  const code = await run(typeof args === "string" ? splitWords(args) : args, io);
   return { code, ...said };
 }

@@ -103,9 +103,7 @@ describe("native code [SUP-2]", () => {
     // The install script counts installations for its authors and is not run.
     expect(
       Object.entries(lock.npm).filter(([, one]) => one.scripts).map(([name]) => name.replace(/@[\d.]+$/, "")),
-    ).toEqual([
-      "@scarf/scarf",
-    ]);
+    ).toEqual(["@scarf/scarf"]);
   });
 });
 

@@ -76,9 +76,7 @@ async function races(seed: number, race: Race, fallback = ""): Promise<Result[]>
   const clock = new TestClock();
   await using app = await openApp({ clock, inMemory: true });
   const { db, clock: now } = app.server.parts;
-  await Promise.all(
-    app.server.stages.filter(({ name }) => name !== "question").map((stage) => stage.stop()),
-  );
+  await Promise.all(app.server.stages.filter(({ name }) => name !== "question").map((stage) => stage.stop()));
   const chance = random(seed);
   const offset = () => Math.floor(chance() * (OFFSET_MAX_MS + 1));
   const worker = await app.call("POST /api/workers", { name: "w" });

@@ -1,4 +1,5 @@
 import { GROUPS, loadGroup } from "../../../cli/commands/groups.ts";
+import { splitWords } from "../terminal.ts";
 import { documents, textOf } from "./tree.ts";
 
 /** A command in a document or a help text, with its place. */
@@ -43,5 +44,5 @@ export function shownCommands(page: string): Example[] {
 /** Splits a line into words. Returns null if it needs a shell for more than quotes. */
 export function plainWords(line: string): string[] | null {
   if (/[|<>$`;&]/.test(line.replace(/'[^']*'/g, ""))) return null;
-  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
+  return splitWords(line);
 }

@@ -158,9 +158,7 @@ const WAYS: Partial<Record<FaultPoint, (talk: Talk, api: Client, gone: () => boo
       );
     }
     expect([...Deno.readDirSync(talk.world.path("."))].filter((entry) => entry.name.includes(".part")))
-      .toEqual(
-        [],
-      );
+      .toEqual([]);
   },
 };
 

@@ -7,7 +7,7 @@ import { fakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { type Client, client, PASS_HASH } from "../../harness/service/client.ts";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { ctl } from "../../harness/terminal.ts";
+import { ctl, splitWords } from "../../harness/terminal.ts";
 
 // CI makes fifty.
 const BACKUPS = Number(Deno.env.get("SVC_TEST_BACKUPS") ?? 5);
@@ -30,15 +30,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       await chat(api);
       before = await everything(api);
       // The command runs in another directory, with only an address and a token.
-      const words = [
-        "ctl",
-        "system",
-        "backup",
-        "../backup.tar",
-        "--include-key",
-        "--password-stdin",
-        "--json",
-      ];
+      const words = splitWords("ctl system backup ../backup.tar --include-key --password-stdin --json");
       const made = await svc(words, {
         dataDir: second,
         env: { SVC_URL: server.url, SVC_TOKEN: api.token },
@@ -361,7 +353,7 @@ describe("POST /api/system/backup (contract 5)", () => {
     expect(await Deno.readTextFile(file)).toBe("precious");
     expect((await ctl(app, ["system", "backup", "--force", "-q", file])).out).toBe(`${file}\n`);
     expect((await ctl(app, ["system", "backup", join(folder.path, "none", "b.tar")])).code).toBe(1);
-    expect((await ctl(app, ["system", "backup", ""])).code).toBe(2);
+    expect((await ctl(app, "system backup ''")).code).toBe(2);
     // A proxy that ends the response early in valid HTTP.
     const cut = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen: () => {} },

@@ -148,7 +148,7 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
     expect(await check()).toMatchObject({ status: "warn", hint: expect.stringContaining("system resume") });
     // A pause is no fault of the scheduler.
     expect((await app.send("GET /readyz")).status).toBe(200);
-    expect(await ctl(app, ["system", "resume", "--json"])).toMatchObject({
+    expect(await ctl(app, "system resume --json")).toMatchObject({
       code: 0,
       out: '{"resumed":true}\n',
     });
@@ -158,7 +158,7 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
     expect(await app.db.read("select kind from journal where kind = 'task.missed'")).toHaveLength(1);
     expect(await app.db.read("select kind from journal where kind = 'system.resumed'")).toHaveLength(1);
     expect(await check()).toMatchObject({ status: "ok" });
-    expect(await ctl(app, ["system", "resume"])).toMatchObject({
+    expect(await ctl(app, "system resume")).toMatchObject({
       code: 0,
       err: expect.stringContaining("no schedule was paused"),
     });
