@@ -1,10 +1,12 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
 import { ctl, splitWords } from "../harness/terminal.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const TOLD = expect.stringMatching(/^session [0-9a-f-]{36}\naccepted [0-9a-f-]{36}\n$/);
 
@@ -75,87 +77,79 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
 });
 
 describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 8.8)", () => {
-  it(
-    "opens a prompt with a history and multi-line paste; Ctrl-C ends the run, Ctrl-D the chat",
-    async () => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
-      await app.call("POST /api/workers", { name: "Ada" });
-      await using dir = await tempDir();
-      const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
-      await using terminal = await Shell.start("bash --norc -i", dir.path, env);
-      await terminal.type("svc ctl chat\n");
-      await terminal.until(/Ctrl-D ends the chat\.[^]*> /);
-      await terminal.type("say one\r");
-      await terminal.until(/Ada:\r?\n+one\r?\n[^]*> /);
-      await terminal.type("\u001b[A\u007f\u007f\u007ftwo\r");
-      await terminal.until(/Ada:\r?\n+two\r?\n[^]*> /);
-      await terminal.type("\u001b[200~say a\nb\u001b[201~");
-      await terminal.until(/say a⏎b/);
-      await terminal.type("\r");
-      await app.until("execution.completed", 3);
-      const [sent] = await app.call("GET /api/messages/inbound?page_size=1");
-      expect(sent.content).toBe("say a\nb");
-      await terminal.until(/> $/);
-      await terminal.type("sleep 60\r");
-      await app.until("execution.started", 4);
-      await terminal.type("\u0003");
-      await terminal.until(/Stopped\. You can continue[^]*> $/);
-      await terminal.type("say still here\r");
-      await terminal.until(/Ada:\r?\n+still here\r?\n/);
-      await terminal.type("\u0004");
-      await terminal.until(/to continue: svc ctl chat --session [0-9a-f-]{36}[^]*\$ $/);
-      await terminal.type("echo code $? > end\n");
-      await terminal.type("exit\n");
-      while (
-        !await Deno.readTextFile(join(dir.path, "end")).then((text) => text === "code 0\n", () => false)
-      ) {
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-    },
-    180_000,
-  );
+  it("opens a prompt with a history and multi-line paste; Ctrl-C ends the run, Ctrl-D the chat", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    await using dir = await tempDir();
+    const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
+    await using terminal = await Shell.start("bash --norc -i", dir.path, env);
+    await terminal.type("svc ctl chat\n");
+    await terminal.until(/Ctrl-D ends the chat\.[^]*> /);
+    await terminal.type("say one\r");
+    await terminal.until(/Ada:\r?\n+one\r?\n[^]*> /);
+    await terminal.type("\u001b[A\u007f\u007f\u007ftwo\r");
+    await terminal.until(/Ada:\r?\n+two\r?\n[^]*> /);
+    await terminal.type("\u001b[200~say a\nb\u001b[201~");
+    await terminal.until(/say a⏎b/);
+    await terminal.type("\r");
+    await app.until("execution.completed", 3);
+    const [sent] = await app.call("GET /api/messages/inbound?page_size=1");
+    expect(sent.content).toBe("say a\nb");
+    await terminal.until(/> $/);
+    await terminal.type("sleep 60\r");
+    await app.until("execution.started", 4);
+    await terminal.type("\u0003");
+    await terminal.until(/Stopped\. You can continue[^]*> $/);
+    await terminal.type("say still here\r");
+    await terminal.until(/Ada:\r?\n+still here\r?\n/);
+    await terminal.type("\u0004");
+    await terminal.until(/to continue: svc ctl chat --session [0-9a-f-]{36}[^]*\$ $/);
+    await terminal.type("echo code $? > end\n");
+    await terminal.type("exit\n");
+    while (
+      !await Deno.readTextFile(join(dir.path, "end")).then((text) => text === "code 0\n", () => false)
+    ) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
 
-  it(
-    "shows a question and reads the answer during and after its run (contract 12)",
-    async () => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
-      await app.call("POST /api/workers", { name: "Ada" });
-      await using dir = await tempDir();
-      const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
-      await using terminal = await Shell.start("bash --norc -i", dir.path, env);
-      // Each typed line follows the name; a reply has none before it.
-      await terminal.type("svc ctl chat --worker Ada\n");
-      await terminal.until(/> /);
-      await terminal.type("svc ctl ask 'Which colour?' --option Red --option Blue --wait 60s\r");
-      await terminal.until(
-        /Which colour\?[^]*Red[^]*Blue[^]*Answer with an option's number or text[^]*> $/,
-        30_000,
-      );
-      await terminal.type("green\r");
-      await terminal.until(/Answer with an option's number or text[^]*> $/);
-      await terminal.type("2\r");
-      await terminal.until(/Ada:\r?\n+Blue\r?\n[^]*> $/, 30_000);
-      await terminal.type("svc ctl ask 'Which name?' > id\r");
-      await terminal.until(/Which name\?[^]*Your next line is the answer\.[^]*> $/, 30_000);
-      await app.until("execution.completed", 2);
-      await terminal.type("Bob, or 'Rob'\r");
-      await app.until("question.answered", 2);
-      const questions = await app.call("GET /api/questions");
-      expect(questions.map(({ answer }: { answer: string }) => answer)).toEqual(["Bob, or 'Rob'", "Blue"]);
-      // The agent ignores the answer, but the chat waits for the task and prints its outcome.
-      await terminal.until(/svc: task [0-9a-f-]+ failed: [^]*> $/);
-      await terminal.type("\u0004");
-      await terminal.until(/to continue: svc ctl chat/);
-      const said = await app.call("GET /api/messages/inbound");
-      expect(said.map(({ content }: { content: string }) => content.split(" ")[0])).toEqual([
-        "Bob,",
-        "@Ada",
-        "2",
-        "@Ada",
-      ]);
-    },
-    180_000,
-  );
+  it("shows a question and reads the answer during and after its run (contract 12)", async () => {
+    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await app.call("POST /api/workers", { name: "Ada" });
+    await using dir = await tempDir();
+    const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
+    await using terminal = await Shell.start("bash --norc -i", dir.path, env);
+    // Each typed line follows the name; a reply has none before it.
+    await terminal.type("svc ctl chat --worker Ada\n");
+    await terminal.until(/> /);
+    await terminal.type("svc ctl ask 'Which colour?' --option Red --option Blue --wait 60s\r");
+    await terminal.until(
+      /Which colour\?[^]*Red[^]*Blue[^]*Answer with an option's number or text[^]*> $/,
+      30_000,
+    );
+    await terminal.type("green\r");
+    await terminal.until(/Answer with an option's number or text[^]*> $/);
+    await terminal.type("2\r");
+    await terminal.until(/Ada:\r?\n+Blue\r?\n[^]*> $/, 30_000);
+    await terminal.type("svc ctl ask 'Which name?' > id\r");
+    await terminal.until(/Which name\?[^]*Your next line is the answer\.[^]*> $/, 30_000);
+    await app.until("execution.completed", 2);
+    await terminal.type("Bob, or 'Rob'\r");
+    await app.until("question.answered", 2);
+    const questions = await app.call("GET /api/questions");
+    expect(questions.map(({ answer }: { answer: string }) => answer)).toEqual(["Bob, or 'Rob'", "Blue"]);
+    // The agent ignores the answer, but the chat waits for the task and prints its outcome.
+    await terminal.until(/svc: task [0-9a-f-]+ failed: [^]*> $/);
+    await terminal.type("\u0004");
+    await terminal.until(/to continue: svc ctl chat/);
+    const said = await app.call("GET /api/messages/inbound");
+    expect(said.map(({ content }: { content: string }) => content.split(" ")[0])).toEqual([
+      "Bob,",
+      "@Ada",
+      "2",
+      "@Ada",
+    ]);
+  });
 });
 
 describe("svc ctl chat --reply-to (contract 12)", () => {

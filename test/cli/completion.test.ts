@@ -1,9 +1,11 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { formatReplies, parseBashLine } from "../../cli/completion/bash_line.ts";
 import { openApp } from "../harness/service/app.ts";
 import { svc, tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
+
+vi.setConfig({ testTimeout: 270_000 });
 
 async function candidates(words: string[], dataDir: string): Promise<string[]> {
   const { code, out, err } = await svc(["complete", "words", "--", ...words], { dataDir });
@@ -159,7 +161,7 @@ for (const { shell, command, setup } of SHELLS) {
       await terminal.type("\u0015svc ctl dep\tg\t");
       await terminal.until(/department[ \b]*get/);
       await terminal.type("\u0015exit\n");
-    }, 180_000);
+    });
 
     it("never runs a part of the line or of a name", async () => {
       await using app = await openApp();
@@ -199,6 +201,6 @@ for (const { shell, command, setup } of SHELLS) {
       expect(await Deno.readTextFile(join(dir.path, "got"))).toContain(
         "Dep $(touch named) 'q' `touch ticked`",
       );
-    }, 270_000);
+    });
   });
 }

@@ -206,5 +206,5 @@ describe("svc version and help", () => {
         ]);
       }
     }
-  }, 90_000);
+  });
 });

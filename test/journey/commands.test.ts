@@ -1,9 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { knock, taker, walkedConfig } from "../harness/fakes/stranger.ts";
 import { ctl } from "../harness/terminal.ts";
 import { everyCommand, walkAllCommands } from "../harness/model/walk.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const FORMS = {
   terminal: { flags: [], terminal: true },
@@ -97,6 +99,6 @@ describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
         run: (command, args, err, stdin) => script.run(command, args, err, stdin),
       });
       expect([...script.used].sort()).toEqual((await everyCommand()).sort());
-    }, 180_000);
+    });
   }
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
 import { parseYaml } from "../../src/config/yaml.ts";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
@@ -12,6 +12,8 @@ import {
 } from "../harness/house/examples.ts";
 import { ExampleWorld } from "../harness/service/example_world.ts";
 import { textOf } from "../harness/house/tree.ts";
+
+vi.setConfig({ testTimeout: 300_000 });
 
 /** Examples that cannot run here, with the reason. */
 const CANNOT: [command: RegExp, reason: string][] = [
@@ -54,13 +56,13 @@ describe("every example", () => {
     const examples = await helpExamples();
     expect([...new Set(examples.map(({ from }) => from.split(" ")[0]))]).toEqual(Object.keys(GROUPS));
     await runAll(examples);
-  }, 300_000);
+  });
 
   it("of the README and the documentation works unchanged", async () => {
     const examples = writtenPages().flatMap((page) => shownCommands(page));
     expect(examples.length).toBeGreaterThan(20);
     await runAll(examples);
-  }, 120_000);
+  });
 
   it("that cannot run still exists, and the list of exceptions has no other entry", async () => {
     const all = [...await helpExamples(), ...writtenPages().flatMap((page) => shownCommands(page))];

@@ -1,11 +1,13 @@
 import { join } from "node:path";
 import { createServer } from "node:net";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
 import { canMount, SmallDisk } from "../harness/service/disk.ts";
 import { SVC, tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
 import { ROOT } from "../harness/house/tree.ts";
+
+vi.setConfig({ testTimeout: 900_000 });
 
 const SCRIPT = join(ROOT, "test/journey/shell/ci.sh");
 const COMMANDS_MIN = 60;
@@ -43,7 +45,6 @@ for (const shell of SHELLS.split(",")) {
       expect([wrong, new TextDecoder().decode(stderr), code]).toEqual([[], "", 0]);
       expect(said.split("\n").length).toBeGreaterThan(COMMANDS_MIN);
     },
-    900_000,
   );
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
@@ -7,6 +7,8 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { type Asker, startAsker } from "../harness/fakes/asker.ts";
 import { someToken, someUser } from "../harness/model/people.ts";
 import { eventually } from "../harness/wait.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -159,25 +161,21 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
     await reader.end();
   });
 
-  it(
-    "users answer with write:questions: operators have it, viewers don't, and tokens only if listed",
-    async () => {
-      await using app = await openApp({ inMemory: true });
-      const viewer = await someUser(app, "Vera", "viewer");
-      const operator = await someUser(app, "Otto", "operator");
-      const token = await someToken(app, "bot", ["write:questions"]);
-      const poor = await someToken(app, "poor", ["read:*", "write:chat"]);
-      const give = async (headers: Record<string, string>) => {
-        const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
-        return await app.send(`POST /api/questions/${id}/answer`, { answer: "This" }, headers);
-      };
-      expect((await give(viewer.headers)).status).toBe(403);
-      expect((await give(poor.headers)).status).toBe(403);
-      expect((await give(operator.headers)).body.answered_by).toBe("user:Otto");
-      expect((await give(token.headers)).body.answered_by).toBe("token:bot");
-    },
-    180_000,
-  );
+  it("users answer with write:questions: operators have it, viewers don't, and tokens only if listed", async () => {
+    await using app = await openApp({ inMemory: true });
+    const viewer = await someUser(app, "Vera", "viewer");
+    const operator = await someUser(app, "Otto", "operator");
+    const token = await someToken(app, "bot", ["write:questions"]);
+    const poor = await someToken(app, "poor", ["read:*", "write:chat"]);
+    const give = async (headers: Record<string, string>) => {
+      const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
+      return await app.send(`POST /api/questions/${id}/answer`, { answer: "This" }, headers);
+    };
+    expect((await give(viewer.headers)).status).toBe(403);
+    expect((await give(poor.headers)).status).toBe(403);
+    expect((await give(operator.headers)).body.answered_by).toBe("user:Otto");
+    expect((await give(token.headers)).body.answered_by).toBe("token:bot");
+  });
 });
 
 async function mcp(app: App, run: Asker, method: string, params: Json): Promise<string> {

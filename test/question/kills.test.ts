@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Client } from "../harness/service/client.ts";
 import { runScenario, type World } from "../harness/model/scenario.ts";
 import { found } from "../harness/wait.ts";
@@ -20,32 +20,30 @@ interface Asked {
   first: number;
 }
 
-it(
-  `an answer survives kill -9 of the service at any moment, and is delivered once: ${ROUNDS} kills [QST-1]`,
-  () =>
-    runScenario<Asked>({
-      seed: 7,
-      rounds: ROUNDS,
-      fault: { kind: "kill", afterMs: offsetMs },
-      setup: async (world) => {
-        const worker = (await world.api.call("POST /api/workers", { name: "Ada" })).id;
-        return await ask(world, worker, 0);
-      },
-      action: async (world, asked) => {
-        const { api } = world;
-        await pause(offsetMs(world));
-        asked.first = await api.send(`POST /api/questions/${asked.id}/answer`, { answer: "early" })
-          .then(({ status }) => status, () => 0);
-      },
-      restarted: async (world, asked, round) => {
-        await checkAnswered(world.api, asked);
-        await world.api.call(`DELETE /api/local/sessions/${asked.session}`);
-        if (round + 1 < ROUNDS) Object.assign(asked, await ask(world, asked.worker, round + 1));
-      },
-      check: () => Promise.resolve(),
-    }),
-  120_000 + ROUNDS * 60_000,
-);
+vi.setConfig({ testTimeout: 120_000 + ROUNDS * 60_000 });
+
+it(`an answer survives kill -9 of the service at any moment, and is delivered once: ${ROUNDS} kills [QST-1]`, () =>
+  runScenario<Asked>({
+    seed: 7,
+    rounds: ROUNDS,
+    fault: { kind: "kill", afterMs: offsetMs },
+    setup: async (world) => {
+      const worker = (await world.api.call("POST /api/workers", { name: "Ada" })).id;
+      return await ask(world, worker, 0);
+    },
+    action: async (world, asked) => {
+      const { api } = world;
+      await pause(offsetMs(world));
+      asked.first = await api.send(`POST /api/questions/${asked.id}/answer`, { answer: "early" })
+        .then(({ status }) => status, () => 0);
+    },
+    restarted: async (world, asked, round) => {
+      await checkAnswered(world.api, asked);
+      await world.api.call(`DELETE /api/local/sessions/${asked.session}`);
+      if (round + 1 < ROUNDS) Object.assign(asked, await ask(world, asked.worker, round + 1));
+    },
+    check: () => Promise.resolve(),
+  }));
 
 function offsetMs({ chance }: World): number {
   return Math.floor(chance() * (OFFSET_MAX_MS + 1));

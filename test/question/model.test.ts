@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Call } from "../../src/api/call/call.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
 import { valueOf } from "../../src/domain/call/json.ts";
@@ -115,10 +115,12 @@ class Model {
   }
 }
 
+vi.setConfig({ testTimeout: 60_000 + SEEDS * 600_000 });
+
 describe("the state machine of a question equals its model (contract 12) [QST-1]", () => {
   it(`over ${SEEDS} seeds of ${OPERATIONS} random operations each, with restarts`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await new World(seed).compare();
-  }, 60_000 + SEEDS * 600_000);
+  });
 });
 
 const CALL: Call = {

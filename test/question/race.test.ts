@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Call } from "../../src/api/call/call.ts";
 import type { Question } from "../../src/domain/work/question.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
@@ -129,6 +129,8 @@ function bothWays(results: Result[], which: (result: Result) => boolean): void {
   expect(ways).toBeLessThan(results.length);
 }
 
+vi.setConfig({ testTimeout: 600_000 + RACES * 3_000 });
+
 describe(`exactly one answer is stored, and the agent gets it once: ${RACES} races each [QST-1]`, () => {
   it("between two answers [QST-1]", async () => {
     const results = await races(1, async (bench, offset) => ({
@@ -142,7 +144,7 @@ describe(`exactly one answer is stored, and the agent gets it once: ${RACES} rac
       expect([question.status, learned]).toEqual(["answered", 1]);
     }
     bothWays(results, ({ question }) => question.answer === "one");
-  }, 600_000 + RACES * 3_000);
+  });
 
   it("between an answer and the deadline, with and without a default [QST-1]", async () => {
     for (const fallback of ["", "default"]) {
@@ -166,7 +168,7 @@ describe(`exactly one answer is stored, and the agent gets it once: ${RACES} rac
       }
       bothWays(results, ({ taken }) => taken.length === 1);
     }
-  }, 600_000 + RACES * 3_000);
+  });
 
   it("between an answer and the end of the run that asked [QST-1]", async () => {
     const results = await races(3, async (bench, offset) => {
@@ -178,27 +180,23 @@ describe(`exactly one answer is stored, and the agent gets it once: ${RACES} rac
       return { taken: [taken] };
     });
     for (const { taken, learned } of results) expect([taken, learned]).toEqual([["yes"], 1]);
-  }, 600_000 + RACES * 3_000);
+  });
 
-  it(
-    "between an answer, the agent's poll, and the end of its run in any way [QST-1]",
-    async () => {
-      for (const how of ["completed", "failed", "stopped"] as const) {
-        const results = await races(4, async (bench, offset) => {
-          const { app, run, clock } = bench;
-          const [taken, ...seen] = await Promise.all([
-            answer(bench, "yes"),
-            later(offset(), () => look(bench)),
-            later(offset(), () => look(bench)),
-            later(offset(), () => endClaimed(app.db, run, how, clock.now())).then(() => false),
-          ]);
-          return { taken: [taken], seen: seen.includes(true) };
-        });
-        for (const { taken, learned, question } of results) {
-          expect([taken, learned, question.seen_at !== null]).toEqual([["yes"], 1, true]);
-        }
+  it("between an answer, the agent's poll, and the end of its run in any way [QST-1]", async () => {
+    for (const how of ["completed", "failed", "stopped"] as const) {
+      const results = await races(4, async (bench, offset) => {
+        const { app, run, clock } = bench;
+        const [taken, ...seen] = await Promise.all([
+          answer(bench, "yes"),
+          later(offset(), () => look(bench)),
+          later(offset(), () => look(bench)),
+          later(offset(), () => endClaimed(app.db, run, how, clock.now())).then(() => false),
+        ]);
+        return { taken: [taken], seen: seen.includes(true) };
+      });
+      for (const { taken, learned, question } of results) {
+        expect([taken, learned, question.seen_at !== null]).toEqual([["yes"], 1, true]);
       }
-    },
-    600_000 + RACES * 3_000,
-  );
+    }
+  });
 });

@@ -1,6 +1,6 @@
 // Kills the server at each fault point and starts it again (docs/reliability.md).
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { FAULT_POINTS, type FaultPoint } from "../../../src/base/fault_point.ts";
 import { newId } from "../../../src/base/id.ts";
 import { Database } from "../../../src/store/db/database.ts";
@@ -166,104 +166,94 @@ async function sayAll(talk: Talk, api: Client, gone: () => boolean): Promise<voi
   for (let i = 0; !gone(); i++) if (!await talk.say(api, `say hello ${i}`)) return;
 }
 
+vi.setConfig({ testTimeout: 120_000 + SEEDS * 60_000 + RETRIES * 6_000 });
+
 describe.skipIf(LEFT_OUT)(
   `kill -9 at each of ${FAULT_POINTS.length} places, ${SEEDS} times each [DUR-2, DUR-3, BAK-3, UPL-5]`,
   () => {
     for (const point of FAULT_POINTS.filter((one) => one !== "migrate.step")) {
-      it(
-        `${point}: no state is half done after the kill, and all work is done after the next start [DUR-3]`,
-        async () => {
-          for (let round = 1; round <= SEEDS; round++) {
-            // A cancelled run takes seconds to end, so only the first passages are tried.
-            const seed = point === "cancel.mid" ? 1 + (round - 1) % 3 : round;
-            await using talk = await Talk.open();
-            const early = point === "cron.tick" || point === "outbox.post";
-            await talk.prepare(early ? SEEDS : 0);
-            if (early) {
-              // Due work kills the server before a client can connect.
-              const dead = await svc(["serve"], {
-                dataDir: talk.world.dataDir,
-                env: { ...talk.world.env, SVC_FAULT: `${point}:${seed}:kill` },
-              });
-              expect([point, seed, dead.err]).toEqual([
-                point,
-                seed,
-                expect.stringContaining("SVC_FAULT fired"),
-              ]);
-            } else {
-              const { server, api } = await talk.world.start(`${point}:${seed}:kill`);
-              let ended = false;
-              void server.child.status.then(() => ended = true);
-              await (WAYS[point] ?? sayAll)(talk, api, () => ended);
-              const { signal } = await server.end("SIGTERM");
-              expect([point, seed, signal, server.stderr]).toEqual([
-                point,
-                seed,
-                "SIGKILL",
-                expect.stringContaining(`SVC_FAULT fired: ${point}:${seed}:kill\n`),
-              ]);
-            }
-            expect([point, seed, await checkAtAnyMoment(talk.world.dataDir)]).toEqual([point, seed, []]);
-            const again = await talk.world.start();
-            for (const content of talk.evidence.once) await talk.sayAgain(again.api, content);
-            await quiet(again.api);
-            expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
-            expect([point, seed, await checkAtRest(talk.evidence)]).toEqual([point, seed, []]);
-          }
-        },
-        60_000 + SEEDS * 60_000,
-      );
-    }
-
-    it(
-      "migrate.step: the next start continues the migration, and does nothing twice [BAK-5, SHD-9]",
-      async () => {
-        for (let step = 1; step <= 3; step++) {
+      it(`${point}: no state is half done after the kill, and all work is done after the next start [DUR-3]`, async () => {
+        for (let round = 1; round <= SEEDS; round++) {
+          // A cancelled run takes seconds to end, so only the first passages are tried.
+          const seed = point === "cancel.mid" ? 1 + (round - 1) % 3 : round;
           await using talk = await Talk.open();
-          const dead = await svc(["serve"], {
-            dataDir: talk.world.dataDir,
-            env: { ...talk.world.env, SVC_FAULT: `migrate.step:${step}:kill` },
-          });
-          expect(dead.err).toContain(`SVC_FAULT fired: migrate.step:${step}:kill`);
-          await talk.prepare();
-          const { server, api } = await talk.world.start();
-          await talk.say(api, "say hello");
-          await quiet(api);
-          await server.end("SIGTERM");
-          expect([step, await checkAtRest(talk.evidence)]).toEqual([step, []]);
-          const db = await Database.open(`file:${talk.world.database}`);
-          const schema = await schemaOf(db);
-          await db.close();
-          expect([step, schema]).toEqual([step, await freshSchema()]);
+          const early = point === "cron.tick" || point === "outbox.post";
+          await talk.prepare(early ? SEEDS : 0);
+          if (early) {
+            // Due work kills the server before a client can connect.
+            const dead = await svc(["serve"], {
+              dataDir: talk.world.dataDir,
+              env: { ...talk.world.env, SVC_FAULT: `${point}:${seed}:kill` },
+            });
+            expect([point, seed, dead.err]).toEqual([
+              point,
+              seed,
+              expect.stringContaining("SVC_FAULT fired"),
+            ]);
+          } else {
+            const { server, api } = await talk.world.start(`${point}:${seed}:kill`);
+            let ended = false;
+            void server.child.status.then(() => ended = true);
+            await (WAYS[point] ?? sayAll)(talk, api, () => ended);
+            const { signal } = await server.end("SIGTERM");
+            expect([point, seed, signal, server.stderr]).toEqual([
+              point,
+              seed,
+              "SIGKILL",
+              expect.stringContaining(`SVC_FAULT fired: ${point}:${seed}:kill\n`),
+            ]);
+          }
+          expect([point, seed, await checkAtAnyMoment(talk.world.dataDir)]).toEqual([point, seed, []]);
+          const again = await talk.world.start();
+          for (const content of talk.evidence.once) await talk.sayAgain(again.api, content);
+          await quiet(again.api);
+          expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
+          expect([point, seed, await checkAtRest(talk.evidence)]).toEqual([point, seed, []]);
         }
-      },
-      60_000,
-    );
+      });
+    }
+
+    it("migrate.step: the next start continues the migration, and does nothing twice [BAK-5, SHD-9]", async () => {
+      for (let step = 1; step <= 3; step++) {
+        await using talk = await Talk.open();
+        const dead = await svc(["serve"], {
+          dataDir: talk.world.dataDir,
+          env: { ...talk.world.env, SVC_FAULT: `migrate.step:${step}:kill` },
+        });
+        expect(dead.err).toContain(`SVC_FAULT fired: migrate.step:${step}:kill`);
+        await talk.prepare();
+        const { server, api } = await talk.world.start();
+        await talk.say(api, "say hello");
+        await quiet(api);
+        await server.end("SIGTERM");
+        expect([step, await checkAtRest(talk.evidence)]).toEqual([step, []]);
+        const db = await Database.open(`file:${talk.world.database}`);
+        const schema = await schemaOf(db);
+        await db.close();
+        expect([step, schema]).toEqual([step, await freshSchema()]);
+      }
+    });
   },
 );
 
-it(
-  `${RETRIES} kills between commit and response, with a retry under the same key: each message exists once [DUR-2]`,
-  async () => {
-    await using talk = await Talk.open();
-    await talk.prepare();
-    for (let k = 1; k <= RETRIES; k++) {
-      const { server, api } = await talk.world.start("accept.post-commit:1:kill");
-      expect(await talk.say(api, `say number ${k}`)).toBe(false);
-      expect((await server.end("SIGKILL")).signal).toBe("SIGKILL");
-      expect(server.stderr).toContain("SVC_FAULT fired");
-    }
-    const { server, api } = await talk.world.start();
-    const before = await api.call("GET /api/messages/inbound?page_size=100");
-    expect(before).toHaveLength(Math.min(RETRIES, 100));
-    for (const content of talk.evidence.once) expect(await talk.sayAgain(api, content)).toBe(true);
-    expect(await api.call("GET /api/messages/inbound?page_size=100")).toHaveLength(Math.min(RETRIES, 100));
-    await quiet(api);
-    await server.end("SIGTERM");
-    expect(await checkAtRest(talk.evidence)).toEqual([]);
-  },
-  120_000 + RETRIES * 6_000,
-);
+it(`${RETRIES} kills between commit and response, with a retry under the same key: each message exists once [DUR-2]`, async () => {
+  await using talk = await Talk.open();
+  await talk.prepare();
+  for (let k = 1; k <= RETRIES; k++) {
+    const { server, api } = await talk.world.start("accept.post-commit:1:kill");
+    expect(await talk.say(api, `say number ${k}`)).toBe(false);
+    expect((await server.end("SIGKILL")).signal).toBe("SIGKILL");
+    expect(server.stderr).toContain("SVC_FAULT fired");
+  }
+  const { server, api } = await talk.world.start();
+  const before = await api.call("GET /api/messages/inbound?page_size=100");
+  expect(before).toHaveLength(Math.min(RETRIES, 100));
+  for (const content of talk.evidence.once) expect(await talk.sayAgain(api, content)).toBe(true);
+  expect(await api.call("GET /api/messages/inbound?page_size=100")).toHaveLength(Math.min(RETRIES, 100));
+  await quiet(api);
+  await server.end("SIGTERM");
+  expect(await checkAtRest(talk.evidence)).toEqual([]);
+});
 
 it("the log of a run is on the disk before its outcome [DUR-9]", async () => {
   await using talk = await Talk.open();
@@ -282,7 +272,7 @@ it("the log of a run is on the disk before its outcome [DUR-9]", async () => {
     const log = await Deno.readTextFile(join(talk.world.dataDir, "logs", id.slice(-2), `${id}.log`));
     expect(log).toMatch(new RegExp(`Z ${run?.result || "ok"}\n.*\\[completed\\]\n$`));
   }
-}, 120_000 + RETRIES * 6_000);
+});
 
 it("a stored reply that was not delivered reaches a reconnecting client once [DUR-4]", async () => {
   await using talk = await Talk.open();

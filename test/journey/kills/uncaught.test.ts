@@ -78,7 +78,6 @@ describe("an uncaught error [SHD-8]", () => {
       expect(row).toMatchObject({ status: "pending", attempt: 0 });
       expect(await findMarked(new Set([row?.run_id ?? ""]))).toEqual([]);
     },
-    90_000,
   );
 
   it("of the database in every loop delays the loops, and then all continue", async () => {

@@ -63,36 +63,32 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     expect(await checkAtRest({ dataDir, maxAttempts: 3 })).toEqual([]);
   });
 
-  it(
-    "of the backup's target, or of the copy: no file under its name, and the older backup is unchanged [BAK-3]",
-    async () => {
-      await using folder = await tempDir();
-      await using target = await SmallDisk.mount(join(folder.path, "target"), 1);
-      await using data = await SmallDisk.mount(join(folder.path, "data"), 24);
-      const dataDir = data.path;
-      await using server = await startServer({ dataDir, env: ENV });
-      const api = await client(server.url, PASSWORD);
-      const { sessionId: session } = await openConversation(api);
-      const file = join(target.path, "b.tar");
-      expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
-      const before = await Deno.readFile(file);
-      const form = new FormData();
-      form.append("file", new Blob([new Uint8Array(2_000_000)]), "big.bin");
-      await api.upload(`/api/local/sessions/${session}/media`, form);
-      const full = await svc(["ctl", "system", "backup", "--force", file], { dataDir });
-      expect(full).toMatchObject({ code: 6, err: expect.stringContaining("the disk is full") });
-      expect(await Deno.readFile(file)).toEqual(before);
-      expect([...Deno.readDirSync(target.path)].map((entry) => entry.name)).toEqual(["b.tar"]);
-      await data.fill();
-      const other = join(folder.path, "c.tar");
-      const noCopy = await svc(["ctl", "system", "backup", other], { dataDir });
-      expect(noCopy).toMatchObject({ code: 6, out: "", err: expect.stringContaining("full") });
-      await expect(Deno.stat(other)).rejects.toThrow();
-      await expect(Deno.stat(join(dataDir, "backup.part"))).rejects.toThrow();
-      await data.free();
-      expect((await svc(["ctl", "system", "backup", other], { dataDir })).code).toBe(0);
-      await server.end("SIGTERM");
-    },
-    120_000,
-  );
+  it("of the backup's target, or of the copy: no file under its name, and the older backup is unchanged [BAK-3]", async () => {
+    await using folder = await tempDir();
+    await using target = await SmallDisk.mount(join(folder.path, "target"), 1);
+    await using data = await SmallDisk.mount(join(folder.path, "data"), 24);
+    const dataDir = data.path;
+    await using server = await startServer({ dataDir, env: ENV });
+    const api = await client(server.url, PASSWORD);
+    const { sessionId: session } = await openConversation(api);
+    const file = join(target.path, "b.tar");
+    expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
+    const before = await Deno.readFile(file);
+    const form = new FormData();
+    form.append("file", new Blob([new Uint8Array(2_000_000)]), "big.bin");
+    await api.upload(`/api/local/sessions/${session}/media`, form);
+    const full = await svc(["ctl", "system", "backup", "--force", file], { dataDir });
+    expect(full).toMatchObject({ code: 6, err: expect.stringContaining("the disk is full") });
+    expect(await Deno.readFile(file)).toEqual(before);
+    expect([...Deno.readDirSync(target.path)].map((entry) => entry.name)).toEqual(["b.tar"]);
+    await data.fill();
+    const other = join(folder.path, "c.tar");
+    const noCopy = await svc(["ctl", "system", "backup", other], { dataDir });
+    expect(noCopy).toMatchObject({ code: 6, out: "", err: expect.stringContaining("full") });
+    await expect(Deno.stat(other)).rejects.toThrow();
+    await expect(Deno.stat(join(dataDir, "backup.part"))).rejects.toThrow();
+    await data.free();
+    expect((await svc(["ctl", "system", "backup", other], { dataDir })).code).toBe(0);
+    await server.end("SIGTERM");
+  });
 });

@@ -1,10 +1,12 @@
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
 import { client, quiet } from "../../harness/service/client.ts";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
 import { type Call, callsIn, traced, TRACES } from "../../harness/service/strace.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const ENV = {
   SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
@@ -43,7 +45,6 @@ it.skipIf(!TRACES)(
     expect(opens.filter((line) => !line.includes("O_NOFOLLOW"))).toEqual([]);
     expect(lines.filter((line) => line.includes("copy_file_range") && line.includes("svc.db"))).toEqual([]);
   },
-  180_000,
 );
 
 // A SIGKILL loses no written data, synced or not, so this test checks system calls and their order.
@@ -86,5 +87,4 @@ it.skipIf(!TRACES)(
     // Without synchronous=full only a checkpoint syncs the WAL.
     expect(calls.filter((call) => isSync(call) && inWal(call)).length).toBeGreaterThan(10);
   },
-  180_000,
 );

@@ -1,10 +1,12 @@
 import { statfsSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
 import { client } from "../../harness/service/client.ts";
 import { canMount, SmallDisk } from "../../harness/service/disk.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const DISK_MB = 64;
 const FILE_BYTES = 20_000_000;
@@ -56,5 +58,4 @@ it.skipIf(!MOUNTS).each(["said", "not said"])(
     expect(left).toHaveLength(kept);
     if (kept === 0) expect(await upload()).toBe(200);
   },
-  180_000,
 );

@@ -1,8 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { client } from "../../harness/service/client.ts";
 import { SQLD } from "../../harness/fakes/sqld.ts";
 import { Machines, stateOf } from "../../harness/fakes/standby.ts";
 import { eventually } from "../../harness/wait.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const TAKEOVER_MAX_MS = 45_000;
 const HANDOVER_MAX_MS = 3_000;
@@ -34,7 +36,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
     const other = await client(second.url);
     expect(await other.call("GET /api/workers")).toMatchObject([{ name: "Ada" }]);
     expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
-  }, 120_000);
+  });
 
   it("takes over within 45 s when the other one was killed, and repeats its work [RUN-4]", async () => {
     await using machines = await Machines.open();
@@ -64,5 +66,5 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
     expect(await stateOf(back.url)).toBe("standby");
     expect(await back.end("SIGTERM")).toMatchObject({ code: 0 });
     expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
-  }, 180_000);
+  });
 });
