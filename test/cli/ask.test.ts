@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
+import { taskFor } from "../harness/service/runner.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -15,15 +16,10 @@ async function inRun(
   command: string,
   meanwhile?: () => Promise<void>,
 ): Promise<Json> {
-  const task = await app.call("POST /api/tasks", {
-    message_id: "script",
-    worker_id: worker.id,
-    instruction: `svc ${command}; echo "exit $?"`,
-    type: "immediate",
-  });
+  const task = await taskFor(app, worker.id, `svc ${command}; echo "exit $?"`);
   await meanwhile?.();
-  await app.call(`GET /api/tasks/${task.id}/wait?timeout_ms=60000`);
-  const { execution_id } = await app.call(`GET /api/tasks/${task.id}`);
+  await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`);
+  const { execution_id } = await app.call(`GET /api/tasks/${task}`);
   return await app.call(`GET /api/executions/${execution_id}`);
 }
 

@@ -4,6 +4,7 @@ import { formatReplies, parseBashLine } from "../../cli/completion/bash_line.ts"
 import { openApp } from "../harness/service/app.ts";
 import { svc, tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 
 vi.setConfig({ testTimeout: 270_000 });
 
@@ -46,14 +47,12 @@ describe("svc completion (contract 6)", () => {
     await app.call("POST /api/departments", { name: "Labs" });
     const session = await app.call("POST /api/local/sessions", { name: "work" });
     await app.call("PUT /api/memory/entry", { scope: "global", key: "tone", value: "short" });
-    const task = await app.call("POST /api/tasks", {
-      ...{ message_id: "m", worker_id: id, instruction: "x", type: "scheduled", cron: "0 0 1 1 *" },
-    });
+    const task = await createSchedule(app, id, "x");
     const ask = (...words: string[]) => candidates(["ctl", ...words], app.dataDir);
     expect(await ask("worker", "get", "")).toEqual([id]);
     expect(await ask("worker", "list", "--id", "")).toEqual([id]);
     expect(await ask("task", "list", "--worker-id", "")).toEqual([id]);
-    expect(await ask("task", "cancel", "")).toEqual([task.id]);
+    expect(await ask("task", "cancel", "")).toEqual([task]);
     expect(await ask("department", "get", "L")).toEqual(["Labs"]);
     expect(await ask("worker", "create", "--department", "L")).toEqual(["Labs"]);
     expect(await ask("worker", "create", "--scopes", "read:workers,write:ta")).toEqual([

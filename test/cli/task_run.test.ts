@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { ctl, splitWords } from "../harness/terminal.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 
 // Succeeds once and fails afterwards.
 const ONCE = {
@@ -11,9 +12,7 @@ const ONCE = {
 
 async function schedule(app: App, instruction: string): Promise<{ id: string; worker: string }> {
   const { id: worker } = await app.call("POST /api/workers", { name: "Ada" });
-  const { id } = await app.call("POST /api/tasks", {
-    ...{ message_id: "script", worker_id: worker, instruction, type: "scheduled", cron: "0 0 1 1 *" },
-  });
+  const id = await createSchedule(app, worker, instruction);
   return { id, worker };
 }
 

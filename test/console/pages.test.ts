@@ -5,6 +5,7 @@ import { FakeRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 import { describeConsole, DESK, PHONE, type Visitor } from "../harness/browser.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 
 const POLL = { timeout: 30_000 };
 const AXE = Deno.readTextFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"));
@@ -49,13 +50,7 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
   const sent = await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: HOSTILE });
   await app.call(`POST /api/local/sessions/${other.id}/messages`, { content: HOSTILE });
   await app.call("PUT /api/memory/entry", { scope: "global", key: name, value: HOSTILE });
-  const schedule = await app.call("POST /api/tasks", {
-    message_id: "hostile",
-    worker_id: worker.id,
-    instruction: HOSTILE,
-    type: "scheduled",
-    cron: "0 5 1 1 *",
-  });
+  const schedule = await createSchedule(app, worker.id, HOSTILE);
   await hide(app, { worker: worker.id, chat: chat.id, message: sent.message_id });
   await app.call("POST /api/users", { name: name.slice(0, 100), role: "viewer" });
   await app.call("POST /api/tokens", { name: name.slice(0, 100), scopes: ["read:tasks"] });
@@ -127,8 +122,8 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
     "/console/budgets",
     "/console/schedules",
     "/console/schedules/new",
-    `/console/schedules/${schedule.id}`,
-    `/console/schedules/${schedule.id}/edit`,
+    `/console/schedules/${schedule}`,
+    `/console/schedules/${schedule}/edit`,
     "/console/platforms",
     "/console/runners",
     `/console/runners?runner=${away.runner}&find=${encodeURIComponent(HOSTILE.slice(0, 20))}`,

@@ -4,6 +4,7 @@ import { shellEngine } from "../harness/fakes/agents.ts";
 import { taskFor } from "../harness/service/runner.ts";
 import { describeConsole, DESK, PHONE } from "../harness/browser.ts";
 import { Wire } from "../harness/fakes/wire.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 
 const HOUR_MS = 3_600_000;
 const MANY = 50_000;
@@ -138,13 +139,7 @@ describeConsole("the console with failures", ({ visit }) => {
   it("scrolls a queue of 50,000 tasks, and draws only the visible rows", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
-    const task = await app.call("POST /api/tasks", {
-      message_id: "script",
-      worker_id: ada.id,
-      instruction: "once a year",
-      type: "scheduled",
-      cron: "0 5 1 1 *",
-    });
+    const task = await createSchedule(app, ada.id, "once a year");
     const columns = await app.db.read<{ name: string }>("select name from pragma_table_info('task')");
     const values = columns.map(({ name }) =>
       name === "id" ? "printf('%08x-0000-7000-8000-%012x', i / 65536, i)" : `task."${name}"`
@@ -152,8 +147,8 @@ describeConsole("the console with failures", ({ visit }) => {
     await app.db.write([{
       sql: `with recursive n (i) as (select 1 union all select i + 1 from n where i < ${MANY - 1})
         insert into task (${columns.map(({ name }) => `"${name}"`).join(", ")})
-        select ${values.join(", ")} from task, n where task.id = ?`,
-      args: [task.id],
+        select ${values.join(", ")} from task, n where task = ?`,
+      args: [task],
     }]);
     await using visitor = await visit(app.url, { at: "/console/tasks", view: DESK });
     const { page } = visitor;
@@ -168,13 +163,7 @@ describeConsole("the console with failures", ({ visit }) => {
     }
     expect(await rows.getByRole("listitem").count()).toBeLessThan(60);
     // A new task is listed once, before the loaded ones.
-    await app.call("POST /api/tasks", {
-      message_id: "later",
-      worker_id: ada.id,
-      instruction: "came meanwhile",
-      type: "scheduled",
-      cron: "0 5 1 1 *",
-    });
+    await createSchedule(app, ada.id, "came meanwhile");
     await expect.poll(() => rows.getByRole("listitem").last().getAttribute("aria-setsize"), {
       timeout: 30_000,
     }).toBe("501");

@@ -5,6 +5,7 @@ import { Database } from "../../src/store/db/database.ts";
 import { client, PASS_HASH } from "../harness/service/client.ts";
 import { startServer, tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -36,17 +37,11 @@ it("the processes of a gate end before its second attempt after a server kill, a
   let server = await startServer({ dataDir, env: ENV });
   let api = await client(server.url);
   const worker = await api.call("POST /api/workers", { name: "Ada" });
-  const task = await api.call("POST /api/tasks", {
-    ...{
-      message_id: "script",
-      worker_id: worker.id,
-      instruction: "hi",
-      type: "scheduled",
-      cron: "0 0 1 1 *",
-    },
-    ...{ gate: { command: ["sh", "-c", STUBBORN] }, pause_after_failures: 1 },
+  const task = await createSchedule(api, worker.id, "hi", {
+    gate: { command: ["sh", "-c", STUBBORN] },
+    pause_after_failures: 1,
   });
-  await api.call(`POST /api/tasks/${task.id}/run`, {});
+  await api.call(`POST /api/tasks/${task}/run`, {});
   const asked = async () => {
     const text = await Deno.readTextFile(join(worker.work_dir, "asked")).catch(() => "");
     return text.split("\n").filter(Boolean);
@@ -69,7 +64,7 @@ it("the processes of a gate end before its second attempt after a server kill, a
     expect(await findMarked(new Set(before))).toEqual([]);
   }
   expect(await occurrence(dataDir)).toMatchObject({ status: "failed", gate_exit: null, reserved: 0 });
-  expect(await api.call(`GET /api/tasks/${task.id}`)).toMatchObject({
+  expect(await api.call(`GET /api/tasks/${task}`)).toMatchObject({
     status: "scheduled",
     paused: false,
     last_status: "failed",

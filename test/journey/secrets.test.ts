@@ -6,6 +6,7 @@ import { fakeEnvironment } from "../harness/fakes/agents.ts";
 import { client } from "../harness/service/client.ts";
 import { type ServerProcess, startServer, SVC, svc, tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
+import { taskFor } from "../harness/service/runner.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -261,12 +262,7 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
           scopes,
         });
         const instruction = `exit 3 ${text.replaceAll("\0", "")}`;
-        await api.call("POST /api/tasks", {
-          message_id: "m",
-          worker_id: id,
-          instruction,
-          type: "immediate",
-        });
+        await taskFor(api, id, instruction);
       }
       await rawRequest(
         server,

@@ -7,6 +7,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { callOf, type ClaimedRun, claimRun, endClaimed } from "../harness/fakes/claimed.ts";
 import { TestClock } from "../harness/clock.ts";
 import { random } from "../harness/model/schedule.ts";
+import { taskFor } from "../harness/service/runner.ts";
 
 // SVC_TEST_RACES=1000 runs a thousand races of each kind.
 const RACES = Number(Deno.env.get("SVC_TEST_RACES") ?? 40);
@@ -63,7 +64,7 @@ async function look(bench: Bench): Promise<boolean> {
 
 async function isBrought(app: App, id: string): Promise<boolean> {
   const row = await app.db.first<{ tasks: number }>(
-    "select count(*) as tasks from question join task on task.id = answer_task_id where question.id = ?",
+    "select count(*) as tasks from question join task on task = answer_task_id where question.id = ?",
     [id],
   );
   return row?.tasks === 1;
@@ -82,15 +83,10 @@ async function races(seed: number, race: Race, fallback = ""): Promise<Result[]>
   const worker = await app.call("POST /api/workers", { name: "w" });
   const results: Result[] = [];
   for (let i = 0; i < RACES; i++) {
-    const task = await app.call("POST /api/tasks", {
-      message_id: "m",
-      worker_id: worker.id,
-      instruction: "x",
-      type: "immediate",
-    });
-    const run = await claimRun(db, task.id, now.now());
+    const task = await taskFor(app, worker.id, "x");
+    const run = await claimRun(db, task, now.now());
     const asked = await app.server.api.question.ask(await callOf(db, run), {
-      message_id: "m",
+      message_id: "script",
       text: `Which ${i}?`,
       options: [],
       timeout_ms: LIFE_MS,

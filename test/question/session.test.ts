@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../harness/service/app.ts";
 import { runningOf } from "../harness/fakes/asker.ts";
 import { runToken } from "../harness/service/run.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -57,14 +58,8 @@ describe("the answer reaches the same session (contract 12)", () => {
     await app.settle();
     const [chat] = await executions(app);
     const file = join(app.dataDir, "end");
-    const schedule = await app.call("POST /api/tasks", {
-      message_id: said.message_id,
-      worker_id: worker.id,
-      instruction: `until ${file}`,
-      type: "scheduled",
-      cron: "0 0 1 1 *",
-    });
-    await app.call(`POST /api/tasks/${schedule.id}/run`, {});
+    const schedule = await createSchedule(app, worker.id, `until ${file}`, { message_id: said.message_id });
+    await app.call(`POST /api/tasks/${schedule}/run`, {});
     await askAndAnswer(app, worker, file);
     const [, asking, answered] = await executions(app);
     expect(asking.session_id).not.toBe(chat.session_id);
@@ -77,11 +72,8 @@ describe("the answer reaches the same session (contract 12)", () => {
     const { app, worker } = await open();
     await using _ = app;
     const file = join(app.dataDir, "end");
-    const schedule = await app.call("POST /api/tasks", {
-      ...{ message_id: "nightly", worker_id: worker.id, instruction: `until ${file}` },
-      ...{ type: "scheduled", cron: "0 0 1 1 *" },
-    });
-    await app.call(`POST /api/tasks/${schedule.id}/run`, {});
+    const schedule = await createSchedule(app, worker.id, `until ${file}`);
+    await app.call(`POST /api/tasks/${schedule}/run`, {});
     // Claude Code reports the total cost of its session, including all earlier runs.
     await askAndAnswer(app, worker, file, "cost 0.8");
     const [asking, answered] = await executions(app);

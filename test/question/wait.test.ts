@@ -4,6 +4,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { type Asker, startAsker } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
+import { taskFor } from "../harness/service/runner.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -67,12 +68,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     }
     const fourth = await startAsker(app, { name: "D" });
     const fifth = await app.call("POST /api/workers", { name: "E" });
-    await app.call("POST /api/tasks", {
-      message_id: "m",
-      worker_id: fifth.id,
-      instruction: "say hi",
-      type: "immediate",
-    });
+    await taskFor(app, fifth.id, "say hi");
     await app.server.dispatcher.stage.wake();
     expect(app.server.dispatcher.running).toBe(4);
     expect(await executionsOf(app, fifth.id)).toEqual([]);

@@ -3,6 +3,7 @@ import { expect } from "vitest";
 import { GROUPS, loadGroup } from "../../../cli/commands/groups.ts";
 import { walkPeople, walkPlatforms, walkQueue } from "./walk_people.ts";
 import { walkSchedules } from "./walk_schedules.ts";
+import { createSchedule } from "./workload.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -52,25 +53,19 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("task create", [...task, "--type", "immediate", "--wait"], /accepted/);
   await world.run("run", ["Ada", "say it"], /accepted/);
   const schedule = [...task, "--type", "scheduled", "--cron", "0 0 1 1 *"];
-  const made = await world.call("POST /api/tasks", {
-    message_id: "script",
-    worker_id: worker.id,
-    instruction: "say done",
-    type: "scheduled",
-    cron: "0 0 1 1 *",
-  });
+  const made = await createSchedule(world, worker.id, "say done");
   await world.run("task create", schedule);
   const line = { message_id: "script", worker_id: "Ada", instruction: "say done", type: "immediate" };
   const twoLines = `${JSON.stringify(line)}\n${JSON.stringify(line)}\n`;
   await world.run("task create", ["--batch", "-"], /^$/, twoLines).then((out) => expect(out).not.toBe(""));
   await world.run("task list", ["--worker-id", worker.id, "--type", "immediate"]);
-  await world.run("task get", [made.id]);
-  await world.run("task run", [made.id]);
+  await world.run("task get", [made]);
+  await world.run("task run", [made]);
   const body = { message_id: "script", worker_id: worker.id, instruction: "say done", type: "immediate" };
   const awaited = await world.call("POST /api/tasks", body);
   await world.run("task wait", [awaited.id, "--timeout", "20s"]);
   await world.settle();
-  await world.run("task cancel", [made.id]);
+  await world.run("task cancel", [made]);
   await walkSchedules(world);
 
   await world.run("execution list", ["--session-id", session.id]);

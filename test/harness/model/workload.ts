@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { Database } from "../../../src/store/db/database.ts";
 import type { Client } from "../service/client.ts";
 import { eventually } from "../wait.ts";
+import { taskFor } from "../service/runner.ts";
 
 export async function createWorkers(api: Pick<Client, "call">, count: number): Promise<string[]> {
   const ids: string[] = [];
@@ -9,13 +10,21 @@ export async function createWorkers(api: Pick<Client, "call">, count: number): P
   return ids;
 }
 
-/** Creates a task that is due now and returns its id. */
-export async function createTask(
+/** Creates a schedule that fires once a year and returns its id. */
+export async function createSchedule(
   api: Pick<Client, "call">,
   worker_id: string,
   instruction: string,
+  more: object = {},
 ): Promise<string> {
-  const body = { message_id: "script", worker_id, instruction, type: "immediate" };
+  const body = {
+    message_id: "script",
+    worker_id,
+    instruction,
+    type: "scheduled",
+    cron: "0 0 1 1 *",
+    ...more,
+  };
   return (await api.call("POST /api/tasks", body)).id;
 }
 
@@ -25,7 +34,7 @@ export async function startRun(
   instruction: string,
 ): Promise<{ id: string; ended: () => Promise<boolean> }> {
   const [worker = ""] = await createWorkers(api, 1);
-  const task = await createTask(api, worker, instruction);
+  const task = await taskFor(api, worker, instruction);
   const get = () => api.call(`GET /api/tasks/${task}`);
   await eventually("the run exists", async () => (await get()).execution_id !== null);
   const id = (await get()).execution_id;

@@ -10,6 +10,7 @@ import { insertRows } from "../../harness/model/counters.ts";
 import { svc } from "../../harness/service/process.ts";
 import { World } from "../../harness/model/scenario.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence } from "../../torture/checker.ts";
+import { createSchedule } from "../../harness/model/workload.ts";
 
 // The daily run omits these points: CI passes each one in a separate step, the nightly run twenty times.
 const LEFT_OUT = !Deno.env.has("SVC_TEST_FAULT_SEEDS");
@@ -119,16 +120,8 @@ const WAYS: Partial<Record<FaultPoint, (talk: Talk, api: Client, gone: () => boo
   },
   "gate.pre-commit": async (_talk, api, gone) => {
     const worker = await api.call("POST /api/workers", { name: "Gus", engine: "echo" });
-    const { id } = await api.call("POST /api/tasks", {
-      ...{
-        message_id: "gate",
-        worker_id: worker.id,
-        instruction: "ok",
-        type: "scheduled",
-        cron: "0 0 1 1 *",
-      },
-      gate: { command: ["sh", "-c", "echo asked >>asked"] },
-    });
+    const gate = { command: ["sh", "-c", "echo asked >>asked"] };
+    const id = await createSchedule(api, worker.id, "ok", { gate });
     while (!gone()) {
       try {
         const { run_no } = await api.call(`POST /api/tasks/${id}/run`, {});

@@ -5,6 +5,7 @@ import { type App, openApp } from "../../harness/service/app.ts";
 import { Proxy } from "../../harness/fakes/proxy.ts";
 import { Place, SQLD } from "../../harness/fakes/sqld.ts";
 import { eventually } from "../../harness/wait.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 
 // The server keeps rows of earlier test runs.
 const RUN = crypto.randomUUID();
@@ -44,12 +45,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
     using proxy = new Proxy(place.sqld.url);
     await using app = await behind(proxy);
     const worker = await app.call("POST /api/workers", { name: "Ada" });
-    const task = await app.call("POST /api/tasks", {
-      message_id: "silence",
-      worker_id: worker.id,
-      instruction: "sleep 1",
-      type: "immediate",
-    });
+    const task = await taskFor(app, worker.id, "sleep 1");
     await app.until("execution.started");
     proxy.mode = "hold-answers";
     const { result, ms } = await timed(create(app, "silent", 6));
@@ -61,7 +57,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
     expect((await app.send("GET /readyz")).status).toBe(503);
     proxy.mode = "pass";
     await eventually("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
-    const done = await app.call(`GET /api/tasks/${task.id}/wait?timeout_ms=60000`);
+    const done = await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`);
     expect([done.status, done.attempt]).toEqual(["completed", 1]);
     await create(app, "silent", 6);
     const silent = (await names(app)).filter((name) => name.includes(RUN));

@@ -8,6 +8,7 @@ import { Proxy } from "../../harness/fakes/proxy.ts";
 import { Place, SQLD } from "../../harness/fakes/sqld.ts";
 import { Machines, stateOf } from "../../harness/fakes/standby.ts";
 import { eventually } from "../../harness/wait.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
 
@@ -23,12 +24,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     await eventually("it knows of the standby", async () => (await standbys(api)) === 1);
     const worker = await api.call("POST /api/workers", { name: "Bob" });
     const done = join(machines.folder, "done");
-    const task = await api.call("POST /api/tasks", {
-      message_id: "cut",
-      worker_id: worker.id,
-      instruction: `until ${done}`,
-      type: "immediate",
-    });
+    const task = await taskFor(api, worker.id, `until ${done}`);
     await eventually("it runs", async () => (await machines.starts()) === 1);
     proxy.mode = "hold";
     const began = performance.now();
@@ -50,7 +46,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     await eventually("it runs again", async () => (await machines.starts()) === 2);
     await Deno.writeTextFile(done, "");
     const other = await client(second.url);
-    expect(await other.call(`GET /api/tasks/${task.id}/wait?timeout_ms=60000`)).toMatchObject({
+    expect(await other.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
       status: "completed",
       attempt: 2,
     });
@@ -164,12 +160,7 @@ describe.skipIf(SQLD === undefined)(
         config: { ...place.config, database: { url: proxy.url }, engines: fakeEngines() },
       });
       const worker = await app.call("POST /api/workers", { name: "Ada" });
-      const task = await app.call("POST /api/tasks", {
-        message_id: "wedge",
-        worker_id: worker.id,
-        instruction: "sleep 1",
-        type: "immediate",
-      });
+      const task = await taskFor(app, worker.id, "sleep 1");
       await app.until("execution.started");
       proxy.mode = "hold-writes";
       const cure = /reads and does not write any more: restart it \(sqld\)/;
@@ -191,7 +182,7 @@ describe.skipIf(SQLD === undefined)(
       await place.sqld.restart();
       await eventually("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
       expect(await metrics()).toContain("svc_database_server_well 1\n");
-      expect(await app.call(`GET /api/tasks/${task.id}/wait?timeout_ms=60000`)).toMatchObject({
+      expect(await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
         status: "completed",
         attempt: 1,
       });

@@ -8,6 +8,7 @@ import { type Client, client } from "../../harness/service/client.ts";
 import { type ServerProcess, startServer, SVC, tempDir } from "../../harness/service/process.ts";
 import { startRun } from "../../harness/service/run.ts";
 import { eventually } from "../../harness/wait.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 
 /** Returns the command for `svc serve` with a hard limit of open files. */
 function limited(files: number): string[] {
@@ -42,13 +43,8 @@ async function openIdle(server: ServerProcess | { url: string }, count: number):
 
 async function runOnce(api: Client, name: string): Promise<void> {
   const worker = await api.call("POST /api/workers", { name });
-  const task = await api.call("POST /api/tasks", {
-    message_id: "connections",
-    worker_id: worker.id,
-    instruction: "hello",
-    type: "immediate",
-  });
-  const done = await api.call(`GET /api/tasks/${task.id}/wait?timeout_ms=10000`);
+  const task = await taskFor(api, worker.id, "hello");
+  const done = await api.call(`GET /api/tasks/${task}/wait?timeout_ms=10000`);
   expect(done.status).toBe("completed");
 }
 

@@ -5,7 +5,8 @@ import { fakeEnvironment } from "../../harness/fakes/agents.ts";
 import { client } from "../../harness/service/client.ts";
 import { type ServerProcess, startServer, tempDir } from "../../harness/service/process.ts";
 import { eventually } from "../../harness/wait.ts";
-import { createTask, createWorkers, readRunMarks } from "../../harness/model/workload.ts";
+import { createWorkers, readRunMarks } from "../../harness/model/workload.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 const RUNS = Number(Deno.env.get("SVC_TEST_RUNS") ?? 60);
 
 vi.setConfig({ testTimeout: 180_000 + RUNS * 500 });
@@ -18,7 +19,7 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, 
   const MODES = ["ok", "exit 3", "both", "setsid-escape", "silent", "hold-stdout"];
   const round = async (count: number) => {
     for (let i = 0; i < count; i++) {
-      await createTask(
+      await taskFor(
         api,
         workers[i % workers.length] ?? "",
         MODES[i % 4 === 3 ? i % MODES.length : i % 3] ?? "",
@@ -50,9 +51,9 @@ it("a task that kills the server fails after three attempts, and all others are 
   let api = await client(server.url);
   const [poison = "", ...healthy] = await createWorkers(api, 5);
   // An agent cannot reach the server from its namespace, so the test kills it.
-  const bomb = await createTask(api, poison, `touch-and-stay ${wish}`);
+  const bomb = await taskFor(api, poison, `touch-and-stay ${wish}`);
   const others: string[] = [];
-  for (let i = 0; i < 50; i++) others.push(await createTask(api, healthy[i % 4] ?? "", "ok"));
+  for (let i = 0; i < 50; i++) others.push(await taskFor(api, healthy[i % 4] ?? "", "ok"));
   let deaths = 0;
   const taskOf = (id: string) => api.call(`GET /api/tasks/${id}`);
   while ((await taskOf(bomb)).status !== "failed") {
@@ -96,7 +97,7 @@ it("a run's token is invalid a second after its end, in every way to end, and in
   };
   const begin = async (mode: string) => {
     await Deno.remove(tokenFile).catch(() => {});
-    const task = await createTask(api, worker, `${mode} ${tokenFile}`);
+    const task = await taskFor(api, worker, `${mode} ${tokenFile}`);
     return { task, token: await tokenOfRun() };
   };
   const tokenOfRun = async () => {

@@ -5,7 +5,8 @@ import { fakeEnvironment, readLedger } from "../../harness/fakes/agents.ts";
 import { client } from "../../harness/service/client.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
 import { eventually } from "../../harness/wait.ts";
-import { createTask, createWorkers, readRunMarks } from "../../harness/model/workload.ts";
+import { createWorkers, readRunMarks } from "../../harness/model/workload.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 
 // The long run: SVC_TEST_AGENT_KILLS=50 SVC_TEST_RUNS=1000.
 const KILLS = Number(Deno.env.get("SVC_TEST_AGENT_KILLS") ?? 1);
@@ -27,7 +28,7 @@ it(`${KILLS} kills of the server with ${AGENTS} stubborn agents: all are dead be
   let api = await client(server.url);
   const workers = await createWorkers(api, AGENTS);
   for (let kill = 1; kill <= KILLS; kill++) {
-    const tasks = await Promise.all(workers.map((worker) => createTask(api, worker, "tick")));
+    const tasks = await Promise.all(workers.map((worker) => taskFor(api, worker, "tick")));
     const working = async () => {
       const lines = await readLedger(ledger);
       return tasks.every((task) => lines.some((line) => line.task === task && line.word === "tick"));
