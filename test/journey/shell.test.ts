@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { createServer } from "node:net";
 import { expect, it, vi } from "vitest";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
 import { canMount, SmallDisk } from "../harness/service/disk.ts";
 import { SVC, tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
 import { ROOT } from "../harness/house/tree.ts";
+import { freePort } from "../harness/service/port.ts";
 
 vi.setConfig({ testTimeout: 900_000 });
 
@@ -34,7 +34,7 @@ for (const shell of SHELLS.split(",")) {
         env: {
           PATH: `${bin}:${Deno.env.get("PATH") ?? ""}`,
           HOME: Deno.env.get("HOME") ?? "/",
-          PORT: String(await freePort()),
+          PORT: String(freePort()),
           FAKE_AGENT,
           SMALL: disk?.path ?? "",
         },
@@ -46,13 +46,4 @@ for (const shell of SHELLS.split(",")) {
       expect(said.split("\n").length).toBeGreaterThan(COMMANDS_MIN);
     },
   );
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" ? address?.port ?? 0 : 0));
-    });
-  });
 }

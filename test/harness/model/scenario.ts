@@ -5,7 +5,7 @@ import { FAKE_AGENT } from "../fakes/agents.ts";
 import { type Client, client, PASS_HASH } from "../service/client.ts";
 import { type ServerProcess, startServer, tempDir } from "../service/process.ts";
 import { random } from "./schedule.ts";
-import { pause } from "./workload.ts";
+import { type Conversation, openConversation, pause } from "./workload.ts";
 
 export interface WorldOptions {
   env?: Record<string, string>;
@@ -94,6 +94,14 @@ export class World implements AsyncDisposable {
     await this.#server?.end("SIGKILL");
     await this.#folder[Symbol.asyncDispose]();
   }
+}
+
+/** Starts the world's service with a conversation in it. */
+export async function startConversation(
+  world: World,
+): Promise<{ server: ServerProcess; api: Client } & Conversation> {
+  const { server, api } = await world.start();
+  return { server, api, ...await openConversation(api) };
 }
 
 /** How the service is lost in each round: at a random time, or at a fault point. */

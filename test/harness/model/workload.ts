@@ -70,6 +70,14 @@ export async function readRunMarks(dataDir: string): Promise<Set<string>> {
   return new Set(rows.map((row) => row.run_id));
 }
 
+/** Overwrites a part of a file with a byte value. */
+export async function overwriteFile(path: string, at: number, bytes: number, value: number): Promise<void> {
+  const file = await Deno.open(path, { write: true });
+  await file.seek(at, Deno.SeekMode.Start);
+  await file.write(new Uint8Array(bytes).fill(value));
+  file.close();
+}
+
 export async function pause(ms = 20): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
 }

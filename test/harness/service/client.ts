@@ -65,6 +65,13 @@ export async function client(url: string, password = "pass"): Promise<Client> {
   };
 }
 
+/** Requests `url` and returns only the status. */
+export async function fetchStatus(url: string, headers: Record<string, string> = {}): Promise<number> {
+  const response = await fetch(url, { headers });
+  await response.body?.cancel();
+  return response.status;
+}
+
 /** Resolves when no work is waiting or in progress. Throws after `stuckMs` without progress. */
 export async function quiet(api: Client, stuckMs = 60_000): Promise<void> {
   let least = Infinity;

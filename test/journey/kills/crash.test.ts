@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { client, PASS_HASH } from "../../harness/service/client.ts";
+import { client, fetchStatus, PASS_HASH } from "../../harness/service/client.ts";
 
 const ENV = {
   SVC_ENGINES__DEFAULT: "fake",
@@ -74,14 +74,9 @@ describe("stopping in order", () => {
     expect([again.code, again.err]).toEqual([5, expect.stringContaining("another server is running on it")]);
     const beside = await svc(["serve"], { dataDir: other.path, env: { SVC_DATABASE__URL: database } });
     expect([beside.code, beside.err]).toEqual([5, expect.stringContaining(`pid ${server.child.pid}`)]);
-    expect((await fetch(`${server.url}/readyz`).then(drained)).status).toBe(200);
+    expect(await fetchStatus(`${server.url}/readyz`)).toBe(200);
   });
 });
-
-async function drained(response: Response): Promise<Response> {
-  await response.body?.cancel();
-  return response;
-}
 
 /** Returns the mark of the only process whose environment names something in `folder`. */
 async function runIdOf(folder: string): Promise<string> {

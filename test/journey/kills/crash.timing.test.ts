@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { client, PASS_HASH } from "../../harness/service/client.ts";
+import { client, fetchStatus, PASS_HASH } from "../../harness/service/client.ts";
 import { eventually } from "../../harness/wait.ts";
 
 const ENV = {
@@ -78,7 +78,7 @@ describe("stopping in order", () => {
     server.child.kill("SIGTERM");
     await eventually(
       "the next state",
-      async () => (await fetch(`${server.url}/readyz`).then(drained)).status === 503,
+      async () => await fetchStatus(`${server.url}/readyz`) === 503,
     );
     expect((await call("GET /api/workers"))[0].status).toBe("working");
     const { body: refused } = await send(`POST /api/local/sessions/${session.id}/messages`, {
@@ -100,14 +100,9 @@ describe("stopping in order", () => {
     expect(second.err).toContain(`pid ${server.child.pid}`);
     // Most of this time is the start of the program from source.
     expect(performance.now() - started).toBeLessThan(5_000);
-    expect((await fetch(`${server.url}/readyz`).then(drained)).status).toBe(200);
+    expect(await fetchStatus(`${server.url}/readyz`)).toBe(200);
     await server.end("SIGKILL");
     await using third = await startServer({ dataDir: folder.path });
     expect(third.url).not.toBe("");
   });
 });
-
-async function drained(response: Response): Promise<Response> {
-  await response.body?.cancel();
-  return response;
-}

@@ -4,6 +4,7 @@ import { fakeEnvironment } from "../../harness/fakes/agents.ts";
 import { client } from "../../harness/service/client.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
 import { eventually } from "../../harness/wait.ts";
+import { freePort } from "../../harness/service/port.ts";
 
 const NGINX = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/bin/nginx"].find((path) => {
   try {
@@ -12,11 +13,6 @@ const NGINX = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/bin/nginx"].find
     return false;
   }
 });
-
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
-}
 
 /** Starts nginx with a cache in front of a server, as in docs/how-to/use-a-proxy-with-tls.md. */
 async function startProxy(folder: string, upstream: string): Promise<{ url: string } & AsyncDisposable> {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { client, quiet } from "../../harness/service/client.ts";
+import { client, fetchStatus, quiet } from "../../harness/service/client.ts";
 import { canMount, SmallDisk } from "../../harness/service/disk.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
 import { checkAtRest } from "../../torture/checker.ts";
@@ -40,7 +40,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     }
     expect(refused).toHaveLength(10);
     expect(await api.call("GET /api/workers")).toHaveLength(1);
-    expect((await fetch(`${server.url}/livez`).then(drained)).status).toBe(200);
+    expect(await fetchStatus(`${server.url}/livez`)).toBe(200);
     await disk.free();
     const started = performance.now();
     while ((await say("say after")).status !== 202) {
@@ -52,8 +52,3 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     expect(await checkAtRest({ dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);
   });
 });
-
-async function drained(response: Response): Promise<Response> {
-  await response.body?.cancel();
-  return response;
-}

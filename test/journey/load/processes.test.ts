@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { fakeEnvironment } from "../../harness/fakes/agents.ts";
-import { client } from "../../harness/service/client.ts";
+import { client, fetchStatus } from "../../harness/service/client.ts";
 import { type ServerProcess, startServer, tempDir } from "../../harness/service/process.ts";
 import { eventually } from "../../harness/wait.ts";
 import { createWorkers, readRunMarks } from "../../harness/model/workload.ts";
@@ -88,13 +88,8 @@ it("a run's token is invalid a second after its end, in every way to end, and in
   let api = await client(server.url);
   const [worker = ""] = await createWorkers(api, 1);
   const tokenFile = join(folder.path, "token");
-  const statusWith = async (token: string) => {
-    const response = await fetch(`${server.url}/api/workers`, {
-      headers: { authorization: `Bearer ${token}` },
-    });
-    await response.body?.cancel();
-    return response.status;
-  };
+  const statusWith = (token: string) =>
+    fetchStatus(`${server.url}/api/workers`, { authorization: `Bearer ${token}` });
   const begin = async (mode: string) => {
     await Deno.remove(tokenFile).catch(() => {});
     const task = await taskFor(api, worker, `${mode} ${tokenFile}`);

@@ -8,6 +8,7 @@ import { openApp } from "../../harness/service/app.ts";
 import { type Client, client, PASS_HASH } from "../../harness/service/client.ts";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
 import { ctl, splitWords } from "../../harness/terminal.ts";
+import { overwriteFile } from "../../harness/model/workload.ts";
 
 // CI makes fifty.
 const BACKUPS = Number(Deno.env.get("SVC_TEST_BACKUPS") ?? 5);
@@ -186,15 +187,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
 
   it("refuses an incomplete or changed backup with a reason, and changes nothing [BAK-4]", async () => {
     await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const good = join(folder.path, "good.tar");
-    {
-      await using server = await startServer({ dataDir, env: ENV });
-      await chat(await client(server.url));
-      expect((await svc(["ctl", "system", "backup", good], { dataDir })).code).toBe(0);
-      await server.end("SIGTERM");
-    }
+    const { dataDir, file: good } = await createBackup(folder.path);
     const bytes = await Deno.readFile(good);
     const write = async (name: string, content: Uint8Array | string) => {
       const path = join(folder.path, name);
@@ -202,6 +195,8 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       else await Deno.writeFile(path, content);
       return path;
     };
+    const repack = (name: string, change: (root: string) => Promise<void>) =>
+      repacked(folder.path, good, name, change);
     const flipped = bytes.slice();
     const middle = Math.floor(bytes.length / 2);
     flipped[middle] = (flipped[middle] ?? 0) ^ 1;
@@ -212,25 +207,15 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       [await write("text.tar", "this is no archive ".repeat(100)), /no tar archive/],
       [await write("empty.tar", ""), /truncated/],
       [
-        await repacked(
-          folder.path,
-          good,
-          "foreign",
-          (root) => Deno.writeTextFile(join(root, "else.txt"), "x"),
-        ),
+        await repack("foreign", (root) => Deno.writeTextFile(join(root, "else.txt"), "x")),
         /no backup/,
       ],
       [
-        await repacked(
-          folder.path,
-          good,
-          "outside",
-          (root) => Deno.symlink("/etc", join(root, "logs", "etc")),
-        ),
+        await repack("outside", (root) => Deno.symlink("/etc", join(root, "logs", "etc"))),
         /logs\/etc/,
       ],
       [
-        await repacked(folder.path, good, "newer", async (root) => {
+        await repack("newer", async (root) => {
           const path = join(root, "manifest.json");
           const manifest = JSON.parse(await Deno.readTextFile(path));
           await Deno.writeTextFile(path, JSON.stringify({ ...manifest, schema_version: SCHEMA_VERSION + 1 }));
@@ -238,32 +223,24 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
         /schema is version/,
       ],
       [
-        await repacked(folder.path, good, "development", async (root) => {
-          const db = await Database.open(`file:${join(root, "svc.db")}`);
-          await db.write([{ sql: "update migration set name = '0001_start'", args: [] }]);
-          await db.close();
-          for (const end of ["-wal", "-shm"]) await Deno.remove(join(root, `svc.db${end}`)).catch(() => {});
+        await repack("development", async (root) => {
+          await change(root, "update migration set name = '0001_start'");
         }),
         /before the first release/,
       ],
       [
-        await repacked(folder.path, good, "broken", async (root) => {
-          const file = await Deno.open(join(root, "svc.db"), { write: true });
-          await file.seek(4096 * 10, Deno.SeekMode.Start);
-          await file.write(new Uint8Array(4096 * 20).fill(7));
-          file.close();
+        await repack("broken", async (root) => {
+          await overwriteFile(join(root, "svc.db"), 4096 * 10, 4096 * 20, 7);
         }),
         /damaged/,
       ],
       [
         // Only the check of the whole file finds this damage.
-        await repacked(folder.path, good, "incomplete", async (root) => {
-          const db = await Database.open(`file:${join(root, "svc.db")}`);
-          await db.read("pragma foreign_keys = off");
-          const sql = "insert into worker_department (worker_id, department_id) values ('none', 'none')";
-          await db.write([{ sql, args: [] }]);
-          await db.close();
-          for (const end of ["-wal", "-shm"]) await Deno.remove(join(root, `svc.db${end}`)).catch(() => {});
+        await repack("incomplete", async (root) => {
+          await change(
+            root,
+            "insert into worker_department (worker_id, department_id) values ('none', 'none')",
+          );
         }),
         /damaged: a row of \w+ refers to one that is not there/,
       ],
@@ -285,15 +262,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
 
   it("an interrupted restore prevents the next start, and can be completed by running it again", async () => {
     await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const file = join(folder.path, "backup.tar");
-    {
-      await using server = await startServer({ dataDir, env: ENV });
-      await chat(await client(server.url));
-      expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
-      await server.end("SIGTERM");
-    }
+    const { dataDir, file } = await createBackup(folder.path);
     // Simulates a kill after the old database was moved away and before the new one was moved in.
     const aside = join(dataDir, "before-restore-x");
     await Deno.mkdir(aside);
@@ -362,6 +331,17 @@ describe("POST /api/system/backup (contract 5)", () => {
   });
 });
 
+/** Creates a data directory with a conversation, and a backup of it. */
+async function createBackup(folder: string): Promise<{ dataDir: string; file: string }> {
+  const [dataDir, file] = [join(folder, "data"), join(folder, "backup.tar")];
+  await Deno.mkdir(dataDir);
+  await using server = await startServer({ dataDir, env: ENV });
+  await chat(await client(server.url));
+  expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
+  await server.end("SIGTERM");
+  return { dataDir, file };
+}
+
 async function chat(api: Client): Promise<void> {
   await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions");
@@ -403,6 +383,14 @@ async function listing(folder: string): Promise<[string, number][]> {
     } else found.push([entry.name, (await Deno.stat(path)).size]);
   }
   return found.sort(([a], [b]) => a < b ? -1 : 1);
+}
+
+async function change(root: string, sql: string): Promise<void> {
+  const db = await Database.open(`file:${join(root, "svc.db")}`);
+  await db.read("pragma foreign_keys = off");
+  await db.write([{ sql, args: [] }]);
+  await db.close();
+  for (const end of ["-wal", "-shm"]) await Deno.remove(join(root, `svc.db${end}`)).catch(() => {});
 }
 
 /** Changes files of the archive and packs it again with new checksums by other programs. */

@@ -4,6 +4,7 @@ import { Server } from "../../../src/boot/server.ts";
 import { findCredential } from "../../../src/store/account/credential.ts";
 import { testConfig } from "../../harness/service/app.ts";
 import { svc, tempDir } from "../../harness/service/process.ts";
+import { freePort } from "../../harness/service/port.ts";
 
 it("finds a taken port before it creates a password, so the next start still prints one (contract 8.17)", async () => {
   await using folder = await tempDir();
@@ -26,9 +27,7 @@ it("finds a taken port before it creates a password, so the next start still pri
 
 it("takes the port, but responds only after the password's hash is stored (contract 8.17)", async () => {
   await using folder = await tempDir();
-  const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = free.addr;
-  free.close();
+  const port = freePort();
   const loaded = withoutPassword(folder.path);
   loaded.config.server.port = port;
   const server = await Server.open(loaded);
