@@ -1,11 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { TestClock } from "../harness/clock.ts";
-import { PINS } from "./pins.ts";
+import { describePins, selectPins } from "./pins.ts";
 import { Rig, type Said } from "./rig.ts";
 
 // Questions of real CLIs with a scripted model. `make test-engines` sets the variables.
-const FULL = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
-const engines = PINS.filter(({ kind }) => FULL[0] === "all" || FULL.includes(kind));
 
 const HOUR_MS = 3_600_000;
 // An engine may need a minute to start on a busy machine.
@@ -19,11 +17,7 @@ async function say(rig: Rig, content: string): Promise<Said> {
   return await rig.latest();
 }
 
-describe.skipIf(engines.length > 0)("questions of engines", () => {
-  it.skip("real CLIs: run make test-engines", () => {});
-});
-
-describe.each(engines)("$kind $version asks (contract 12)", { timeout: 4 * PATIENCE_MS }, (pin) => {
+describePins("$kind $version asks (contract 12)", selectPins(), 4 * PATIENCE_MS, (pin) => {
   it("ends its run; after an hour and a restart a person answers, and the same session continues", async () => {
     const clock = new TestClock(Date.now());
     await using rig = await Rig.open(pin, { clock, timeout: TIMEOUT });

@@ -1,29 +1,24 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { ROOT } from "../harness/house/tree.ts";
-import { type Pin, PINS } from "./pins.ts";
+import { describePins, type Pin, PINS, selectPins } from "./pins.ts";
 import { Rig, type WarmPin } from "./rig.ts";
 
 // Real CLIs with a scripted model. They take minutes and need installed packages; `make test-engines` sets
 // these variables.
-const FULL = listed("SVC_TEST_ENGINES");
-const BRIEF = listed("SVC_TEST_ENGINES_BRIEF");
-
-function listed(name: string): string[] {
-  return (Deno.env.get(name) ?? "").split(",").filter((kind) => kind !== "");
-}
-
-const engines = PINS.filter(({ kind }) => [...FULL, ...BRIEF].includes(kind) || FULL[0] === "all");
-const isNamed = ({ kind }: Pin) => FULL[0] === "all" || FULL.includes(kind);
+const full = new Set(selectPins().map(({ kind }) => kind));
+const brief = new Set(selectPins("SVC_TEST_ENGINES_BRIEF").map(({ kind }) => kind));
+const isEveryEngine = full.size === PINS.length;
+const engines = PINS.filter(({ kind }) => full.has(kind) || brief.has(kind));
 // Warm engines run every cell in a full matrix, and only the short cells in a brief one.
 const inFull = (pin: Pin & { warm?: object }) =>
-  FULL[0] === "all" || pin.warm === undefined && FULL.includes(pin.kind);
+  isEveryEngine || pin.warm === undefined && full.has(pin.kind);
 
 const STAYING = ["claude", "codex"];
 /** Each engine, and again as a warm engine if it can stay open. */
 const WAYS = engines.flatMap((pin): (WarmPin & { way: string })[] => [
   { ...pin, way: "a turn each" },
-  ...(STAYING.includes(pin.kind) && isNamed(pin) ? [{ ...pin, way: "staying open", warm: {} }] : []),
+  ...(STAYING.includes(pin.kind) && full.has(pin.kind) ? [{ ...pin, way: "staying open", warm: {} }] : []),
 ]);
 
 /** Returns the engine's own tool call that writes a file. */
@@ -78,12 +73,8 @@ function cell(pin: Pin, always = false) {
   return it.skipIf(!always && !inFull(pin));
 }
 
-describe.skipIf(engines.length > 0)("engines", () => {
-  it.skip("real CLIs: run make test-engines", () => {});
-});
-
-describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
-  cell(pin, true)("answers; session, usage and version are known", async () => {
+describePins("$kind $version $way", WAYS, 300_000, (pin) => {
+  cell(pin, true)("replies with a session, usage and a version", async () => {
     await using rig = await Rig.open(pin);
     const { execution, log } = await rig.say("Say hello.");
     expect(execution, log).toMatchObject({
@@ -99,7 +90,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     expect(await rig.leftovers()).toEqual([]);
   });
 
-  cell(pin)("goes on with its session, and each run's usage is its own", async () => {
+  cell(pin)("continues its session, and counts the usage of each run separately", async () => {
     await using rig = await Rig.open(pin);
     const first = (await rig.say("This is [[id:first-word]].")).execution;
     const { execution, log } = await rig.say("What did I say? [[recall]]");
@@ -156,7 +147,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     }
   });
 
-  cell(pin)("a login that is refused is called that, and told to the user", async () => {
+  cell(pin)("reports a refused login to the user", async () => {
     await using rig = await Rig.open(pin);
     const { execution, log } = await rig.say("Hello. [[error401]]");
     expect(execution, log).toMatchObject({ status: "failed", failure: "engine_error" });
@@ -165,14 +156,14 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     expect(messages.at(-1).content).toMatch(/^Ada failed: engine_error, auth: /);
   });
 
-  cell(pin)("a model that fails once and then answers is no failure", async () => {
+  cell(pin)("completes if the model fails only once", async () => {
     await using rig = await Rig.open(pin);
     const { execution, log } = await rig.say("Hello. [[error500:1]]");
     expect(execution, log).toMatchObject({ status: "completed", result: "STUB-OK final answer" });
   });
 
   cell(pin)(
-    "parks when the model's limit is reached, and goes on in its session when it is over",
+    "waits at the model's rate limit, and continues its session afterwards",
     async () => {
       // Claude Code gets a reset time only with a subscription login.
       const env = pin.kind === "claude" ? { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "stub" } : {};
@@ -205,14 +196,14 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     },
   );
 
-  cell(pin)("ends at its time limit when the model never answers, and leaves no process", async () => {
+  cell(pin)("ends at its time limit if the model never responds, and leaves no process", async () => {
     await using rig = await Rig.open(pin, { timeout: "12s" });
     const { execution } = await rig.say("Hello? [[hang]]");
     expect(execution).toMatchObject({ status: "failed", failure: "timeout" });
     expect(await rig.leftovers()).toEqual([]);
   });
 
-  cell(pin, true)("cancelled during a tool whose child ignores signals, it leaves no process", async () => {
+  cell(pin, true)("leaves no process if cancelled during a tool whose child ignores signals", async () => {
     await using rig = await Rig.open(pin);
     // A few engines repeat the text of a cancelled turn in the next one, so the tool must not wait again.
     const stubborn =
@@ -229,7 +220,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     expect(execution, log).toMatchObject({ status: "completed" });
   });
 
-  cell(pin)("begins anew, told what was said, when the engine has lost its session", async () => {
+  cell(pin)("starts a new session with the history if the engine has lost its session", async () => {
     await using rig = await Rig.open(pin);
     const first = (await rig.say("This is [[id:first-word]].")).execution;
     await rig.forget();
@@ -241,7 +232,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
   });
 
   cell(pin)(
-    "permissions: edit writes in the work directory and calls svc, and touches nothing else",
+    "permissions: edit writes only in the work directory and calls svc",
     async () => {
       await using rig = await Rig.open(pin, { permissions: "edit" });
       const outside = await Deno.makeTempDir({ prefix: "svc-outside-", dir: join(ROOT, ".cache") });

@@ -30,12 +30,12 @@ export async function startModel(): Promise<Model> {
     async [Symbol.asyncDispose]() {
       // A request without a response would delay the stop permanently.
       end.abort();
-      await Promise.all([door.finished, stub.close()]);
+      await Promise.all([proxy.finished, stub.close()]);
     },
   };
   const end = new AbortController();
   const options = { port: 0, hostname: "127.0.0.1", onListen: () => {}, signal: end.signal };
-  const door = Deno.serve(options, async (request) => {
+  const proxy = Deno.serve(options, async (request) => {
     const { pathname, search } = new URL(request.url);
     const { method, headers, body } = request;
     if (method === "POST") model.onRequest();
@@ -51,6 +51,6 @@ export async function startModel(): Promise<Model> {
       return new Response("the model is gone", { status: 502 });
     }
   });
-  model.url = `http://127.0.0.1:${door.addr.port}`;
+  model.url = `http://127.0.0.1:${proxy.addr.port}`;
   return model;
 }

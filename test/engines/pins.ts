@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { describe, it } from "vitest";
 import { ADAPTERS } from "../../src/engine/registry.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
@@ -48,6 +49,23 @@ export const PINS: Pin[] = ADAPTERS.flatMap((adapter) => {
   const packageName = special?.package(release) ?? `${adapter.measured.package}@${release}`;
   return [{ kind, version, package: packageName, program: special?.program ?? `.bin/${adapter.program}` }];
 });
+
+/** Returns the pins whose kinds the environment variable lists; `all` selects every pin. */
+export function selectPins(variable = "SVC_TEST_ENGINES"): Pin[] {
+  const kinds = (Deno.env.get(variable) ?? "").split(",");
+  return PINS.filter(({ kind }) => kinds[0] === "all" || kinds.includes(kind));
+}
+
+/** Defines tests for each pin; without pins a skipped test says how to run them. */
+export function describePins<T extends Pin>(
+  name: string,
+  pins: readonly T[],
+  timeout: number,
+  define: (pin: T) => void,
+): void {
+  if (pins.length === 0) it.skip("real CLIs: run make test-engines", () => {});
+  else describe.each([...pins])(name, { timeout }, define);
+}
 
 const CACHE = join(ROOT, ".cache", "engines");
 

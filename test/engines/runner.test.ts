@@ -1,19 +1,16 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { awayWorker, online, type RunnerProcess, startRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
-import { PINS } from "./pins.ts";
+import { describePins, selectPins } from "./pins.ts";
 import { settingsOf, type WarmPin } from "./rig.ts";
 
 // Real CLIs on a runner with a scripted model. `make test-engines` sets the variable.
 const SHOWN = ["claude", "codex"];
-const WANTED = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
-const engines = PINS.filter(({ kind }) =>
-  SHOWN.includes(kind) && (WANTED.includes(kind) || WANTED[0] === "all")
-);
+const engines = selectPins().filter(({ kind }) => SHOWN.includes(kind));
 /** Each engine, and again as a warm engine if it can stay open. */
 const WAYS = engines.flatMap((pin): (WarmPin & { way: string })[] => [
   { ...pin, way: "a turn each", warm: { max: 0 } },
@@ -85,11 +82,7 @@ const READ_THE_FILE = `cat "$(sed -n 's/.*"path": "\\([^"]*\\)".*/\\1/p' "$SVC_C
 const SEND_A_FILE =
   'echo "made on the runner" > report.txt && svc ctl message send --message-id "$SVC_MESSAGE_ID" --media-path report.txt';
 
-describe.skipIf(engines.length > 0)("real engines on a runner", () => {
-  it.skip("real CLIs: run make test-engines", () => {});
-});
-
-describe.each(WAYS)("$kind $version on a runner, $way (contract 18)", { timeout: 2 * PATIENCE_MS }, (pin) => {
+describePins("$kind $version on a runner, $way (contract 18)", WAYS, 2 * PATIENCE_MS, (pin) => {
   it("gets a file, uses svc and sends a file; then it continues its session, and calls tools over MCP", async () => {
     await using at = await Elsewhere.open(pin);
     const { app, runner, worker, session } = at;

@@ -1,11 +1,9 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { PINS } from "./pins.ts";
+import { expect, it } from "vitest";
+import { describePins, selectPins } from "./pins.ts";
 import { Rig } from "./rig.ts";
 
 // Verification with real CLIs and a scripted model. `make test-engines` sets the variable.
-const WANTED = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
-const engines = PINS.filter(({ kind }) => WANTED.includes(kind) || WANTED[0] === "all");
 
 const PATIENCE_MS = 600_000;
 
@@ -16,11 +14,7 @@ echo "It has to be right. [[tool:echo right > answer.txt]] [[recall]]"
 exit 1
 `;
 
-describe.skipIf(engines.length > 0)("verification of real engines", () => {
-  it.skip("real CLIs: run make test-engines", () => {});
-});
-
-describe.each(engines)("$kind $version with a check (contract 13)", { timeout: PATIENCE_MS }, (pin) => {
+describePins("$kind $version with a check (contract 13)", selectPins(), PATIENCE_MS, (pin) => {
   it("gets the failed check in the same session after a wrong answer, and then answers correctly", async () => {
     await using rig = await Rig.open(pin, { timeout: "9m" });
     const { app, worker } = rig;

@@ -314,23 +314,13 @@ class World {
       this.#model.end(id, cancelled.has(id) ? "cancelled" : "lost");
     }
     this.#model.tick(this.#clock.now());
-    await this.#stage();
+    await this.#app.runStage("question");
   }
 
   async #advance(): Promise<void> {
     this.#clock.advance(this.#pick([100, 900, 30_000, 600_000]));
-    await this.#stage();
+    await this.#app.runStage("question");
     this.#model.tick(this.#clock.now());
-  }
-
-  /** Runs the stage of questions once. */
-  async #stage(): Promise<void> {
-    const stage = this.#app.server.stages.find(({ name }) => name === "question");
-    const rounds = stage?.rounds ?? 0;
-    stage?.wake();
-    while ((stage?.rounds ?? 0) <= rounds || !stage?.idle) {
-      await new Promise((resolve) => setTimeout(resolve, 0));
-    }
   }
 
   async #agree(label: string): Promise<void> {

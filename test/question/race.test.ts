@@ -95,7 +95,7 @@ async function races(seed: number, race: Race, fallback = ""): Promise<Result[]>
     const bench = { app, clock, run, question: valueOf(asked.json) };
     const { taken, seen = false } = await race(bench, offset);
     await endClaimed(db, run, "completed", now.now());
-    await stageDone(app);
+    await app.runStage("question");
     const question = await app.call(`GET /api/questions/${bench.question.id}`);
     const learned = Number(seen) + Number(await isBrought(app, question.id));
     results.push({ question, taken: taken.filter((one) => one !== null), learned });
@@ -106,15 +106,6 @@ async function races(seed: number, race: Race, fallback = ""): Promise<Result[]>
   );
   expect(made?.tasks, "no task beside those that brought answers").toBe(RACES + (brought?.tasks ?? 0));
   return results;
-}
-
-async function stageDone(app: App): Promise<void> {
-  const stage = app.server.stages.find(({ name }) => name === "question");
-  const rounds = stage?.rounds ?? 0;
-  stage?.wake();
-  while ((stage?.rounds ?? 0) <= rounds || !stage?.idle) {
-    await new Promise((resolve) => setTimeout(resolve, 0));
-  }
 }
 
 /** Returns whether both outcomes happened. A race with only one outcome proves nothing. */
@@ -149,7 +140,7 @@ describe(`exactly one answer is stored, and the agent gets it once: ${RACES} rac
           later(offset(), () => answer(bench, "in time")),
           later(offset(), async () => {
             bench.clock.advance(LIFE_MS);
-            await stageDone(bench.app);
+            await bench.app.runStage("question");
           }),
         ]);
         return { taken: [taken] };

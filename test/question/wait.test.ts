@@ -26,10 +26,8 @@ describe("a run that waits for an answer (contract 12)", () => {
     });
     const run = await startAsker(app);
     const other = await app.call("POST /api/workers", { name: "Other" });
-    const give = (worker_id: string) =>
-      app.call("POST /api/tasks", { message_id: "m", worker_id, instruction: "say hi", type: "immediate" });
-    await give(run.workerId);
-    await give(other.id);
+    await taskFor(app, run.workerId, "say hi");
+    await taskFor(app, other.id, "say hi");
     const statusOf = async () => (await app.call(`GET /api/workers/${run.workerId}`)).status;
     expect(await statusOf()).toBe("working");
     expect(await executionsOf(app, other.id)).toEqual([]);

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { App } from "../service/app.ts";
 import { runToken } from "../service/run.ts";
+import { found } from "../wait.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -63,7 +64,8 @@ export async function startAsker(app: App, options: AskerOptions = {}): Promise<
     },
     end: async () => {
       await Deno.writeTextFile(file, "");
-      await ended(app, execution.id);
+      const isEnded = "select 1 as one from execution where id = ? and status in ('completed', 'failed')";
+      await found(() => app.db.first(isEnded, [execution.id]));
     },
   };
 }
@@ -80,25 +82,10 @@ interface Started {
 
 /** Returns a worker's run as soon as its engine has started. */
 export async function runningOf(app: App, workerId: string): Promise<Started> {
-  for (let look = 0; look < 1_000; look++) {
-    const row = await app.db.first<Started>(
+  return await found(() =>
+    app.db.first<Started>(
       "select * from execution where worker_id = ? and status = 'running' order by id desc limit 1",
       [workerId],
-    );
-    if (row !== null) return row;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error("the run did not start");
-}
-
-async function ended(app: App, executionId: string): Promise<void> {
-  for (let look = 0; look < 1_000; look++) {
-    const row = await app.db.first(
-      "select 1 as one from execution where id = ? and status in ('completed', 'failed')",
-      [executionId],
-    );
-    if (row !== null) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error("the run did not end");
+    )
+  );
 }

@@ -113,7 +113,8 @@ export function readTestNames(...folders: string[]): Text[] {
     const names: Text[] = [];
     const visit = (node: ts.Node) => {
       if (
-        ts.isCallExpression(node) && /^(it|test|describe(Console)?)\b/.test(node.expression.getText(source))
+        ts.isCallExpression(node) &&
+        /^(it|test|cell|describe(Console|Pins)?)\b/.test(node.expression.getText(source))
       ) {
         const [name] = node.arguments;
         if (name !== undefined && (ts.isStringLiteralLike(name) || ts.isTemplateExpression(name))) {

@@ -175,6 +175,16 @@ export class App {
     throw new Error(`There was no ${kind} in ${timeoutMs} ms`);
   }
 
+  /** Wakes a stage and resolves after its next idle round. */
+  async runStage(name: string): Promise<void> {
+    const stage = this.server.stages.find((one) => one.name === name);
+    const rounds = stage?.rounds ?? 0;
+    stage?.wake();
+    while ((stage?.rounds ?? 0) <= rounds || !stage?.idle) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+  }
+
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
