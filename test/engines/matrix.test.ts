@@ -118,7 +118,7 @@ describePins("$kind $version $way", WAYS, 300_000, (pin) => {
     expect(refused.execution.result, refused.log).toMatch(/STUB-NO-TOOL|no tool/);
   });
 
-  cell(pin)("finds svc on the PATH of its own shell, and at SVC_CTL", async () => {
+  cell(pin)("calls svc by the PATH of its shell, and by SVC_CTL", async () => {
     await using rig = await Rig.open(pin);
     const { log } = await rig.say(
       'Ask. [[tool:svc ctl worker list -q > path.txt; "$SVC_CTL" ctl worker list -q > var.txt]]',
