@@ -1,7 +1,6 @@
-import { join } from "node:path";
-import { Database } from "../../src/store/db/database.ts";
 import { StreamClient } from "../harness/stream.ts";
 import type { Victim } from "./victim.ts";
+import { readRows } from "../harness/model/workload.ts";
 
 /** A reader of one conversation's stream that often loses its connection and resumes with Last-Event-ID. */
 export class Follower {
@@ -37,12 +36,11 @@ export class Follower {
 
   /** Finds replies that a reconnecting client got twice or never [SSE-1, SSE-2]. */
   async faults(dataDir: string): Promise<string[]> {
-    const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-    const rows = await db.read<{ id: string }>(
+    const rows = await readRows<{ id: string }>(
+      dataDir,
       "select id from outbound_message where session_key = ? and status = 'sent'",
       [`local:${this.#session}`],
     );
-    await db.close();
     const seen = new Set(this.#seen);
     const missing = rows.filter((row) => !seen.has(row.id)).map((row) => row.id);
     return [

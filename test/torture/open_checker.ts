@@ -1,6 +1,5 @@
 // Compares the notes of open agents with the stored rows of their runs (reliability CHD-15).
-import { join } from "node:path";
-import { Database } from "../../src/store/db/database.ts";
+import { readRows } from "../harness/model/workload.ts";
 
 /**
  * An agent's note: the start of a turn with its context; its end; a session that another agent had; or a
@@ -54,12 +53,11 @@ export async function readNotes(ledger: string): Promise<Note[]> {
 
 /** Checks the turns of a server that has stopped. Returns the violations. */
 export async function checkTurns(dataDir: string, ledger: string): Promise<string[]> {
-  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-  const rows = await db.read<Run>(
+  const rows = await readRows<Run>(
+    dataDir,
     `select id, worker_id, session_key, task_id, message_id, instruction, status, failure, engine, substr(result, 1, 10000) as result
     from execution`,
   );
-  await db.close();
   const notes = await readNotes(ledger);
   const turns = notes.filter(({ word }) => word === "turn");
   const runs = new Map(rows.map((run) => [run.id, run]));

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { Proxy } from "../harness/fakes/proxy.ts";
 import { type RunnerProcess, startRunner } from "../harness/service/runner.ts";
 import { SHORT_LEASES } from "./leases.ts";
+import { pause } from "../harness/model/workload.ts";
 
 /** The actions on a runner, with their shares. "For long" is longer than a lease. */
 const TROUBLES = [
@@ -199,8 +200,4 @@ function draw(dice: number): Kind {
     left -= share;
   }
   return "killed";
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -3,13 +3,13 @@ import { FAKE_AGENT } from "../harness/fakes/agents.ts";
 import { online } from "../harness/service/runner.ts";
 import { random } from "../harness/model/schedule.ts";
 import { RUNNER_LOST } from "../../src/run/ending.ts";
-import { Database } from "../../src/store/db/database.ts";
 import { walk } from "./checker.ts";
 import { SHORT_LEASES } from "./leases.ts";
 import { DEEDS, lostAnswer, type Plan } from "./load.ts";
 import { checkWorkRoot } from "./run_checker.ts";
 import { RunnerVictim, type Trouble } from "./runner_victim.ts";
 import type { Victim } from "./victim.ts";
+import { pause, readRows } from "../harness/model/workload.ts";
 
 const CALM_MEAN_MS = 6_000;
 // The share of the service's lives in which it is stopped. Afterwards the service stays away for longer than
@@ -175,14 +175,13 @@ export class Runners {
   async report(dataDir: string): Promise<string[]> {
     const troubles = this.#all.flatMap((runner) => runner.troubles);
     const kinds = Map.groupBy(troubles, ({ kind }) => kind);
-    const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-    const runs = await db.read<Ended>(
+    const runs = await readRows<Ended>(
+      dataDir,
       `select runner.name as runner, execution.status, execution.error, execution.completed_at, remote_run.reported
       from remote_run
       join runner on runner.id = remote_run.runner_id
       join execution on execution.id = remote_run.execution_id`,
     );
-    await db.close();
     const late =
       (await Deno.readTextFile(this.#logPath)).match(/The service refuses the end of run/g)?.length ?? 0;
     const completed = runs.filter(({ status }) => status === "completed").length;
@@ -234,8 +233,4 @@ export async function liveAmongRunners(victim: Victim, chance: () => number, lif
 
 function nameOf(index: number): string {
   return `r${index + 1}`;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -15,6 +15,7 @@ import { OPEN_PLAN, OpenAgents } from "./open_agents.ts";
 import { checkRuns } from "./run_checker.ts";
 import { liveAmongRunners, planFor, Runners, TIMEOUT } from "./runners.ts";
 import { randomFault, SHORT_SERVE, Victim } from "./victim.ts";
+import { pause } from "../harness/model/workload.ts";
 
 const given = new Map(Deno.args.map((arg) => arg.replace(/^--/, "").split("=") as [string, string]));
 const SECONDS = Number(given.get("seconds") ?? 900);
@@ -193,8 +194,4 @@ function report(
     `came to rest in  ${(drainMs / 1_000).toFixed(1)} s`,
   ];
   console.log(lines.map((line) => `  ${line}`).join("\n"));
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { Database } from "../../../src/store/db/database.ts";
+import { Database, type Value } from "../../../src/store/db/database.ts";
 import type { Client } from "../service/client.ts";
 import { eventually } from "../wait.ts";
 import { taskFor } from "../service/runner.ts";
@@ -62,11 +62,23 @@ export async function openConversation(api: Client): Promise<Conversation> {
   return { sessionId, acknowledged, say };
 }
 
+/** Reads rows from the database in a data directory. */
+export async function readRows<Row extends Record<string, Value>>(
+  dataDir: string,
+  sql: string,
+  args: Value[] = [],
+): Promise<Row[]> {
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  try {
+    return await db.read<Row>(sql, args);
+  } finally {
+    await db.close();
+  }
+}
+
 /** Reads the process marks of all runs from the database of a service that has ended. */
 export async function readRunMarks(dataDir: string): Promise<Set<string>> {
-  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-  const rows = await db.read<{ run_id: string }>("select run_id from execution");
-  await db.close();
+  const rows = await readRows<{ run_id: string }>(dataDir, "select run_id from execution");
   return new Set(rows.map((row) => row.run_id));
 }
 

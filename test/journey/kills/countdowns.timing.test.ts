@@ -1,10 +1,9 @@
-import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { Database } from "../../../src/store/db/database.ts";
 import { client, PASS_HASH } from "../../harness/service/client.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
 import { random } from "../../harness/model/schedule.ts";
 import { eventually } from "../../harness/wait.ts";
+import { readRows } from "../../harness/model/workload.ts";
 
 // The long run: SVC_TEST_COUNTDOWNS=1000.
 const COUNT = Number(Deno.env.get("SVC_TEST_COUNTDOWNS") ?? 100);
@@ -48,14 +47,13 @@ it(`${COUNT} countdowns with ${KILLS} kills at their due time: none is early, an
   }, SPAN_MS + 30_000);
   await server.end("SIGTERM");
 
-  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-  const rows = await db.read<{ scheduled_at: number; first: number; runs: number }>(
+  const rows = await readRows<{ scheduled_at: number; first: number; runs: number }>(
+    dataDir,
     `select scheduled_at, min(execution.created_at) as first, count(*) as runs
     from task
     join execution on execution.task_id = task.id
     group by task.id`,
   );
-  await db.close();
   expect(rows).toHaveLength(COUNT);
   expect(rows.filter((row) => row.first < row.scheduled_at)).toEqual([]);
   const lateMs = rows.map((row) => {

@@ -10,7 +10,7 @@ import { insertRows } from "../../harness/model/counters.ts";
 import { svc } from "../../harness/service/process.ts";
 import { World } from "../../harness/model/scenario.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence } from "../../torture/checker.ts";
-import { createSchedule } from "../../harness/model/workload.ts";
+import { createSchedule, readRows } from "../../harness/model/workload.ts";
 
 // The daily run omits these points: CI passes each one in a separate step, the nightly run twenty times.
 const LEFT_OUT = !Deno.env.has("SVC_TEST_FAULT_SEEDS");
@@ -256,11 +256,10 @@ it("the log of a run is on the disk before its outcome [DUR-9]", async () => {
     await talk.say(api, `say the last words ${k}`);
     await server.child.status;
     expect(server.stderr).toContain("SVC_FAULT fired: outcome.post-commit:1:kill");
-    const db = await Database.open(`file:${talk.world.database}`);
-    const run = await db.first<{ id: string; result: string }>(
+    const [run] = await readRows<{ id: string; result: string }>(
+      talk.world.dataDir,
       "select id, result from execution where status = 'completed' and completed_at is not null order by completed_at desc, id desc limit 1",
     );
-    await db.close();
     const id = run?.id ?? "";
     const log = await Deno.readTextFile(join(talk.world.dataDir, "logs", id.slice(-2), `${id}.log`));
     expect(log).toMatch(new RegExp(`Z ${run?.result || "ok"}\n.*\\[completed\\]\n$`));

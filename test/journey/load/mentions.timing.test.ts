@@ -1,9 +1,8 @@
-import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { Database } from "../../../src/store/db/database.ts";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
 import { client, quiet } from "../../harness/service/client.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
+import { readRows } from "../../harness/model/workload.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -36,8 +35,6 @@ it("a megabyte of mentions for 200 workers delays no other request (figures: mak
   // An earlier version blocked the event loop for 13 seconds here.
   expect(Math.max(...times)).toBeLessThan(2_000);
   await server.end();
-  const db = await Database.open(`file:${join(folder.path, "svc.db")}`);
-  const routed = await db.read<{ status: string }>("select status from inbound_message");
-  await db.close();
+  const routed = await readRows<{ status: string }>(folder.path, "select status from inbound_message");
   expect(routed.map(({ status }) => status)).toEqual(Array(4).fill("bee_processed"));
 });

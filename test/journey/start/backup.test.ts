@@ -8,7 +8,7 @@ import { openApp } from "../../harness/service/app.ts";
 import { type Client, client, PASS_HASH } from "../../harness/service/client.ts";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
 import { ctl, splitWords } from "../../harness/terminal.ts";
-import { overwriteFile } from "../../harness/model/workload.ts";
+import { overwriteFile, readRows } from "../../harness/model/workload.ts";
 
 // CI makes fifty.
 const BACKUPS = Number(Deno.env.get("SVC_TEST_BACKUPS") ?? 5);
@@ -84,9 +84,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       await Deno.mkdir(unpacked);
       await unpackArchive((await Deno.open(file)).readable, unpacked);
       expect(await inspect(join(unpacked, "svc.db"))).toEqual([]);
-      const db = await Database.open(`file:${join(unpacked, "svc.db")}`);
-      const rows = await db.read<{ id: string }>("select id from inbound_message");
-      await db.close();
+      const rows = await readRows<{ id: string }>(unpacked, "select id from inbound_message");
       const found = new Set(rows.map((row) => row.id));
       expect(before.filter((one) => !found.has(one))).toEqual([]);
     }
