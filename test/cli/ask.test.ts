@@ -3,11 +3,9 @@ import { describe, expect, it, vi } from "vitest";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { taskFor } from "../harness/service/runner.ts";
+import type { Json } from "../harness/service/client.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
 
 /** Runs a command of `svc` in a worker's shell and returns the execution. */
 async function inRun(

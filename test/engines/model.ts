@@ -1,6 +1,6 @@
 import { startStub } from "./stub_model/stub.mjs";
 
-export interface ModelRequest {
+interface ModelRequest {
   path: string;
   prompt?: string;
   system?: number;

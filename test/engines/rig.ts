@@ -7,6 +7,7 @@ import { ROOT } from "../harness/house/tree.ts";
 import { eventually } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
 import { type Pin, programOf } from "./pins.ts";
+import type { Json } from "../harness/service/client.ts";
 
 const KEY = "stub-key-0123456789";
 
@@ -78,14 +79,11 @@ export async function settingsOf(pin: WarmPin, modelUrl: string, wishes: EngineW
   return { command, permissions, timeout, ...warm, ...rest, env: { HOME: home, ...env, ...wishes.env } };
 }
 
-export interface RigOptions extends EngineWishes {
+interface RigOptions extends EngineWishes {
   /** Makes the engine the coordinator, with two workers that repeat their instructions. */
   bee?: boolean;
   clock?: Clock;
 }
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
 
 /** A CLI, with its settings if it stays open between turns. */
 export type WarmPin = Pin & { warm?: object };

@@ -7,6 +7,7 @@ import { eventually } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
 import { describePins, selectPins } from "./pins.ts";
 import { settingsOf, type WarmPin } from "./rig.ts";
+import type { Json } from "../harness/service/client.ts";
 
 // Real CLIs on a runner with a scripted model. `make test-engines` sets the variable.
 const SHOWN = ["claude", "codex"];
@@ -19,20 +20,18 @@ const WAYS = engines.flatMap((pin): (WarmPin & { way: string })[] => [
 // An engine may need a minute to start on a busy machine.
 const PATIENCE_MS = 600_000;
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
-
 /** A service that has only `echo`, a runner with a real engine, and a conversation with a worker on it. */
 class Elsewhere implements AsyncDisposable {
-  readonly app: App;
-  readonly runner: RunnerProcess;
   readonly worker: string;
   readonly session: string;
   readonly #model: Model;
 
-  private constructor(app: App, runner: RunnerProcess, model: Model, ids: [worker: string, session: string]) {
-    this.app = app;
-    this.runner = runner;
+  private constructor(
+    readonly app: App,
+    readonly runner: RunnerProcess,
+    model: Model,
+    ids: [worker: string, session: string],
+  ) {
     this.#model = model;
     [this.worker, this.session] = ids;
   }

@@ -75,17 +75,11 @@ export function describeConsole(name: string, define: (tools: ConsoleTools) => v
 
 /** A visitor with a separate browser context, and every complaint of its pages. */
 export class Visitor {
-  readonly context: BrowserContext;
-  readonly page: Page;
   /** Policy breaches, script errors, and requests to other hosts. */
   readonly complaints: string[] = [];
   allowed: RegExp | null = null;
-  readonly url: string;
 
-  private constructor(context: BrowserContext, page: Page, url: string) {
-    this.context = context;
-    this.page = page;
-    this.url = url;
+  private constructor(readonly context: BrowserContext, readonly page: Page, readonly url: string) {
     this.#listen(page);
     context.on("page", (other) => this.#listen(other));
   }

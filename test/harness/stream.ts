@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 
 /** An event of a stream, read by a strict parser. */
-export interface StreamEvent {
+interface StreamEvent {
   id: string | undefined;
   event: string;
   // deno-lint-ignore no-explicit-any

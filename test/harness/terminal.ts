@@ -3,7 +3,7 @@ import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
 import type { App } from "./service/app.ts";
 
 /** How `svc ctl` is called: on a terminal or in a pipe, and with which environment. */
-export interface CallOptions {
+interface CallOptions {
   terminal?: boolean;
   env?: Record<string, string>;
   stdin?: string | ReadableStream<Uint8Array>;

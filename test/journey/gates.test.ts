@@ -2,15 +2,12 @@ import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
 import { Database } from "../../src/store/db/database.ts";
-import { client, PASS_HASH } from "../harness/service/client.ts";
+import { client, type Json, PASS_HASH } from "../harness/service/client.ts";
 import { startServer, tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
 import { createSchedule } from "../harness/model/workload.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
 
 const ENV = {
   SVC_AUTH__PASSWORD_HASH: PASS_HASH,

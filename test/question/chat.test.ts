@@ -4,9 +4,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { type Asker, startAsker } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
 import { found } from "../harness/wait.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import type { Json } from "../harness/service/client.ts";
 
 const MINUTE_MS = 60_000;
 

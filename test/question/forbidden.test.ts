@@ -7,11 +7,9 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { type Asker, startAsker } from "../harness/fakes/asker.ts";
 import { someToken, someUser } from "../harness/model/people.ts";
 import { eventually } from "../harness/wait.ts";
+import type { Json } from "../harness/service/client.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
 
 /** Fills every field of a route with values that could answer the question. */
 function bodyOf(route: AnyRoute, question: Json): Json {

@@ -1,11 +1,8 @@
 import { expect, it, vi } from "vitest";
-import type { Client } from "../harness/service/client.ts";
+import type { Client, Json } from "../harness/service/client.ts";
 import { runScenario, type World } from "../harness/model/scenario.ts";
 import { found } from "../harness/wait.ts";
 import { pause } from "../harness/model/workload.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
 
 // Each round starts a service. SVC_TEST_RACES adds rounds.
 const ROUNDS = Deno.env.has("SVC_TEST_RACES") ? 50 : 2;

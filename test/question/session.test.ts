@@ -4,9 +4,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { runningOf } from "../harness/fakes/asker.ts";
 import { runToken } from "../harness/service/run.ts";
 import { createSchedule } from "../harness/model/workload.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import type { Json } from "../harness/service/client.ts";
 
 const FAKE_CLAUDE = new URL("../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 

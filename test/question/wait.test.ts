@@ -5,9 +5,7 @@ import { type Asker, startAsker } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { taskFor } from "../harness/service/runner.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import type { Json } from "../harness/service/client.ts";
 
 function wait(app: App, run: Asker, id: string, ms = 60_000): Promise<Json> {
   return app.send(`GET /api/questions/${id}/wait?timeout_ms=${ms}`, undefined, run.headers);

@@ -2,8 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
-import { Database } from "../../src/store/db/database.ts";
-import { checkAtAnyMoment, checkAtRest, type Evidence } from "./checker.ts";
+import { checkAtAnyMoment, checkAtRest, type Evidence, withChangedCopy } from "./checker.ts";
 
 /** Creates a data directory after a message, its task, its run and its reply, and an upload. */
 async function peaceful(dataDir: string): Promise<Evidence> {
@@ -53,14 +52,14 @@ describe("the checker of the torture test", () => {
     expect(await checkAtAnyMoment(dataDir)).toEqual([]);
     expect(await checkAtRest(evidence)).toEqual([]);
     for (const [rule, sql] of BREAKS) {
-      const broken = join(folder.path, "broken");
-      await new Deno.Command("cp", { args: ["-r", dataDir, broken] }).output();
-      const db = await Database.open(`file:${join(broken, "svc.db")}`);
-      for (const one of sql.split(";")) await db.write([{ sql: one, args: [] }]);
-      await db.close();
-      const faults = await checkAtRest({ ...evidence, dataDir: broken });
-      expect([sql, faults.some((fault) => rule.test(fault)), faults]).toEqual([sql, true, expect.any(Array)]);
-      await Deno.remove(broken, { recursive: true });
+      await withChangedCopy(dataDir, sql.split(";"), async (copy) => {
+        const faults = await checkAtRest({ ...evidence, dataDir: copy });
+        expect([sql, faults.some((fault) => rule.test(fault)), faults]).toEqual([
+          sql,
+          true,
+          expect.any(Array),
+        ]);
+      });
     }
     await Deno.writeTextFile(
       join(folder.path, "ledger"),

@@ -251,6 +251,21 @@ async function holds(path: string, words: string): Promise<boolean> {
   return false;
 }
 
+/** Copies a data directory, changes its database, and passes the copy to `check`. */
+export async function withChangedCopy(
+  dataDir: string,
+  statements: string[],
+  check: (copy: string) => Promise<void>,
+): Promise<void> {
+  const copy = `${dataDir}-changed`;
+  await new Deno.Command("cp", { args: ["-r", dataDir, copy] }).output();
+  const db = await Database.open(`file:${join(copy, "svc.db")}`);
+  for (const sql of statements) await db.write([{ sql, args: [] }]);
+  await db.close();
+  await check(copy);
+  await Deno.remove(copy, { recursive: true });
+}
+
 /** Lists every file below a folder. Throws if the folder does not exist. */
 export async function* walk(folder: string): AsyncGenerator<string> {
   for await (const entry of Deno.readDir(folder)) {

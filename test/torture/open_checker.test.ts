@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { Database } from "../../src/store/db/database.ts";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { OpenAgents } from "./open_agents.ts";
 import { checkTurns, type Note, readNotes } from "./open_checker.ts";
+import { withChangedCopy } from "./checker.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -58,13 +58,11 @@ it("the checker of open agents finds nothing in a correct directory, and each ki
   await talked(folder.path, dataDir);
   expect(await checkTurns(dataDir, ledger)).toEqual([]);
   for (const [rule, sql] of ROWS) {
-    const broken = join(folder.path, "broken");
-    await new Deno.Command("cp", { args: ["-r", dataDir, broken] }).output();
-    const db = await Database.open(`file:${join(broken, "svc.db")}`);
-    await db.write([{ sql, args: [] }]);
-    await db.close();
-    expect(await checkTurns(broken, ledger)).toContainEqual(expect.stringMatching(rule));
-    await Deno.remove(broken, { recursive: true });
+    await withChangedCopy(
+      dataDir,
+      [sql],
+      async (copy) => expect(await checkTurns(copy, ledger)).toContainEqual(expect.stringMatching(rule)),
+    );
   }
   const notes = await readNotes(ledger);
   for (const [rule, change] of NOTES) {

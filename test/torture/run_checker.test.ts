@@ -1,11 +1,11 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
-import { Database } from "../../src/store/db/database.ts";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { checkRuns, checkWorkRoot } from "./run_checker.ts";
+import { withChangedCopy } from "./checker.ts";
 
 const OTHER = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
@@ -51,13 +51,11 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
     const id = await marked(dataDir, ledger);
     expect(await checkRuns(dataDir, ledger)).toEqual([]);
     for (const [rule, sql] of ROWS) {
-      const broken = join(folder.path, "broken");
-      await new Deno.Command("cp", { args: ["-r", dataDir, broken] }).output();
-      const db = await Database.open(`file:${join(broken, "svc.db")}`);
-      await db.write([{ sql: sql(id), args: [] }]);
-      await db.close();
-      expect(await checkRuns(broken, ledger)).toContainEqual(expect.stringMatching(rule));
-      await Deno.remove(broken, { recursive: true });
+      await withChangedCopy(
+        dataDir,
+        [sql(id)],
+        async (copy) => expect(await checkRuns(copy, ledger)).toContainEqual(expect.stringMatching(rule)),
+      );
     }
     const written = await Deno.readTextFile(ledger);
     expect(written.split("\n").map((line) => line.split(" ")[0])).toEqual(["start", "end", ""]);

@@ -7,7 +7,7 @@ import { type ServerProcess, startServer, SVC } from "../harness/service/process
 import { ROOT } from "../harness/house/tree.ts";
 
 /** The deaths of a server that is killed repeatedly. */
-export interface Deaths {
+interface Deaths {
   kills: number;
   /** Kills by a fault point, of all kills. */
   faults: number;

@@ -34,7 +34,7 @@ export function fakeEnvironment(ledger?: string): Record<string, string> {
   };
 }
 
-export interface LedgerLine {
+interface LedgerLine {
   word: string;
   task: string;
   attempt: number;

@@ -3,9 +3,7 @@ import { expect } from "vitest";
 import type { App } from "../service/app.ts";
 import { runToken } from "../service/run.ts";
 import { found } from "../wait.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import type { Json } from "../service/client.ts";
 
 /** A worker's run that can ask questions and ends when the test calls end(). The app needs fakeEngines(). */
 export interface Asker {

@@ -7,7 +7,7 @@ export const SQLD = Deno.env.get("SVC_TEST_SQLD");
 const SHARED_KEY = "one key for every service on a database";
 
 /** A real libSQL server on loopback with its own folder, removed on disposal. */
-export class Sqld implements AsyncDisposable {
+class Sqld implements AsyncDisposable {
   readonly url: string;
   readonly #folder: string;
   #child: Deno.ChildProcess;
@@ -59,13 +59,7 @@ function spawn(folder: string, url: string): Deno.ChildProcess {
 
 /** A libSQL server and everything that services on its database share: key and files. */
 export class Place implements AsyncDisposable {
-  readonly sqld: Sqld;
-  readonly files: string;
-
-  private constructor(sqld: Sqld, files: string) {
-    this.sqld = sqld;
-    this.files = files;
-  }
+  private constructor(readonly sqld: Sqld, readonly files: string) {}
 
   static async open(): Promise<Place> {
     return new Place(await Sqld.start(), await Deno.makeTempDir({ prefix: "svc-files-" }));

@@ -2,7 +2,7 @@ import { join, relative } from "node:path";
 import { ROOT, textOf } from "./tree.ts";
 
 /** The text of a file with each multi-line comment joined into one line. */
-export interface Prose {
+interface Prose {
   file: string;
   text: string;
   /** Returns the file's line, from 1, of the character at `offset`. */
@@ -10,10 +10,10 @@ export interface Prose {
 }
 
 /** Citation targets, by document. */
-export type Targets = Record<string, ReadonlySet<string>>;
+type Targets = Record<string, ReadonlySet<string>>;
 
 /** An error with its place. */
-export interface Wrong {
+interface Wrong {
   place: string;
   problem: string;
 }

@@ -27,7 +27,7 @@ export function textOf(path: string): string {
 }
 
 /** An import, and whether it is for types only or dynamic. */
-export interface Import {
+interface Import {
   from: string;
   to: string;
   typeOnly: boolean;
@@ -37,7 +37,7 @@ export interface Import {
 /**
  * Lists modules that load() imports on demand, by importing file. `deno info` does not report these imports.
  */
-export function loadedModules(): { from: string; to: string }[] {
+function loadedModules(): { from: string; to: string }[] {
   return sourceFiles("main.ts", "src", "cli").flatMap((from) =>
     [...textOf(from).matchAll(/typeof import\("(\.[^"]+)"\)/g)].map(([, to = ""]) => ({
       from,

@@ -12,7 +12,7 @@ export interface Operation {
   responses: Record<string, { content?: Record<string, { schema: object }> }>;
 }
 
-export interface Document {
+interface Document {
   openapi: string;
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, { examples?: unknown[] }> };
@@ -45,7 +45,7 @@ async function validator(pointer: string[]): Promise<ValidateFunction> {
   return made;
 }
 
-export interface Exchange {
+interface Exchange {
   method: string;
   path: string;
   requestBody: unknown;

@@ -29,7 +29,7 @@ export interface FuzzRequest {
 }
 
 /** Facts about the service that the fuzzer needs. */
-export interface FuzzWorld {
+interface FuzzWorld {
   chance: () => number;
   /** Headers or queries that authenticate. */
   callers: { headers?: Record<string, string>; query?: string }[];

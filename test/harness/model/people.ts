@@ -1,7 +1,5 @@
 import type { App } from "../service/app.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import type { Json } from "../service/client.ts";
 
 /** A caller, with the header of its requests. */
 export interface Somebody {

@@ -7,7 +7,7 @@ import { type ServerProcess, startServer, tempDir } from "../service/process.ts"
 import { random } from "./schedule.ts";
 import { type Conversation, openConversation, pause } from "./workload.ts";
 
-export interface WorldOptions {
+interface WorldOptions {
   env?: Record<string, string>;
   args?: string[];
   /** Seeds the world's random numbers. */
@@ -105,12 +105,12 @@ export async function startConversation(
 }
 
 /** How the service is lost in each round: at a random time, or at a fault point. */
-export type Fault =
+type Fault =
   | { kind: "kill" | "kill after the action"; afterMs: (world: World) => number }
   | { kind: "point"; point: FaultPoint; passage: number };
 
 /** A row of a table of faults. */
-export interface Scenario<State> extends WorldOptions {
+interface Scenario<State> extends WorldOptions {
   rounds: number;
   fault: Fault;
   /** Prepares the world while its service has no fault. */

@@ -17,14 +17,11 @@ import type { TestClock } from "../clock.ts";
 const MINUTE_MS = 60_000;
 
 /** A database whose writes can fail: before they are executed, or right after, like a crash. */
-export class FaultyDatabase {
-  readonly real: Database;
+class FaultyDatabase {
   /** Decides whether the next write succeeds. */
   fault: () => "none" | "before" | "after" = () => "none";
 
-  constructor(real: Database) {
-    this.real = real;
-  }
+  constructor(readonly real: Database) {}
 
   get db(): Database {
     return new Proxy(this.real, {

@@ -4,9 +4,7 @@ import { GROUPS, loadGroup } from "../../../cli/commands/groups.ts";
 import { walkPeople, walkPlatforms, walkQueue } from "./walk_people.ts";
 import { walkSchedules } from "./walk_schedules.ts";
 import { createSchedule } from "./workload.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import type { Json } from "../service/client.ts";
 
 /** A running service with engine `fake`, and a function that runs its commands. */
 export interface World {

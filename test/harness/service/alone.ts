@@ -49,29 +49,23 @@ export async function bare(
 
 /** The compiled svc serving in an empty directory, without any other files. */
 export class Alone implements World, AsyncDisposable {
-  readonly dataDir: string;
-  readonly folder: string;
-  readonly program: string;
-  readonly env: Record<string, string>;
-  readonly server: ServerProcess;
   readonly used = new Set<string>();
   code = "";
   to: AsyncDisposable | null = null;
   #token: string;
 
   private constructor(
-    folder: string,
-    program: string,
-    env: Record<string, string>,
-    server: ServerProcess,
+    readonly folder: string,
+    readonly program: string,
+    readonly env: Record<string, string>,
+    readonly server: ServerProcess,
     token: string,
   ) {
-    this.folder = folder;
-    this.dataDir = server.dataDir;
-    this.program = program;
-    this.env = env;
-    this.server = server;
     this.#token = token;
+  }
+
+  get dataDir(): string {
+    return this.server.dataDir;
   }
 
   /** Starts `svc serve` in `<folder>/here`, from a copy of the program in `<folder>`. */

@@ -10,6 +10,7 @@ import { WAKEUP } from "../../../src/base/wakeups.ts";
 import { breach } from "../model/contract.ts";
 import type { EventKind } from "../../../src/domain/call/vocabulary.ts";
 import { WAIT_MAX_MS } from "../wait.ts";
+import type { Json } from "./client.ts";
 
 /** Keys of config.yaml; parsing checks `engines`. */
 export type TestSettings = Omit<z.input<typeof configSchema>, "engines"> & {
@@ -36,21 +37,14 @@ export interface Reply<T = unknown> {
   body: T;
 }
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
-
 /** A service in this process on its own data directory; stopped and removed on disposal. */
 export class App {
-  readonly server: Server;
-  readonly dataDir: string;
   /** The number of times that the test itself makes the database busy. */
   busyExpected = 0;
   readonly #removeData: boolean;
   #stopped = false;
 
-  constructor(server: Server, dataDir: string, removeData: boolean) {
-    this.server = server;
-    this.dataDir = dataDir;
+  constructor(readonly server: Server, readonly dataDir: string, removeData: boolean) {
     this.#removeData = removeData;
   }
 

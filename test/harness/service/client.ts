@@ -1,8 +1,9 @@
 import { expect } from "vitest";
 import { StreamClient } from "../stream.ts";
 
+/** Any JSON value of a response. */
 // deno-lint-ignore no-explicit-any
-type Json = any;
+export type Json = any;
 
 /** A client of a server process, with its own login. */
 export interface Client {

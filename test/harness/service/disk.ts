@@ -2,11 +2,7 @@ import { join } from "node:path";
 
 /** A separate file system of the given size, if this machine allows it. */
 export class SmallDisk implements AsyncDisposable {
-  readonly path: string;
-
-  private constructor(path: string) {
-    this.path = path;
-  }
+  private constructor(readonly path: string) {}
 
   /** Mounts it on `path`, which is created if missing. Throws if mounting is not allowed; see canMount(). */
   static async mount(path: string, megabytes: number): Promise<SmallDisk> {

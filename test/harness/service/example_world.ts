@@ -12,16 +12,12 @@ const LONG_AGO = Date.UTC(2026, 0, 1);
 
 /** A service with everything that examples name: users, workers, schedules, files. */
 export class ExampleWorld implements AsyncDisposable {
-  readonly app: App;
-  readonly folder: string;
   readonly #dispose: () => Promise<void>;
   #worker = "";
   #session = "";
   #message = "";
 
-  private constructor(app: App, folder: string, dispose: () => Promise<void>) {
-    this.app = app;
-    this.folder = folder;
+  private constructor(readonly app: App, readonly folder: string, dispose: () => Promise<void>) {
     this.#dispose = dispose;
   }
 

@@ -4,15 +4,14 @@ import { ROOT } from "../house/tree.ts";
 
 /** A real `svc serve` process. */
 export class ServerProcess {
-  readonly dataDir: string;
-  readonly child: Deno.ChildProcess;
-  readonly url: string;
-  #stderr: () => string;
+  readonly #stderr: () => string;
 
-  constructor(dataDir: string, child: Deno.ChildProcess, url: string, stderr: () => string) {
-    this.dataDir = dataDir;
-    this.child = child;
-    this.url = url;
+  constructor(
+    readonly dataDir: string,
+    readonly child: Deno.ChildProcess,
+    readonly url: string,
+    stderr: () => string,
+  ) {
     this.#stderr = stderr;
   }
 
@@ -66,7 +65,7 @@ export async function endProcess(child: Deno.ChildProcess, signal: Deno.Signal):
   return await child.status;
 }
 
-export interface ProcessOptions {
+interface ProcessOptions {
   dataDir: string;
   env?: Record<string, string>;
   args?: string[];

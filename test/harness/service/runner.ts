@@ -3,7 +3,7 @@ import type { App } from "./app.ts";
 import { endProcess, SVC } from "./process.ts";
 import { eventually } from "../wait.ts";
 
-export interface RunnerOptions {
+interface RunnerOptions {
   token: string;
   /** The service's address, as the runner sees it. */
   url: string;
@@ -15,13 +15,9 @@ export interface RunnerOptions {
 
 /** A real `svc runner` process. */
 export class RunnerProcess {
-  readonly child: Deno.ChildProcess;
-  readonly root: string;
   #said = "";
 
-  constructor(child: Deno.ChildProcess, root: string) {
-    this.child = child;
-    this.root = root;
+  constructor(readonly child: Deno.ChildProcess, readonly root: string) {
     void this.#read();
   }
 
@@ -123,16 +119,12 @@ interface Sender {
 
 /** A runner that consists of requests, so that a test controls each of them. */
 export class FakeRunner {
-  readonly token: string;
-  readonly place: string;
   readonly #app: Sender;
   readonly #process = crypto.randomUUID();
   #epoch = 0;
 
-  constructor(app: Sender, token: string, place: string = crypto.randomUUID()) {
+  constructor(app: Sender, readonly token: string, readonly place: string = crypto.randomUUID()) {
     this.#app = app;
-    this.token = token;
-    this.place = place;
   }
 
   /** Claims a run, and keeps the epoch of the response. */
