@@ -374,7 +374,7 @@ describe("errors and exit codes (contract 6)", () => {
       err: expect.stringMatching(/^svc: Cannot find worker/),
     });
     for (const id of ["x", "a/b", "?x=1", "#", "%2f", "$&", "é", " "]) {
-      expect((await ctl(app, `worker get ${id}`)).code, id).toBe(3);
+      expect((await ctl(app, ["worker", "get", id])).code, id).toBe(3);
     }
     expect((await ctl(app, "worker list", { env: { SVC_TOKEN: "forged" } })).code).toBe(4);
     const home = await app.call("POST /api/workers", { name: "home", work_dir: "/" });

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { svc, tempDir } from "../harness/service/process.ts";
-import { ctl } from "../harness/terminal.ts";
+import { ctl, splitWords } from "../harness/terminal.ts";
 
 /** Starts a server that answers every connection with these bytes and closes it. */
 function answering(bytes: string): { url: string } & AsyncDisposable {
@@ -187,7 +187,8 @@ describe("svc ctl and its arguments (contract 6)", () => {
   it("a value can start with dashes, contain line breaks and emoji, and be as long as the server allows", async () => {
     await using app = await openApp();
     for (const value of ["--json", "-q", "a\nb\tc", "🚀 ~'\"$(x)", "x".repeat(200_000)]) {
-      const saved = await ctl(app, `memory save --scope global --key k --value ${value} --json`);
+      const save = splitWords("memory save --scope global --key k --json --value");
+      const saved = await ctl(app, [...save, value]);
       expect([saved.code, saved.err]).toEqual([0, ""]);
       expect(JSON.parse(saved.out).value).toBe(value);
     }

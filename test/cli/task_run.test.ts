@@ -90,9 +90,11 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     await using app = await openApp({ config: { engines: { default: "echo" } } });
     await ctl(app, "worker create -n Ada");
     const gate = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n; exit $n";
-    const flags = splitWords(
-      `--worker Ada --instruction go --cron '0 0 1 1 *' --gate ${gate} --gate-timeout 9s`,
-    );
+    const flags = [
+      ...splitWords("--worker Ada --instruction go --cron '0 0 1 1 *' --gate-timeout 9s"),
+      "--gate",
+      gate,
+    ];
     const made = await ctl(app, ["schedule", "create", ...flags, "--overlap", "queue", "-q"]);
     const id = made.out.trim();
     expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({

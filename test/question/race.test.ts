@@ -64,7 +64,7 @@ async function look(bench: Bench): Promise<boolean> {
 
 async function isBrought(app: App, id: string): Promise<boolean> {
   const row = await app.db.first<{ tasks: number }>(
-    "select count(*) as tasks from question join task on task = answer_task_id where question.id = ?",
+    "select count(*) as tasks from question join task on task.id = answer_task_id where question.id = ?",
     [id],
   );
   return row?.tasks === 1;

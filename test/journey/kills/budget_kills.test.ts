@@ -15,7 +15,7 @@ const TOKENS = TOKENS_OF_RUN * (HALF + 10);
 
 vi.setConfig({ testTimeout: 400_000 + KILLS * 60_000 });
 
-it(`50 concurrent runs at two limits with ${KILLS} kills never exceed contract 14, and the sums equal a recount (seed ${SEED}) [BUD-1]`, () =>
+it(`50 concurrent runs at two limits with ${KILLS} kills exceed no limit beyond the allowance, and the sums equal a recount (contract 14; seed ${SEED}) [BUD-1]`, () =>
   runScenario({
     seed: SEED,
     env: {
