@@ -8,7 +8,7 @@ import type { Json } from "../harness/service/client.ts";
 vi.setConfig({ testTimeout: 180_000 });
 
 /** Runs a command of `svc` in a worker's shell and returns the execution. */
-async function inRun(
+async function runInShell(
   app: App,
   worker: Json,
   command: string,
@@ -25,7 +25,7 @@ describe("svc ctl ask (contract 12)", () => {
   it("prints the ID and asks the agent to end its turn; --wait prints the reply, or returns exit 8 or 124", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
-    const asked = await inRun(
+    const asked = await runInShell(
       app,
       worker,
       "ctl ask 'Which colour?' --option Red --option Blue --timeout 1h 2>err.txt",
@@ -44,7 +44,7 @@ describe("svc ctl ask (contract 12)", () => {
     // The same worker runs a new task. The fake engine has no session for it.
     await app.call(`POST /api/questions/${question.id}/cancel`, {});
 
-    const waited = await inRun(app, worker, "ctl ask 'And now?' --wait 60s 2>err.txt", async () => {
+    const waited = await runInShell(app, worker, "ctl ask 'And now?' --wait 60s 2>err.txt", async () => {
       await app.until("question.opened", 2, 60_000);
       const [open] = await app.call("GET /api/questions?status=open");
       await app.call(`POST /api/questions/${open.id}/answer`, { answer: "Now" });
@@ -52,17 +52,17 @@ describe("svc ctl ask (contract 12)", () => {
     expect(waited.result).toBe("Now\nexit 0");
     expect((await app.call("GET /api/questions"))[0].seen_at).not.toBeNull();
 
-    const expired = await inRun(app, worker, "ctl ask 'Quick?' --timeout 1s --wait 30s 2>err.txt");
+    const expired = await runInShell(app, worker, "ctl ask 'Quick?' --timeout 1s --wait 30s 2>err.txt");
     expect(expired.result).toBe("exit 8");
     expect(await said()).toMatch(/question \S+ is expired/);
-    const late = await inRun(app, worker, "ctl ask 'Slow?' --wait 1s 2>err.txt");
+    const late = await runInShell(app, worker, "ctl ask 'Slow?' --wait 1s 2>err.txt");
     expect(late.result).toBe("exit 124");
     expect(await said()).toMatch(
       /No answer yet\. End your turn now\. The answer will arrive as a new task\./,
     );
-    const long = await inRun(app, worker, "ctl ask 'Long?' --wait 91s 2>err.txt");
+    const long = await runInShell(app, worker, "ctl ask 'Long?' --wait 91s 2>err.txt");
     expect(long.result).toBe("exit 2");
-    const own = await inRun(app, worker, `ctl question answer ${question.id} Red 2>err.txt`);
+    const own = await runInShell(app, worker, `ctl question answer ${question.id} Red 2>err.txt`);
     expect(own.result).toBe("exit 4");
   });
 });

@@ -8,7 +8,7 @@ import { createSchedule } from "../harness/model/workload.ts";
 
 vi.setConfig({ testTimeout: 270_000 });
 
-async function candidates(words: string[], dataDir: string): Promise<string[]> {
+async function listCandidates(words: string[], dataDir: string): Promise<string[]> {
   const { code, out, err } = await svc(["complete", "words", "--", ...words], { dataDir });
   expect([code, err]).toEqual([0, ""]);
   return out.split("\n").filter((line) => line !== "").map((line) => line.split("\t")[0] ?? "");
@@ -17,7 +17,7 @@ async function candidates(words: string[], dataDir: string): Promise<string[]> {
 describe("svc completion (contract 6)", () => {
   it("offers commands, groups, flags and the values of flags", async () => {
     await using dir = await tempDir();
-    const ask = (...words: string[]) => candidates(words, dir.path);
+    const ask = (...words: string[]) => listCandidates(words, dir.path);
     expect(await ask("")).toEqual(expect.arrayContaining(["serve", "ctl", "version", "completion", "help"]));
     expect(await ask("ctl", "")).toEqual(
       expect.arrayContaining(["worker", "task", "memory", "message", "events"]),
@@ -48,7 +48,7 @@ describe("svc completion (contract 6)", () => {
     const session = await app.call("POST /api/local/sessions", { name: "work" });
     await app.call("PUT /api/memory/entry", { scope: "global", key: "tone", value: "short" });
     const task = await createSchedule(app, id, "x");
-    const ask = (...words: string[]) => candidates(["ctl", ...words], app.dataDir);
+    const ask = (...words: string[]) => listCandidates(["ctl", ...words], app.dataDir);
     expect(await ask("worker", "get", "")).toEqual([id]);
     expect(await ask("worker", "list", "--id", "")).toEqual([id]);
     expect(await ask("task", "list", "--worker-id", "")).toEqual([id]);
@@ -68,7 +68,7 @@ describe("svc completion (contract 6)", () => {
     expect(await ask("memory", "get", "--scope", "global", "--key", "")).toEqual(["tone"]);
     await using dir = await tempDir();
     const started = performance.now();
-    expect(await candidates(["ctl", "worker", "get", ""], dir.path)).toEqual([]);
+    expect(await listCandidates(["ctl", "worker", "get", ""], dir.path)).toEqual([]);
     expect(performance.now() - started).toBeLessThan(15_000);
   });
 

@@ -5,7 +5,7 @@ import { svc, tempDir } from "../harness/service/process.ts";
 import { ctl, splitWords } from "../harness/terminal.ts";
 
 /** Starts a server that answers every connection with these bytes and closes it. */
-function answering(bytes: string): { url: string } & AsyncDisposable {
+function startAnsweringServer(bytes: string): { url: string } & AsyncDisposable {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const serving = (async () => {
     for await (const connection of listener) {
@@ -29,7 +29,7 @@ const list = (url: string, ...flags: string[]) =>
 
 describe("svc ctl and a faulty server (contract 6)", () => {
   it("6 when the connection is cut in the middle of an answer", async () => {
-    await using server = answering(
+    await using server = startAnsweringServer(
       'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n[{"id":',
     );
     const { code, out, err } = await list(server.url);
@@ -43,17 +43,17 @@ describe("svc ctl and a faulty server (contract 6)", () => {
   });
 
   it("6 if the server closes the connection, 1 if another program responds", async () => {
-    await using silent = answering("");
+    await using silent = startAnsweringServer("");
     const hungUp = await list(silent.url);
     expect([hungUp.code, hungUp.out]).toEqual([6, ""]);
     expect(hungUp.err.trimEnd().split("\n")).toHaveLength(1);
-    await using other = answering("HTTP/1.1 200 OK\r\ncontent-length: 14\r\n\r\n<html>hello</h>");
+    await using other = startAnsweringServer("HTTP/1.1 200 OK\r\ncontent-length: 14\r\n\r\n<html>hello</h>");
     const html = await list(other.url);
     expect([html.code, html.out]).toEqual([1, ""]);
     expect(html.err).toMatch(
       /^svc: Cannot read the response with status 200: another program may use this address/,
     );
-    await using missing = answering("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno");
+    await using missing = startAnsweringServer("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno");
     expect((await list(missing.url)).code).toBe(1);
   });
 
@@ -85,7 +85,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
 });
 
 /** Returns a stdin without input that reports when the command reads it. */
-function readOf(onRead: () => void): ReadableStream<Uint8Array> {
+function createStdin(onRead: () => void): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull: onRead }, { highWaterMark: 0 });
 }
 
@@ -133,7 +133,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     for (const args of commands) {
       for (const terminal of [false, true]) {
         const interrupt = new AbortController();
-        const options = { stdin: readOf(() => interrupt.abort()), terminal, signal: interrupt.signal };
+        const options = { stdin: createStdin(() => interrupt.abort()), terminal, signal: interrupt.signal };
         expect(await ctl(app, args, options), args.join(" ")).toEqual({ code: 130, out: "", err: "" });
       }
     }

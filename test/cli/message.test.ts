@@ -4,7 +4,7 @@ import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
-async function conversation(app: App) {
+async function createConversation(app: App) {
   await app.call("POST /api/workers", { name: "Ada" });
   const session = await app.call("POST /api/local/sessions");
   const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
@@ -18,7 +18,7 @@ describe("svc ctl message (interface 4.2)", () => {
   it("sends text, a file, or both, one file per call", async () => {
     await using app = await openApp();
     await using dir = await tempDir();
-    const { session, message } = await conversation(app);
+    const { session, message } = await createConversation(app);
     const file = join(dir.path, 'report "1".txt');
     await Deno.writeTextFile(file, "data".repeat(100_000));
     const send = (args: string[], stdin = "", terminal = false) =>
@@ -43,7 +43,7 @@ describe("svc ctl message (interface 4.2)", () => {
 
   it("accepts any text: quotes, dashes, emoji, 200 KB; and explains the limits", async () => {
     await using app = await openApp();
-    const { message } = await conversation(app);
+    const { message } = await createConversation(app);
     const send = (stdin: string) =>
       ctl(app, `message send --message-id ${message} --stdin --json`, { stdin });
     for (const text of ["--json", "🚀 'a' \"b\" $HOME `x` \\n", "a\n\nb", "x".repeat(200_000)]) {
@@ -57,7 +57,7 @@ describe("svc ctl message (interface 4.2)", () => {
 
   it("refuses missing flags and files, and unknown messages", async () => {
     await using app = await openApp();
-    const { message } = await conversation(app);
+    const { message } = await createConversation(app);
     const cases: [string[], number, RegExp][] = [
       [["--message-id", message], 2, /specify --stdin or --media-path/],
       [["--stdin"], 2, /--message-id is required/],
@@ -84,7 +84,7 @@ describe("svc ctl message (interface 4.2)", () => {
 
   it("trace reads from top to bottom: message, routing with its reason, task, execution, reply", async () => {
     await using app = await openApp();
-    const { message } = await conversation(app);
+    const { message } = await createConversation(app);
     const rows = (await ctl(app, `message trace ${message}`)).out.trimEnd().split("\n").map((row) =>
       row.split("\t")
     );
@@ -142,7 +142,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
 
   it("events for people have a subject and readable data; in pipes all ids", async () => {
     await using app = await openApp();
-    const { message } = await conversation(app);
+    const { message } = await createConversation(app);
     const [{ id }] = await app.call("GET /api/workers");
     const seen = await ctl(app, "events --kind worker.created", {
       terminal: true,

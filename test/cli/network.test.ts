@@ -13,7 +13,7 @@ const hasOpenssl = await new Deno.Command("openssl", { args: ["version"] }).outp
 );
 
 /** Creates a certificate for 127.0.0.1 and its authority as files in a directory. */
-async function certificates(folder: string): Promise<{ ca: string; cert: string; key: string }> {
+async function createCertificates(folder: string): Promise<{ ca: string; cert: string; key: string }> {
   const at = (name: string) => join(folder, name);
   const openssl = async (...args: string[]) => {
     const { success, stderr } = await new Deno.Command("openssl", { args, cwd: folder }).output();
@@ -68,7 +68,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     "trusts a private authority with --ca or SVC_CA_FILE, and names it otherwise",
     async () => {
       await using folder = await tempDir();
-      const { ca, cert, key } = await certificates(folder.path);
+      const { ca, cert, key } = await createCertificates(folder.path);
       await using app = await openApp();
       const proxy = Deno.serve({
         hostname: "127.0.0.1",

@@ -10,7 +10,7 @@ import { type ParsedLine, parsePlainLine } from "../../cli/commands/plain_line.t
 const io = { out: () => {}, err: () => {}, width: 100, env: {} } as unknown as Io;
 
 /** Returns what a command gets of a line. The parser sets a flag like --no-color to true by default. */
-function meaning(line: ParsedLine | null): unknown {
+function readMeaning(line: ParsedLine | null): unknown {
   if (line === null) return "help";
   const off = Object.values(line.spec.options).map(({ flags }) => flags).filter((flag) =>
     flag.startsWith("--no-")
@@ -21,7 +21,7 @@ function meaning(line: ParsedLine | null): unknown {
   return { command: line.spec, args: line.args, given: Object.fromEntries(given) };
 }
 
-const parsed = (words: string[]) => parseLine(words, io, true).then(meaning, String);
+const parsed = (words: string[]) => parseLine(words, io, true).then(readMeaning, String);
 
 const specs: { group: string; spec: AnyCommand; words: string[] }[] = [];
 for (const group of Object.keys(GROUPS)) {
@@ -76,7 +76,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
         const line = await parsePlainLine(words);
         if (line === null) return;
         plain++;
-        expect(meaning(line)).toEqual(await parsed(words));
+        expect(readMeaning(line)).toEqual(await parsed(words));
       }),
       { numRuns: 600 },
     );
@@ -102,7 +102,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
     ];
     for (const words of lines) {
       const line = await parsePlainLine(words);
-      expect([words, line === null ? null : meaning(line)]).toEqual([words, await parsed(words)]);
+      expect([words, line === null ? null : readMeaning(line)]).toEqual([words, await parsed(words)]);
     }
   });
 
@@ -112,7 +112,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
         if (/[|<>$]/.test(example)) continue;
         const words = splitWords(example);
         const line = await parsePlainLine(words);
-        expect([example, line === null ? null : meaning(line)]).toEqual([example, await parsed(words)]);
+        expect([example, line === null ? null : readMeaning(line)]).toEqual([example, await parsed(words)]);
       }
     }
   });

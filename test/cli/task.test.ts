@@ -6,7 +6,7 @@ import { ctl } from "../harness/terminal.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-async function withWorker(app: App) {
+async function createWorker(app: App) {
   const { id } = await app.call("POST /api/workers", { name: "Ada" });
   const create = (...more: string[]) =>
     ctl(app, ["task", "create", "--message-id", "script", "--worker-id", id, "--instruction", "ok", ...more]);
@@ -16,7 +16,7 @@ async function withWorker(app: App) {
 describe("svc ctl task (interface 4.2, contract 6)", () => {
   it("an invalid cron prints a cancelled task, the reason on stderr, and exit 8 (contract 8.9)", async () => {
     await using app = await openApp();
-    const { create } = await withWorker(app);
+    const { create } = await createWorker(app);
     const { code, out, err } = await create("--type", "scheduled", "--cron", "61 * * * *");
     expect(code).toBe(8);
     expect(out).toContain("status\tcancelled\n");
@@ -28,7 +28,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
 
   it("a countdown less than 5 s ahead returns exit 2 and creates nothing", async () => {
     await using app = await openApp();
-    const { id, create } = await withWorker(app);
+    const { id, create } = await createWorker(app);
     const { code, out, err } = await create(
       "--type",
       "countdown",
@@ -42,7 +42,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
 
   it("works in a script: create, wait, and the outcome is the exit code", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
-    const { id, create } = await withWorker(app);
+    const { id, create } = await createWorker(app);
     const made = await create("--type", "immediate", "-q");
     expect(made.out).toMatch(/^[0-9a-f-]{36}\n$/);
     const waited = await ctl(app, ["task", "wait", made.out.trim(), "--timeout", "30s"]);
@@ -66,7 +66,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
 
   it("a schedule is run now, waited for, and cancelled", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
-    const { create } = await withWorker(app);
+    const { create } = await createWorker(app);
     const id =
       (await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--time-zone", "Europe/Berlin", "-q")).out
         .trim();
@@ -82,7 +82,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
 
   it("the same idempotency key creates one task", async () => {
     await using app = await openApp();
-    const { id, create } = await withWorker(app);
+    const { id, create } = await createWorker(app);
     const first = await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--idempotency-key", "k");
     expect((await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--idempotency-key", "k")).out).toBe(
       first.out,
@@ -93,7 +93,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
 
   it("refuses missing, exclusive and wrong flags", async () => {
     await using app = await openApp();
-    const { id } = await withWorker(app);
+    const { id } = await createWorker(app);
     const given = `create --message-id m --worker-id ${id} --instruction x`;
     const wrong: [string, RegExp][] = [
       ["list", /specify --session-key, --message-id or --worker-id/],
@@ -126,7 +126,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
 });
 
 describe("svc ctl session (interface 4.2, contract 6)", () => {
-  async function linked(app: App, ...names: string[]): Promise<string[]> {
+  async function createLinkedWorkers(app: App, ...names: string[]): Promise<string[]> {
     const ids = [];
     for (const name of names) {
       const { id } = await app.call("POST /api/workers", { name });
@@ -142,7 +142,7 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
 
   it("lists contexts, clears one worker's, and clears all", async () => {
     await using app = await openApp();
-    const [ada = "", bob = ""] = await linked(app, "Ada", "Bob");
+    const [ada = "", bob = ""] = await createLinkedWorkers(app, "Ada", "Bob");
     expect((await ctl(app, "session list --session-key k -q")).out).toBe(`${bob}\n${ada}\n`);
     expect((await ctl(app, ["session", "clear-worker", "--session-key", "k", "--worker-id", bob])).out).toBe(
       "cancelled_tasks\t0\ncleared_contexts\t1\n",
@@ -160,7 +160,7 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
     await using app = await openApp();
     const clear = (stdin: string, ...more: string[]) =>
       ctl(app, ["session", "clear", "--session-key", "k", ...more], { stdin });
-    await linked(app, "Ada", "Bob");
+    await createLinkedWorkers(app, "Ada", "Bob");
     const no = await clear("n\n");
     expect([no.code, no.out]).toEqual([7, ""]);
     expect(no.err).toMatch(/2 workers are linked \(Bob, Ada\). Clear them all\? \[y\/N\]/);
@@ -176,9 +176,9 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
     expect([cut.code, cut.out]).toEqual([130, ""]);
     expect(await app.call("GET /api/contexts?session_key=k")).toHaveLength(2);
     expect((await clear("yes\n")).code).toBe(0);
-    await linked(app, "Carl", "Dan");
+    await createLinkedWorkers(app, "Carl", "Dan");
     expect((await clear("", "--force")).out).toContain("cleared_contexts\t2\n");
-    await linked(app, "Eve", "Fred");
+    await createLinkedWorkers(app, "Eve", "Fred");
     expect((await clear("", "--yes")).code).toBe(0);
   });
 });
@@ -191,7 +191,7 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
 
   it("prints the IDs in order, and accepts worker names, stdin and files", async () => {
     await using app = await openApp();
-    const { id: worker_id } = await withWorker(app);
+    const { id: worker_id } = await createWorker(app);
     const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };
     const lines = [task, "", { ...task, worker_id: "Ada", instruction: "two" }];
     const { code, out, err } = await batch(app, lines);
@@ -211,7 +211,7 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
 
   it("names the wrong line, creates nothing, and returns the usual exit codes", async () => {
     await using app = await openApp();
-    const { id: worker_id } = await withWorker(app);
+    const { id: worker_id } = await createWorker(app);
     const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };
     const refused: [lines: (object | string)[], code: number, err: RegExp, more?: string[]][] = [
       [[task, "", "{"], 2, /^svc: --batch: line 3 is not JSON\n$/],

@@ -177,7 +177,7 @@ describeConsole("every journey by keyboard only", ({ visit }) => {
   it("answers a question, runs the filtered failures again, and lets a worker forget a conversation", async () => {
     await using one = await begin("/", { engines: { breaks: BREAKS_ONCE } });
     const { app, ada, page, keys, go } = one;
-    const chat = await conversation(app, ada.id);
+    const chat = await createConversation(app, ada.id);
     await app.call("POST /api/questions", {
       message_id: chat.message,
       text: "Today?",
@@ -207,7 +207,7 @@ describeConsole("every journey by keyboard only", ({ visit }) => {
   it("opens, renames and deletes a conversation, and shows why its worker was chosen", async () => {
     await using one = await begin("/console/chat");
     const { app, ada, page, keys } = one;
-    await conversation(app, ada.id);
+    await createConversation(app, ada.id);
     await page.getByText("You: good morning").or(page.getByText("good morning")).first().waitFor();
     await keys.press(/^New conversation|^Talk/);
     await keys.press("Why this worker?");
@@ -274,7 +274,7 @@ describeConsole("every journey by keyboard only", ({ visit }) => {
 });
 
 /** Creates a conversation with a worker that has a context of it. */
-async function conversation(app: App, worker_id: string): Promise<{ id: string; message: string }> {
+async function createConversation(app: App, worker_id: string): Promise<{ id: string; message: string }> {
   const { id } = await app.call("POST /api/local/sessions", { worker_id });
   const said = await app.call(`POST /api/local/sessions/${id}/messages`, { content: "good morning" });
   await app.settle();

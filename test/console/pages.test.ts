@@ -74,8 +74,8 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
     events: ["task.*"],
   });
   await app.call(`POST /api/webhooks/${webhook.id}/test`, {});
-  const away = await elsewhere(app, name);
-  await strange(app, fake);
+  const away = await createRunner(app, name);
+  await createSender(app, fake);
   await app.settle();
   const executions = await app.call("GET /api/executions") as {
     id: string;
@@ -138,7 +138,7 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
 }
 
 /** Creates a runner with hostile data, and a worker with its directory on it. */
-async function elsewhere(app: App, name: string): Promise<{ runner: string; worker: string }> {
+async function createRunner(app: App, name: string): Promise<{ runner: string; worker: string }> {
   const { id, token } = await app.call("POST /api/runners", { name: name.slice(0, 100), labels: ["x"] });
   await new FakeRunner(app, token).claim({
     wait_ms: 0,
@@ -155,7 +155,7 @@ async function elsewhere(app: App, name: string): Promise<{ runner: string; work
 const STRANGE_KEY = "phone:4711";
 
 /** Creates a sender with a hostile name and a hostile message on another platform. */
-async function strange(app: App, fake: FakeTelegram): Promise<void> {
+async function createSender(app: App, fake: FakeTelegram): Promise<void> {
   await app.db.write([{
     sql:
       "insert into platform_sender (platform, id, name, paired_by, created_at) values ('phone', ?, ?, ?, ?)",
@@ -199,13 +199,13 @@ async function hide(app: App, { worker, chat, message }: Record<"worker" | "chat
   });
 }
 
-function settings(fake: FakeTelegram): TestSettings {
+function buildSettings(fake: FakeTelegram): TestSettings {
   const phone = { kind: "telegram", token: fake.token, base_url: fake.url, allow: ["*"] };
   const shop = { kind: "webhook", worker: HOSTILE.slice(0, 190), secret: WEBHOOK_SECRET };
-  return { engines: engines(), platforms: { phone, shop } as never };
+  return { engines: buildEngines(), platforms: { phone, shop } as never };
 }
 
-function engines() {
+function buildEngines() {
   const script = (end: string) => `cat >/dev/null; printf '%s\\n' "$LOG" >&2; printf '%s' "$SAID"; ${end}`;
   const env = { LOG, SAID: HOSTILE };
   return {
@@ -219,7 +219,7 @@ describeConsole("every page of the console", ({ visit }) => {
   let app: App;
   let pages: string[];
   beforeAll(async () => {
-    app = await openApp({ config: settings(fake) });
+    app = await openApp({ config: buildSettings(fake) });
     pages = await fill(app, fake);
   });
   afterAll(async () => {

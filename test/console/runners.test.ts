@@ -7,7 +7,7 @@ import { eventually } from "../harness/wait.ts";
 const WHISPER = [{ name: "whisper", agent: true, external: true }];
 
 /** Creates a runner that has connected. */
-async function present(app: App, name: string, labels: string[], engines: object[] = WHISPER) {
+async function connectRunner(app: App, name: string, labels: string[], engines: object[] = WHISPER) {
   const { token } = await app.call("POST /api/runners", { name, labels });
   const runner = new FakeRunner(app, token);
   await runner.claim({ wait_ms: 0, engines });
@@ -61,8 +61,8 @@ describeConsole("runners in the console", ({ visit }) => {
 
   it("creates a worker for the labels and an engine of runners, moves it, and shows that it waits", async () => {
     await using app = await openApp();
-    for (const name of ["r1", "r2"]) await present(app, name, ["gpu", "linux"]);
-    await present(app, "r3", ["macos"], [{ name: "claude", agent: true, external: true }]);
+    for (const name of ["r1", "r2"]) await connectRunner(app, name, ["gpu", "linux"]);
+    await connectRunner(app, "r3", ["macos"], [{ name: "claude", agent: true, external: true }]);
     await using visitor = await visit(app.url, { at: "/console/workers/new" });
     const { page } = visitor;
     await page.getByLabel("Name").fill("Ada");
@@ -110,7 +110,7 @@ describeConsole("runners in the console", ({ visit }) => {
 
   it("filters runners by name, label, engine and state in the address; a viewer cannot change them", async () => {
     await using app = await openApp();
-    for (let number = 1; number <= 9; number++) await present(app, `linux${number}`, ["linux"]);
+    for (let number = 1; number <= 9; number++) await connectRunner(app, `linux${number}`, ["linux"]);
     const { token } = await app.call("POST /api/runners", { name: "mac1", labels: ["macos"] });
     await new FakeRunner(app, token).claim({ wait_ms: 0 });
     await app.db.write([{

@@ -22,7 +22,7 @@ const WAYS = engines.flatMap((pin): (WarmPin & { way: string })[] => [
 ]);
 
 /** Returns the engine's own tool call that writes a file. */
-function writing(kind: string, path: string): string {
+function buildWriteCall(kind: string, path: string): string {
   const call = (tool: string, args: object) => `[[call:${tool} ${JSON.stringify(args)}]]`;
   switch (kind) {
     case "claude":
@@ -40,7 +40,7 @@ function writing(kind: string, path: string): string {
 }
 
 /** Returns a rate-limit response that ends at `reset`, in the format of the engine's provider. */
-function limited(kind: string, reset: number): Response {
+function buildLimitResponse(kind: string, reset: number): Response {
   const seconds = Math.ceil((reset - Date.now()) / 1000);
   const words = `Rate limit reached. Please try again in ${seconds}s.`;
   const answer = (error: object, headers: Record<string, string> = {}) =>
@@ -170,7 +170,7 @@ describePins("$kind $version $way", WAYS, 300_000, (pin) => {
       await using rig = await Rig.open(pin, { env, timeout: "4m" });
       const first = (await rig.say("This is [[id:first-word]].")).execution;
       const reset = Date.now() + 3_600_000;
-      rig.model.limit = () => limited(pin.kind, reset);
+      rig.model.limit = () => buildLimitResponse(pin.kind, reset);
       await rig.send("And this is [[id:second-word]]. [[recall]]");
       await rig.app.until("engine.limited", 1, 250_000);
       const { execution, log } = await rig.latest();
@@ -236,7 +236,7 @@ describePins("$kind $version $way", WAYS, 300_000, (pin) => {
     async () => {
       await using rig = await Rig.open(pin, { permissions: "edit" });
       const outside = await Deno.makeTempDir({ prefix: "svc-outside-", dir: join(ROOT, ".cache") });
-      const { log } = await rig.say(`Write. ${writing(pin.kind, rig.file("in.txt"))}`);
+      const { log } = await rig.say(`Write. ${buildWriteCall(pin.kind, rig.file("in.txt"))}`);
       expect(await Deno.readTextFile(rig.file("in.txt")), log).toMatch(/^in\n?$/);
       const asked = await rig.say("Ask. [[tool:svc ctl worker list -q]]");
       expect(asked.execution.result, asked.log).toContain(rig.worker.id);
@@ -252,7 +252,7 @@ describePins("$kind $version $way", WAYS, 300_000, (pin) => {
 
   cell(pin)("permissions: read changes nothing", async () => {
     await using rig = await Rig.open(pin, { permissions: "read" });
-    for (const words of [writing(pin.kind, rig.file("in.txt")), "[[tool:touch in.txt]]"]) {
+    for (const words of [buildWriteCall(pin.kind, rig.file("in.txt")), "[[tool:touch in.txt]]"]) {
       const { log } = await rig.say(`Write. ${words}`);
       expect([...Deno.readDirSync(rig.worker.work_dir)].map(({ name }) => name), log).not.toContain("in.txt");
     }

@@ -42,14 +42,14 @@ export function pointedAt(
       };
     default:
       return {
-        env: { OPENCODE_CONFIG_CONTENT: opencodeConfig(v1, acp ? "stub/m" : undefined) },
+        env: { OPENCODE_CONFIG_CONTENT: formatOpencodeConfig(v1, acp ? "stub/m" : undefined) },
         model: "stub/m",
       };
   }
 }
 
 /** Formats the configuration of opencode; `model` if it is not an argument. */
-function opencodeConfig(baseURL: string, model?: string): string {
+function formatOpencodeConfig(baseURL: string, model?: string): string {
   const models = { m: { limit: { context: 200_000, output: 8_000 }, cost: { input: 3, output: 15 } } };
   const options = { baseURL, apiKey: KEY };
   return JSON.stringify({

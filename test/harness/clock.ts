@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 
-interface Waiting {
+interface Timer {
   until: number;
   call: () => void;
 }
@@ -12,7 +12,7 @@ interface Waiting {
 export class TestClock implements Clock {
   #now: number;
   #monotonic = 0;
-  #waiting = new Set<Waiting>();
+  #waiting = new Set<Timer>();
 
   constructor(now: number | string = "2026-01-05T08:00:00Z") {
     this.#now = new Date(now).getTime();

@@ -60,15 +60,15 @@ const DOMAIN_OF_CLI = /^src\/domain\/call\/(vocabulary|error|name)\.ts$/;
 
 const TYPES_OF_CONFIG = ["api", "run", "pipeline"];
 
-function roomOf(path: string): string {
+function findRoom(path: string): string {
   const [top = "", second = ""] = path.split("/");
   if (path === "main.ts") return "main";
   return top === "src" ? second : top;
 }
 
-function allowed(from: string, to: string, typeOnly: boolean): boolean {
-  const room = roomOf(from);
-  const target = roomOf(to);
+function isAllowed(from: string, to: string, typeOnly: boolean): boolean {
+  const room = findRoom(from);
+  const target = findRoom(to);
   // Floors with TYPES_OF_CONFIG know the types of the configuration; `boot` passes the values.
   if (target === "config" && typeOnly && TYPES_OF_CONFIG.includes(room)) return true;
   // The client takes its types from the routes.
@@ -85,7 +85,7 @@ describe("imports (architecture, Folders)", async () => {
   it("go only where the architecture allows", () => {
     const wrong = imports
       .filter(({ to }) => /^(src\/|cli\/|main\.ts)/.test(to))
-      .filter(({ from, to, typeOnly }) => !allowed(from, to, typeOnly))
+      .filter(({ from, to, typeOnly }) => !isAllowed(from, to, typeOnly))
       .map(({ from, to }) => `${from} -> ${to}`);
     expect(wrong).toEqual([]);
   });

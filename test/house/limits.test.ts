@@ -105,7 +105,7 @@ it("docs/reference/limits.md lists every limit that a user can meet, with its va
   expect([...rows.keys()].sort()).toEqual(met.sort());
   expect([...INSIDE].filter((name) => !declared.has(name)), "gone from the source").toEqual([]);
   expect(Object.fromEntries(rows)).toEqual(
-    Object.fromEntries(met.map((name) => [name, shown(name, numberOf(name, declared))])),
+    Object.fromEntries(met.map((name) => [name, shown(name, evaluateConstant(name, declared))])),
   );
 });
 
@@ -116,14 +116,14 @@ it("docs/reference/contract.md states the size of a department tree and of a mem
 });
 
 /** Evaluates a constant: a number, a product or power of numbers, or another constant. */
-function numberOf(name: string, declared: Map<string, string>): number {
+function evaluateConstant(name: string, declared: Map<string, string>): number {
   const value = (declared.get(name) ?? "").replace(/\bMB\b/, "1000000").replaceAll("_", "");
   if (/^[\d *]+$/.test(value)) {
     return value.split(/ \* (?!\*)/).reduce((product, part) => product * power(part), 1);
   }
   const other = declared.get(name) ?? "";
   if (!declared.has(other)) throw new Error(`Cannot read the value of ${name}: ${other}`);
-  return numberOf(other, declared);
+  return evaluateConstant(other, declared);
 }
 
 function power(text: string): number {

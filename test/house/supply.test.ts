@@ -13,7 +13,7 @@ const config = JSON.parse(textOf("deno.json")) as Record<string, unknown> & {
 };
 
 /** Lists the packages that the program itself imports, without those of its tests and its build. */
-function runtimePackages(): string[] {
+function listRuntimePackages(): string[] {
   const texts = sourceFiles("main.ts", "src", "cli").map(textOf);
   const names = Object.keys(config.imports);
   return names.filter((name) =>
@@ -109,7 +109,7 @@ describe("native code [SUP-2]", () => {
 
 describe("the number of packages [SUP-3]", () => {
   it(`stays below ${RUNTIME_PACKAGES_MAX + 1}, and the manual lists each with its purpose [SUP-3]`, () => {
-    const used = runtimePackages();
+    const used = listRuntimePackages();
     expect(used.length).toBeGreaterThan(10);
     expect(used.length).toBeLessThanOrEqual(RUNTIME_PACKAGES_MAX);
     const listed = [...textOf("docs/reference/packages.md").matchAll(/^\| `([^`]+)` \| \S.*\|$/gm)].map((

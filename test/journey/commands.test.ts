@@ -33,7 +33,11 @@ class Script {
     const called = await ctl(this.#app, [...command.split(" "), ...args, ...flags], { terminal, stdin });
     // On a terminal an empty list says that it is empty.
     const words = terminal && called.out === "" && command.endsWith(" list") ? /none/ : err;
-    expect([command, called.code, stayed(called.err)]).toEqual([command, 0, expect.stringMatching(words)]);
+    expect([command, called.code, readLastingOutput(called.err)]).toEqual([
+      command,
+      0,
+      expect.stringMatching(words),
+    ]);
     this.#checkForm(command, called.out);
     return called.out;
   }
@@ -52,7 +56,7 @@ class Script {
 }
 
 /** Returns the stderr that remains after a command has ended, without the progress line. */
-function stayed(err: string): string {
+function readLastingOutput(err: string): string {
   return err.split("\r\u001b[2K").filter((piece) => !/[\u2800-\u28ff]/.test(piece.slice(0, 8))).join("");
 }
 

@@ -89,13 +89,13 @@ describe("every example", () => {
   it("in a sentence exists: its group, its command and its flags", async () => {
     for (const page of writtenPages()) {
       const named = [...textOf(page).matchAll(/`(svc [^`]+)`/g)].map(([, text = ""]) => text);
-      for (const text of named) expect([page, text, await problemOf(text)]).toEqual([page, text, ""]);
+      for (const text of named) expect([page, text, await findProblem(text)]).toEqual([page, text, ""]);
     }
   });
 });
 
 /** Returns the first part of a command in a sentence that does not exist, or "". */
-async function problemOf(text: string): Promise<string> {
+async function findProblem(text: string): Promise<string> {
   const [, first = "", group = "", name = ""] = text.split(/\s+/);
   if (first !== "ctl") return /^[a-z]+$/.test(first) && !Object.hasOwn(TOP_COMMANDS, first) ? first : "";
   if (!/^[a-z]+$/.test(group) || group === "help") return "";

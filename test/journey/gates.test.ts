@@ -19,7 +19,7 @@ const ENV = {
 const STUBBORN =
   'echo "$SVC_RUN_ID" >>asked; setsid sh -c \'trap "" INT TERM HUP; sleep 300\' & trap "" INT TERM; sleep 300';
 
-async function occurrence(dataDir: string): Promise<Json> {
+async function readOccurrence(dataDir: string): Promise<Json> {
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   const row = await db.first<Json>("select * from occurrence");
   const reserved = await db.read("select * from reservation");
@@ -47,7 +47,7 @@ it("the processes of a gate end before its second attempt after a server kill, a
     await eventually("its gate is asked", async () => (await asked()).length === kill, 40_000);
     const before = await asked();
     await server.end("SIGKILL");
-    expect(await occurrence(dataDir)).toMatchObject({
+    expect(await readOccurrence(dataDir)).toMatchObject({
       status: "gating",
       run_id: before.at(-1),
       reserved: 1,
@@ -55,12 +55,12 @@ it("the processes of a gate end before its second attempt after a server kill, a
     server = await startServer({ dataDir, env: ENV });
     api = await client(server.url);
     await eventually("the lost gate is dealt with", async () => {
-      const { status, run_id } = await occurrence(dataDir);
+      const { status, run_id } = await readOccurrence(dataDir);
       return status !== "gating" || run_id !== before.at(-1);
     });
     expect(await findMarked(new Set(before))).toEqual([]);
   }
-  expect(await occurrence(dataDir)).toMatchObject({ status: "failed", gate_exit: null, reserved: 0 });
+  expect(await readOccurrence(dataDir)).toMatchObject({ status: "failed", gate_exit: null, reserved: 0 });
   expect(await api.call(`GET /api/tasks/${task}`)).toMatchObject({
     status: "scheduled",
     paused: false,

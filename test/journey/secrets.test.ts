@@ -22,11 +22,11 @@ const CANARY = {
 const decoder = new TextDecoder("latin1");
 
 /** Lists every file below a folder that contains one of the texts, except the allowed ones. */
-async function filesWith(folder: string, texts: string[]): Promise<string[]> {
+async function findFiles(folder: string, texts: string[]): Promise<string[]> {
   const found: string[] = [];
   for await (const entry of Deno.readDir(folder)) {
     const path = join(folder, entry.name);
-    if (entry.isDirectory) found.push(...await filesWith(path, texts));
+    if (entry.isDirectory) found.push(...await findFiles(path, texts));
     if (!entry.isFile || entry.name === "secret.key") continue;
     const content = decoder.decode(await Deno.readFile(path));
     for (const text of texts) if (content.includes(text)) found.push(`${path}: ${text.slice(0, 12)}…`);
@@ -35,7 +35,7 @@ async function filesWith(folder: string, texts: string[]): Promise<string[]> {
 }
 
 /** Lists every process that shows one of the texts in its arguments. */
-async function argumentsWith(texts: string[]): Promise<string[]> {
+async function findArguments(texts: string[]): Promise<string[]> {
   const found: string[] = [];
   for (const { name } of Deno.readDirSync("/proc")) {
     const line = /^\d+$/.test(name) ? await Deno.readTextFile(`/proc/${name}/cmdline`).catch(() => "") : "";
@@ -132,13 +132,13 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
     await server.end("SIGTERM");
     const signature = api.token.split(".")[2] ?? "";
     for (const secret of [signature, bad]) {
-      expect(linesWith(server.stderr, secret)).toEqual([]);
+      expect(findLines(server.stderr, secret)).toEqual([]);
       // A request for a worker with a token as its id is 404 and repeats the token.
-      const told = linesWith(sink.text, secret).filter((line) => !line.includes("no such worker"));
+      const told = findLines(sink.text, secret).filter((line) => !line.includes("no such worker"));
       expect(told).toEqual([]);
     }
     expect(server.stderr.length).toBeGreaterThan(10_000);
-    expect(await filesWith(dataDir, [signature, bad])).toEqual([]);
+    expect(await findFiles(dataDir, [signature, bad])).toEqual([]);
     expect(sink.text).toMatch(/referrer-policy: no-referrer/);
   });
 
@@ -189,8 +189,8 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
       tokens[0]?.split(".")[2] ?? "",
     ];
     expect(secrets.every((secret) => secret.length > 10)).toBe(true);
-    expect(await argumentsWith(secrets)).toEqual([]);
-    const environments = await agentEnvironments(dataDir);
+    expect(await findArguments(secrets)).toEqual([]);
+    const environments = await readAgentEnvironments(dataDir);
     expect(environments).toContain(CANARY.engineKey);
     for (const hidden of [CANARY.password, CANARY.key, CANARY.databaseToken, CANARY.other]) {
       expect(environments).not.toContain(hidden);
@@ -220,12 +220,12 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
     for (const run of runs) expect(await api.text(`/api/executions/${run.id}/logs`)).toMatch(/starts in/);
     await server.end("SIGTERM");
     for (const secret of secrets) {
-      expect(linesWith(server.stderr, secret)).toEqual([]);
-      expect(linesWith(answers, secret)).toEqual([]);
-      expect(linesWith(decoder.decode(await Deno.readFile(backup)), secret)).toEqual([]);
+      expect(findLines(server.stderr, secret)).toEqual([]);
+      expect(findLines(answers, secret)).toEqual([]);
+      expect(findLines(decoder.decode(await Deno.readFile(backup)), secret)).toEqual([]);
     }
     // The run in progress had its environment in its own files until now.
-    expect(await filesWith(dataDir, secrets)).toEqual([]);
+    expect(await findFiles(dataDir, secrets)).toEqual([]);
   });
 
   it("control characters from outside forge no line and control no terminal [SEC-5]", async () => {
@@ -264,7 +264,7 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
         const instruction = `exit 3 ${text.replaceAll("\0", "")}`;
         await taskFor(api, id, instruction);
       }
-      await rawRequest(
+      await sendRawRequest(
         server,
         `GET /${index} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-request-id: a\u001b[31mFORGED\r\nconnection: close\r\n\r\n`,
       );
@@ -286,12 +286,12 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
   });
 });
 
-function linesWith(text: string, secret: string): string[] {
+function findLines(text: string, secret: string): string[] {
   return text.split("\n").filter((line) => line.includes(secret)).map((line) => line.slice(0, 300));
 }
 
 /** Reads the environments of this server's running agents. */
-async function agentEnvironments(dataDir: string): Promise<string> {
+async function readAgentEnvironments(dataDir: string): Promise<string> {
   let text = "";
   for (const { name } of Deno.readDirSync("/proc")) {
     const environment = /^\d+$/.test(name)
@@ -302,7 +302,7 @@ async function agentEnvironments(dataDir: string): Promise<string> {
   return text;
 }
 
-async function rawRequest(server: ServerProcess, text: string): Promise<void> {
+async function sendRawRequest(server: ServerProcess, text: string): Promise<void> {
   const { hostname, port } = new URL(server.url);
   const connection = await Deno.connect({ hostname, port: Number(port) });
   await connection.write(new TextEncoder().encode(text));

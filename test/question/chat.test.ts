@@ -26,7 +26,7 @@ async function get(app: App, id: string): Promise<Json> {
 }
 
 /** Returns the conversation's message that asks the question. */
-async function messageOf(app: App, run: Asker, id: string): Promise<string> {
+async function findMessage(app: App, run: Asker, id: string): Promise<string> {
   const history: Json[] = await app.call(`GET /api/local/sessions/${run.sessionId}/messages`);
   return history.find((message) => message.question_id === id)?.id;
 }
@@ -80,7 +80,7 @@ describe("an answer in the chat (contract 12)", () => {
     const run = await startAsker(app);
     const one = await run.ask({ text: "One?", options: ["Yes", "No"] });
     const two = await run.ask({ text: "Two?" });
-    await say(app, run, { content: "2", reply_to: await messageOf(app, run, one.id) });
+    await say(app, run, { content: "2", reply_to: await findMessage(app, run, one.id) });
     expect(await get(app, one.id)).toMatchObject({ status: "answered", answer: "No" });
     const three = await run.ask({ text: "Three?", options: ["a"] });
     const unclear = await say(app, run, { content: "/answer this" });
@@ -90,7 +90,7 @@ describe("an answer in the chat (contract 12)", () => {
       content: "There are 2 open questions here: reply to the one that you mean.",
       reply_to: unclear.id,
     });
-    await say(app, run, { content: "/answer of mine", reply_to: await messageOf(app, run, two.id) });
+    await say(app, run, { content: "/answer of mine", reply_to: await findMessage(app, run, two.id) });
     expect(await get(app, two.id)).toMatchObject({ status: "answered", answer: "of mine" });
     await say(app, run, { content: "!answer\nneither\nnor" });
     expect(await get(app, three.id)).toMatchObject({ status: "answered", answer: "neither\nnor" });
@@ -104,7 +104,7 @@ describe("an answer in the chat (contract 12)", () => {
     const run = await startAsker(app);
     const { id } = await run.ask({ options: ["Yes"] });
     await run.end();
-    const message = await say(app, run, { content: "yes", reply_to: await messageOf(app, run, id) });
+    const message = await say(app, run, { content: "yes", reply_to: await findMessage(app, run, id) });
     await app.settle();
     const { tasks } = await app.call(`GET /api/messages/${message.id}/trace`);
     expect(tasks).toHaveLength(1);

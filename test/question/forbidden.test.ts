@@ -12,7 +12,7 @@ import type { Json } from "../harness/service/client.ts";
 vi.setConfig({ testTimeout: 180_000 });
 
 /** Fills every field of a route with values that could answer the question. */
-function bodyOf(route: AnyRoute, question: Json): Json {
+function buildBody(route: AnyRoute, question: Json): Json {
   const words: Json = {
     answer: "Yes",
     content: "/answer Yes",
@@ -28,7 +28,7 @@ function bodyOf(route: AnyRoute, question: Json): Json {
 }
 
 /** Lists the statuses and answers of every question. */
-async function answers(app: App): Promise<string[]> {
+async function listAnswers(app: App): Promise<string[]> {
   const rows = await app.db.read<{ answer: string; answered_by: string }>(
     "select answer, answered_by from question",
   );
@@ -57,7 +57,7 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
           /:(\w+)/g,
           (_, name) => /local\/sessions/.test(route.path) && name === "id" ? run.sessionId : question.id,
         );
-        const body = route.method === "GET" ? undefined : JSON.stringify(bodyOf(route, question));
+        const body = route.method === "GET" ? undefined : JSON.stringify(buildBody(route, question));
         const url = `http://localhost${path}${route.method === "GET" ? "?timeout_ms=0" : ""}`;
         const headers = {
           ...run.headers,
@@ -77,12 +77,12 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
       const reply = await app.send(`POST /api/questions/${own.id}/${verb}`, body, run.headers);
       expect([reply.status, reply.body.detail]).toEqual([403, expect.stringMatching(/it is for people/)]);
     }
-    const tools = await mcp(app, run, "tools/list", {});
+    const tools = await callMcp(app, run, "tools/list", {});
     expect(tools).toContain('"ask"');
     expect(tools).not.toMatch(/question_(answer|cancel)/);
     const called = { name: "question_answer", arguments: { id: own.id, answer: "Yes" } };
-    expect(await mcp(app, run, "tools/call", called)).toMatch(/error/i);
-    expect(await answers(app)).toEqual([]);
+    expect(await callMcp(app, run, "tools/call", called)).toMatch(/error/i);
+    expect(await listAnswers(app)).toEqual([]);
     for (const { id } of [own, others]) {
       expect((await app.call(`GET /api/questions/${id}`)).status).toBe("open");
     }
@@ -104,7 +104,7 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
       expect((await app.send("POST /api/messages", said, run.headers)).status).toBe(201);
     }
     await app.until("message.routed", 2 * words.length + 1);
-    expect(await answers(app)).toEqual([]);
+    expect(await listAnswers(app)).toEqual([]);
     // A new free question cannot be answered either.
     await app.call(`POST /api/questions/${chosen.id}/cancel`, {});
     const free = await run.ask({ text: "Which?" });
@@ -176,7 +176,7 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
   });
 });
 
-async function mcp(app: App, run: Asker, method: string, params: Json): Promise<string> {
+async function callMcp(app: App, run: Asker, method: string, params: Json): Promise<string> {
   const response = await app.server.fetch(
     new Request("http://localhost/mcp", {
       method: "POST",

@@ -9,7 +9,7 @@ const ROUNDS = Deno.env.has("SVC_TEST_RACES") ? 50 : 2;
 const OFFSET_MAX_MS = 5;
 
 /** The open question, its conversation, and the status of the answer that raced with the kill. */
-interface Asked {
+interface OpenQuestion {
   worker: string;
   session: string;
   id: string;
@@ -20,7 +20,7 @@ interface Asked {
 vi.setConfig({ testTimeout: 120_000 + ROUNDS * 60_000 });
 
 it(`an answer survives kill -9 of the service at any moment, and is delivered once: ${ROUNDS} kills [QST-1]`, () =>
-  runScenario<Asked>({
+  runScenario<OpenQuestion>({
     seed: 7,
     rounds: ROUNDS,
     fault: { kind: "kill", afterMs: offsetMs },
@@ -47,7 +47,7 @@ function offsetMs({ chance }: World): number {
 }
 
 /** Asks as the agent of a run that does not end. */
-async function ask({ api, path }: World, worker: string, round: number): Promise<Asked> {
+async function ask({ api, path }: World, worker: string, round: number): Promise<OpenQuestion> {
   const { id: session } = await api.call("POST /api/local/sessions", { worker_id: worker });
   const file = path(`token-${round}`);
   const { message_id } = await api.call(`POST /api/local/sessions/${session}/messages`, {
@@ -60,7 +60,7 @@ async function ask({ api, path }: World, worker: string, round: number): Promise
 }
 
 /** Exactly one answer is stored: the early one, or a late one if the early one was lost. */
-async function checkAnswered(api: Client, { id, text, session, first }: Asked): Promise<void> {
+async function checkAnswered(api: Client, { id, text, session, first }: OpenQuestion): Promise<void> {
   const { status } = await api.call(`GET /api/questions/${id}`);
   expect(first === 200 ? "answered" : status).toBe(status);
   const second = await api.send(`POST /api/questions/${id}/answer`, { answer: "late" });

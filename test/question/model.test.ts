@@ -18,7 +18,7 @@ const SESSIONS = ["cli:one", "cli:two"];
 const TEXTS = ["Which?", "When?", "Really?"];
 
 /** The expected state of a question. */
-interface Asked {
+interface ExpectedQuestion {
   id: string;
   session: string;
   worker: string;
@@ -41,11 +41,11 @@ interface Run extends ClaimedRun {
 
 /** The state machine of contract 12. The database has to agree with it. */
 class Model {
-  readonly questions = new Map<string, Asked>();
+  readonly questions = new Map<string, ExpectedQuestion>();
   readonly runs = new Map<string, Run>();
 
   /** Returns the question that a run's request leads to: an equal one, a new one (null), or a refusal. */
-  ask(run: Run, text: string, fallback: string): Asked | null | "refused" {
+  ask(run: Run, text: string, fallback: string): ExpectedQuestion | null | "refused" {
     if (++run.asked > RUN_QUESTIONS_MAX) return run.asked--, "refused";
     if (fallback !== "" && run.depth >= MAX_CHAIN_DEPTH) return "refused";
     const equal =
@@ -76,7 +76,7 @@ class Model {
   }
 
   /** Marks the question as read by the run. */
-  see(one: Asked, run: Run): void {
+  see(one: ExpectedQuestion, run: Run): void {
     if (one.status === "answered" && one.run === run.id) one.seen = true;
   }
 
@@ -97,19 +97,19 @@ class Model {
     }
   }
 
-  withdraw(which: (one: Asked) => boolean): void {
+  withdraw(which: (one: ExpectedQuestion) => boolean): void {
     for (const one of this.all(which)) {
       if (one.status === "open") one.status = "cancelled";
       else if (one.status === "answered") one.seen = true;
     }
   }
 
-  all(which: (one: Asked) => boolean): Asked[] {
+  all(which: (one: ExpectedQuestion) => boolean): ExpectedQuestion[] {
     return [...this.questions.values()].filter(which);
   }
 
   // No run waits for the answer, so it becomes a task.
-  #bring(one: Asked): void {
+  #bring(one: ExpectedQuestion): void {
     if (one.task === "" || one.seen || this.runs.has(one.run)) return;
     one.seen = one.brought = true;
   }
@@ -192,7 +192,7 @@ class World {
     const open = this.#model.all(({ status }) => status === "open");
     const one = this.#pick(
       this.#chance() < 0.7 && open.length > 0 ? open : [...this.#model.questions.values()],
-    ) as Asked | undefined;
+    ) as ExpectedQuestion | undefined;
     if (dice < 0.15 || run === undefined) await this.#start();
     else if (dice < 0.40 || one === undefined) await this.#ask(run, label);
     else if (dice < 0.55) await this.#answer(one, label);
@@ -276,14 +276,14 @@ class World {
     });
   }
 
-  async #answer({ id }: Asked, label: string): Promise<void> {
+  async #answer({ id }: ExpectedQuestion, label: string): Promise<void> {
     const words = this.#pick(["yes", "no"]);
     const won = await done(() => this.#api.question.answer(CALL, id, words));
     expect(won, label).toBe(this.#model.answer(id, words, "user:test", this.#clock.now()));
   }
 
   async #see(run: Run): Promise<void> {
-    const own = this.#pick(this.#model.all((one) => one.run === run.id)) as Asked | undefined;
+    const own = this.#pick(this.#model.all((one) => one.run === run.id)) as ExpectedQuestion | undefined;
     if (own === undefined) return;
     const limits = { timeoutMs: 0, signal: new AbortController().signal };
     await this.#api.question.wait(await callOf(this.#app.db, run), own.id, limits);

@@ -17,7 +17,7 @@ function answer(app: App, id: string, text: string) {
 }
 
 /** Lists the tasks that delivered answers. */
-function brought(app: App): Promise<Json[]> {
+function listDeliveredTasks(app: App): Promise<Json[]> {
   return app.db.read("select task.* from task join question on answer_task_id = task.id order by task.id");
 }
 
@@ -45,7 +45,7 @@ describe("a question (contract 12)", () => {
     const answered = await answer(app, question.id, "2");
     expect(answered.body).toMatchObject({ status: "answered", answer: "Blue", answered_by: "user:admin" });
     expect(answered.body.seen_at).not.toBeNull();
-    const [task] = await brought(app);
+    const [task] = await listDeliveredTasks(app);
     expect(task).toMatchObject({
       worker_id: run.workerId,
       session_key: run.sessionKey,
@@ -72,9 +72,9 @@ describe("a question (contract 12)", () => {
     expect((await app.call(`GET /api/questions/${seen.id}/wait`)).seen_at).toBeNull();
     const waited = await app.send(`GET /api/questions/${seen.id}/wait`, undefined, run.headers);
     expect(waited.body).toMatchObject({ answer: "second", seen_at: expect.any(Number) });
-    expect(await brought(app)).toEqual([]);
+    expect(await listDeliveredTasks(app)).toEqual([]);
     await run.end();
-    const tasks = await brought(app);
+    const tasks = await listDeliveredTasks(app);
     expect(tasks.map((task) => task.instruction)).toEqual([expect.stringContaining("You asked: One?")]);
     expect((await app.call(`GET /api/questions/${unseen.id}`)).seen_at).not.toBeNull();
     await app.settle();
@@ -119,7 +119,7 @@ describe("a question (contract 12)", () => {
       answered_at: fallback.expires_at,
     });
     expect(await app.call(`GET /api/questions/${none.id}`)).toMatchObject({ status: "expired", answer: "" });
-    const tasks = await brought(app);
+    const tasks = await listDeliveredTasks(app);
     expect(tasks).toHaveLength(1);
     // No user took part, so the task continues the agents' chain.
     expect(tasks[0]).toMatchObject({ created_by: `worker:${run.workerId}`, depth: 1 });
@@ -151,7 +151,7 @@ describe("a question (contract 12)", () => {
     expect((await answer(app, expired, "late")).status).toBe(409);
     expect((await answer(app, byDefault, "late")).body.detail).toMatch(/it is answered by default/);
     expect((await answer(app, open, "in time")).status).toBe(200);
-    expect(await brought(app)).toHaveLength(2);
+    expect(await listDeliveredTasks(app)).toHaveLength(2);
     await app.settle();
     await app.stop();
     await Deno.remove(dataDir, { recursive: true });
@@ -187,7 +187,7 @@ describe("a question (contract 12)", () => {
     await app.call(`POST /api/executions/${cancelled.executionId}/cancel`);
     await app.call(`DELETE /api/local/sessions/${gone.sessionId}`);
     for (const id of ids) expect((await app.call(`GET /api/questions/${id}`)).status).toBe("cancelled");
-    expect(await brought(app)).toEqual([]);
+    expect(await listDeliveredTasks(app)).toEqual([]);
     expect((await app.call(`GET /api/questions?session_key=${gone.sessionKey}`)).length).toBe(0);
     const events = await app.call("GET /api/events?kind=question.cancelled", undefined, {
       accept: "application/json",
@@ -215,10 +215,10 @@ describe("a question (contract 12)", () => {
     ]);
     expect(await app.call("GET /api/messages/outbound")).toEqual([]);
     await answer(app, own.id, "Go");
-    expect(await brought(app)).toEqual([]);
+    expect(await listDeliveredTasks(app)).toEqual([]);
     await answer(app, asked.id, "yes");
     await run.end();
-    expect((await brought(app)).map((task) => task.session_key)).toEqual([asked.session_key]);
+    expect((await listDeliveredTasks(app)).map((task) => task.session_key)).toEqual([asked.session_key]);
     await app.settle();
   });
 

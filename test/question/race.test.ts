@@ -73,7 +73,7 @@ async function isBrought(app: App, id: string): Promise<boolean> {
 type Race = (bench: Bench, offset: () => number) => Promise<{ taken: (string | null)[]; seen?: boolean }>;
 
 /** Runs a race `RACES` times with random offsets; returns the results. */
-async function races(seed: number, race: Race, fallback = ""): Promise<Result[]> {
+async function runRaces(seed: number, race: Race, fallback = ""): Promise<Result[]> {
   const clock = new TestClock();
   await using app = await openApp({ clock, inMemory: true });
   const { db, clock: now } = app.server.parts;
@@ -109,7 +109,7 @@ async function races(seed: number, race: Race, fallback = ""): Promise<Result[]>
 }
 
 /** Returns whether both outcomes happened. A race with only one outcome proves nothing. */
-function bothWays(results: Result[], which: (result: Result) => boolean): void {
+function expectBothWays(results: Result[], which: (result: Result) => boolean): void {
   if (RACES < 200) return;
   const ways = results.filter(which).length;
   expect(ways).toBeGreaterThan(0);
@@ -120,7 +120,7 @@ vi.setConfig({ testTimeout: 600_000 + RACES * 3_000 });
 
 describe(`exactly one answer is stored, and the agent gets it once: ${RACES} races each [QST-1]`, () => {
   it("between two answers [QST-1]", async () => {
-    const results = await races(1, async (bench, offset) => ({
+    const results = await runRaces(1, async (bench, offset) => ({
       taken: await Promise.all([
         later(offset(), () => answer(bench, "one")),
         later(offset(), () => answer(bench, "two")),
@@ -130,12 +130,12 @@ describe(`exactly one answer is stored, and the agent gets it once: ${RACES} rac
       expect(taken).toEqual([question.answer]);
       expect([question.status, learned]).toEqual(["answered", 1]);
     }
-    bothWays(results, ({ question }) => question.answer === "one");
+    expectBothWays(results, ({ question }) => question.answer === "one");
   });
 
   it("between an answer and the deadline, with and without a default [QST-1]", async () => {
     for (const fallback of ["", "default"]) {
-      const results = await races(2, async (bench, offset) => {
+      const results = await runRaces(2, async (bench, offset) => {
         const [taken] = await Promise.all([
           later(offset(), () => answer(bench, "in time")),
           later(offset(), async () => {
@@ -153,12 +153,12 @@ describe(`exactly one answer is stored, and the agent gets it once: ${RACES} rac
           : ["answered", "default", "default", 1];
         expect([question.status, question.answer, question.answered_by, learned]).toEqual(wanted);
       }
-      bothWays(results, ({ taken }) => taken.length === 1);
+      expectBothWays(results, ({ taken }) => taken.length === 1);
     }
   });
 
   it("between an answer and the end of the run that asked [QST-1]", async () => {
-    const results = await races(3, async (bench, offset) => {
+    const results = await runRaces(3, async (bench, offset) => {
       const { app, run, clock } = bench;
       const [taken] = await Promise.all([
         later(offset(), () => answer(bench, "yes")),
@@ -171,7 +171,7 @@ describe(`exactly one answer is stored, and the agent gets it once: ${RACES} rac
 
   it("between an answer, the agent's poll, and the end of its run in any way [QST-1]", async () => {
     for (const how of ["completed", "failed", "stopped"] as const) {
-      const results = await races(4, async (bench, offset) => {
+      const results = await runRaces(4, async (bench, offset) => {
         const { app, run, clock } = bench;
         const [taken, ...seen] = await Promise.all([
           answer(bench, "yes"),

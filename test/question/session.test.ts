@@ -31,7 +31,7 @@ async function askAndAnswer(app: App, worker: Json, file: string, mode = "prompt
   return run;
 }
 
-async function executions(app: App): Promise<Json[]> {
+async function listExecutions(app: App): Promise<Json[]> {
   return (await app.call("GET /api/executions")).reverse();
 }
 
@@ -42,7 +42,7 @@ describe("the answer reaches the same session (contract 12)", () => {
     const file = join(app.dataDir, "end");
     await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: `until ${file}` });
     await askAndAnswer(app, worker, file);
-    const [first, second] = await executions(app);
+    const [first, second] = await listExecutions(app);
     expect(second).toMatchObject({ session_id: first.session_id, result: "1" });
     const prompt = await Deno.readTextFile(join(worker.work_dir, "prompt.txt"));
     expect(prompt).toContain("You asked: Which?\n\nThe answer: Blue\nprompt");
@@ -54,12 +54,12 @@ describe("the answer reaches the same session (contract 12)", () => {
     await using _ = app;
     const said = await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "ok one" });
     await app.settle();
-    const [chat] = await executions(app);
+    const [chat] = await listExecutions(app);
     const file = join(app.dataDir, "end");
     const schedule = await createSchedule(app, worker.id, `until ${file}`, { message_id: said.message_id });
     await app.call(`POST /api/tasks/${schedule}/run`, {});
     await askAndAnswer(app, worker, file);
-    const [, asking, answered] = await executions(app);
+    const [, asking, answered] = await listExecutions(app);
     expect(asking.session_id).not.toBe(chat.session_id);
     expect(answered).toMatchObject({ session_id: asking.session_id, result: "1" });
     const [context] = await app.call(`GET /api/contexts?session_key=local:${session.id}`);
@@ -74,7 +74,7 @@ describe("the answer reaches the same session (contract 12)", () => {
     await app.call(`POST /api/tasks/${schedule}/run`, {});
     // Claude Code reports the total cost of its session, including all earlier runs.
     await askAndAnswer(app, worker, file, "cost 0.8");
-    const [asking, answered] = await executions(app);
+    const [asking, answered] = await listExecutions(app);
     expect(answered.session_id).toBe(asking.session_id);
     expect([asking.usage.cost_usd, answered.usage.cost_usd]).toEqual([0.5, 0.3]);
   });
@@ -87,7 +87,7 @@ describe("the answer reaches the same session (contract 12)", () => {
     const run = await runningOf(app, worker.id);
     await app.call(`DELETE /api/contexts/${worker.id}?session_key=${run.session_key}`);
     await askAndAnswer(app, worker, file);
-    const [first, second] = await executions(app);
+    const [first, second] = await listExecutions(app);
     expect(second.session_id).not.toBe(first.session_id);
     const prompt = await Deno.readTextFile(join(worker.work_dir, "prompt.txt"));
     expect(prompt).toContain(`# The task in which you asked\n\nuntil ${file}`);

@@ -13,7 +13,7 @@ function wait(app: App, run: Asker, id: string, ms = 60_000): Promise<Json> {
 
 const until = (look: () => Promise<boolean>) => eventually("the API answers what is expected", look);
 
-function executionsOf(app: App, workerId: string): Promise<Json[]> {
+function listExecutions(app: App, workerId: string): Promise<Json[]> {
   return app.db.read("select * from execution where worker_id = ? order by id", [workerId]);
 }
 
@@ -28,10 +28,10 @@ describe("a run that waits for an answer (contract 12)", () => {
     await taskFor(app, other.id, "say hi");
     const statusOf = async () => (await app.call(`GET /api/workers/${run.workerId}`)).status;
     expect(await statusOf()).toBe("working");
-    expect(await executionsOf(app, other.id)).toEqual([]);
+    expect(await listExecutions(app, other.id)).toEqual([]);
     const { id } = await run.ask();
     const { done } = await app.listening(() => wait(app, run, id));
-    await until(async () => (await executionsOf(app, other.id))[0]?.status === "completed");
+    await until(async () => (await listExecutions(app, other.id))[0]?.status === "completed");
     expect(await statusOf()).toBe("waiting");
     expect((await app.call(`GET /api/workers/${run.workerId}/status`)).status).toBe("waiting");
     expect((await app.call("GET /api/system/overview")).workers).toMatchObject({
@@ -40,13 +40,13 @@ describe("a run that waits for an answer (contract 12)", () => {
       idle: 1,
     });
     // A separate work directory has a separate lock.
-    expect(await executionsOf(app, run.workerId)).toHaveLength(1);
+    expect(await listExecutions(app, run.workerId)).toHaveLength(1);
     await app.call(`POST /api/questions/${id}/answer`, { answer: "Green" });
     expect((await done).body).toMatchObject({ answer: "Green", seen_at: expect.any(Number) });
     expect(await statusOf()).toBe("working");
     await run.end();
     await app.settle();
-    expect(await executionsOf(app, run.workerId)).toHaveLength(2);
+    expect(await listExecutions(app, run.workerId)).toHaveLength(2);
   });
 
   it("allows as many other runs as there are slots, with any number of waiting runs", async () => {
@@ -67,7 +67,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await taskFor(app, fifth.id, "say hi");
     await app.server.dispatcher.stage.wake();
     expect(app.server.dispatcher.running).toBe(4);
-    expect(await executionsOf(app, fifth.id)).toEqual([]);
+    expect(await listExecutions(app, fifth.id)).toEqual([]);
     for (const { run, id } of runs) {
       await app.call(`POST /api/questions/${id}/answer`, { answer: "x" });
       await run.end();
@@ -84,8 +84,8 @@ describe("a run that waits for an answer (contract 12)", () => {
     const started = performance.now();
     expect((await wait(app, run, id, 2_500)).body.status).toBe("open");
     expect(performance.now() - started).toBeGreaterThan(2_400);
-    expect((await executionsOf(app, run.workerId))[0].status).toBe("running");
-    await until(async () => (await executionsOf(app, run.workerId))[0].failure === "idle_timeout");
+    expect((await listExecutions(app, run.workerId))[0].status).toBe("running");
+    await until(async () => (await listExecutions(app, run.workerId))[0].failure === "idle_timeout");
     await app.settle();
   });
 
@@ -106,7 +106,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await until(async () => (await app.call(`GET /api/workers/${run.workerId}`)).status === "working");
     clock.advance(60_000);
     expect(await used()).toBe(3);
-    expect((await executionsOf(app, run.workerId))[0].status).toBe("running");
+    expect((await listExecutions(app, run.workerId))[0].status).toBe("running");
     await run.end();
     expect(await used()).toBe(3);
     clock.advance(60_000);

@@ -5,7 +5,7 @@ import { tempDir } from "../harness/service/process.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence, withChangedCopy } from "./checker.ts";
 
 /** Creates a data directory after a message, its task, its run and its reply, and an upload. */
-async function peaceful(dataDir: string): Promise<Evidence> {
+async function createDataDir(dataDir: string): Promise<Evidence> {
   await using app = await openApp({ dataDir });
   const worker = await app.call("POST /api/workers", { name: "Ada" });
   const { id } = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -48,7 +48,7 @@ describe("the checker of the torture test", () => {
   it("finds nothing in a correct directory, and each kind of violation in a damaged one", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
-    const evidence = await peaceful(dataDir);
+    const evidence = await createDataDir(dataDir);
     expect(await checkAtAnyMoment(dataDir)).toEqual([]);
     expect(await checkAtRest(evidence)).toEqual([]);
     for (const [rule, sql] of BREAKS) {

@@ -32,7 +32,7 @@ export async function checkAtAnyMoment(dataDir: string): Promise<string[]> {
   const faults = (await inspect(path)).map((fault) => `I7: ${fault}`);
   const db = await Database.open(`file:${path}`);
   try {
-    return [...faults, ...await brokenRows(db, HALF_STATES), ...await brokenCounters(db)];
+    return [...faults, ...await findBrokenRows(db, HALF_STATES), ...await brokenCounters(db)];
   } finally {
     await db.close();
   }
@@ -44,7 +44,7 @@ export async function checkAtRest(evidence: Evidence): Promise<string[]> {
   const faults = await checkAtAnyMoment(dataDir);
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   try {
-    faults.push(...await brokenRows(db, AT_REST, evidence.maxAttempts), ...await lost(db, evidence));
+    faults.push(...await findBrokenRows(db, AT_REST, evidence.maxAttempts), ...await findLost(db, evidence));
     const runs = await db.read<{ run_id: string }>(
       "select run_id from execution union select run_id from bee_run",
     );
@@ -64,8 +64,8 @@ export async function checkAtRest(evidence: Evidence): Promise<string[]> {
     for (const line of lines) if (line.startsWith("OVERLAP")) faults.push(`I3: ${line}`);
   }
   faults.push(
-    ...await leaks(dataDir, evidence.secrets ?? [], evidence.alsoSearched ?? []),
-    ...await leftovers(dataDir),
+    ...await findLeaks(dataDir, evidence.secrets ?? [], evidence.alsoSearched ?? []),
+    ...await findLeftovers(dataDir),
   );
   return faults;
 }
@@ -153,7 +153,7 @@ const AT_REST: Rule[] = [
   ],
 ];
 
-async function brokenRows(db: Database, rules: Rule[], maxAttempts = 0): Promise<string[]> {
+async function findBrokenRows(db: Database, rules: Rule[], maxAttempts = 0): Promise<string[]> {
   const faults: string[] = [];
   for (const [words, sql] of rules) {
     const args: Value[] = sql.includes("?") ? [maxAttempts] : [];
@@ -163,7 +163,7 @@ async function brokenRows(db: Database, rules: Rule[], maxAttempts = 0): Promise
   return faults;
 }
 
-async function lost(db: Database, evidence: Evidence): Promise<string[]> {
+async function findLost(db: Database, evidence: Evidence): Promise<string[]> {
   const faults: string[] = [];
   for (const [table, ids] of [["inbound_message", evidence.messages], ["task", evidence.tasks]] as const) {
     for (const id of ids ?? []) {
@@ -174,7 +174,7 @@ async function lost(db: Database, evidence: Evidence): Promise<string[]> {
   const limits = [[evidence.once ?? [], 1], [evidence.atMostTwice ?? [], 2]] as const;
   const counts = await countContents(
     db,
-    Math.max(0, ...limits.flatMap(([contents]) => [...contents].map(bytesOf))),
+    Math.max(0, ...limits.flatMap(([contents]) => [...contents].map(countBytes))),
   );
   for (const [contents, most] of limits) {
     for (const content of contents) {
@@ -200,25 +200,25 @@ async function countContents(db: Database, maxBytes: number): Promise<Map<string
   return new Map(rows.map(({ content, count }) => [content, count]));
 }
 
-function bytesOf(text: string): number {
+function countBytes(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 
 /** Finds secrets in logs and rows (I9), except in the key's own file and the password's hash. */
-async function leaks(dataDir: string, secrets: string[], more: string[]): Promise<string[]> {
+async function findLeaks(dataDir: string, secrets: string[], more: string[]): Promise<string[]> {
   const faults: string[] = [];
   for (const path of [...await Array.fromAsync(walk(dataDir)), ...more]) {
     if (path.endsWith("secret.key") || path.endsWith("-shm")) continue;
     for (const secret of secrets) {
       // No secret is in a log, in the database or in a backup [SEC-2].
-      if (await holds(path, secret)) faults.push(`I9: a secret is in ${path}`);
+      if (await containsText(path, secret)) faults.push(`I9: a secret is in ${path}`);
     }
   }
   return faults;
 }
 
 /** Finds files and rows that exist only during work. */
-async function leftovers(dataDir: string): Promise<string[]> {
+async function findLeftovers(dataDir: string): Promise<string[]> {
   const faults: string[] = [];
   for await (const path of walk(dataDir)) {
     if (/\.part(\/|$)/.test(path)) faults.push(`half a file is left: ${path}`);
@@ -237,7 +237,7 @@ async function leftovers(dataDir: string): Promise<string[]> {
 }
 
 /** Returns whether a file of any size contains these words. */
-async function holds(path: string, words: string): Promise<boolean> {
+async function containsText(path: string, words: string): Promise<boolean> {
   const wanted = Buffer.from(words);
   // Freeing a connection of this process now would delete its -wal.
   using file = await Deno.open(path).catch(() => null);

@@ -39,13 +39,13 @@ function readToken(): string | null {
 }
 
 /** Returns the execution in the token's claims. */
-function executionIn(token: string): string {
+function parseExecution(token: string): string {
   const [, claims = ""] = token.split(".");
   return claims === "" ? "" : JSON.parse(atob(claims.replaceAll("-", "+").replaceAll("_", "/"))).execution_id;
 }
 
 /** Returns the status of a request with this token; 0 without a response. */
-async function statusOf(token: string): Promise<number> {
+async function fetchStatus(token: string): Promise<number> {
   try {
     const response = await fetch(`${Deno.env.get("SVC_URL")}/api/auth/whoami`, {
       headers: { authorization: `Bearer ${token}` },
@@ -58,11 +58,11 @@ async function statusOf(token: string): Promise<number> {
   }
 }
 
-async function toldToBash(): Promise<object> {
+async function readBashVariables(): Promise<object> {
   const bash = new Deno.Command("bash", { args: ["-c", ECHO], stdin: "null", stderr: "null" });
   const said = new TextDecoder().decode((await bash.output()).stdout).trimEnd();
   const [execution, task, message, token = ""] = said.split(" ");
-  return { execution, task, message, token: executionIn(token) };
+  return { execution, task, message, token: parseExecution(token) };
 }
 
 async function witness(words: string): Promise<void> {
@@ -74,11 +74,11 @@ async function witness(words: string): Promise<void> {
     worker: Deno.env.get("SVC_WORKER_ID"),
     key: Deno.env.get("SVC_SESSION_KEY"),
     ...{ words, past: past.slice(-REMEMBERED_MAX) },
-    token: executionIn(token),
-    bash: await toldToBash(),
+    token: parseExecution(token),
+    bash: await readBashVariables(),
     context: { words: lastLine(task.instruction), key: message.session_key },
-    status: await statusOf(token),
-    statusBefore: tokenBefore === "" ? null : await statusOf(tokenBefore),
+    status: await fetchStatus(token),
+    statusBefore: tokenBefore === "" ? null : await fetchStatus(tokenBefore),
   });
   tokenBefore = token;
 }

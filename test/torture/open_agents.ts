@@ -88,7 +88,7 @@ export class OpenAgents {
       if (pid === undefined) continue;
       const stops = chance() < STOP_SHARE;
       if (stops) this.#stopped++;
-      else this.#killed.push({ mark: markOf(pid), at: Date.now() });
+      else this.#killed.push({ mark: readMark(pid), at: Date.now() });
       signal(pid, stops ? "SIGSTOP" : "SIGKILL");
     }
   }
@@ -103,7 +103,7 @@ export class OpenAgents {
       ...(alive.length === 0
         ? []
         : [`I8: processes of agents that stay open are alive: ${alive.join(", ")}`]),
-      ...directoriesIn(dataPaths(dataDir).runs),
+      ...findLeftDirectories(dataPaths(dataDir).runs),
       ...await checkTurns(dataDir, this.#ledger),
     ];
   }
@@ -134,15 +134,15 @@ export class OpenAgents {
 
 /** Returns whether the process is the open agent itself and not one of its children. */
 function isOpen(pid: number): boolean {
-  const words = textOf(`/proc/${pid}/cmdline`).split("\0");
+  const words = readText(`/proc/${pid}/cmdline`).split("\0");
   return words[0] === Deno.execPath() && words.includes("--input-format=stream-json");
 }
 
-function markOf(pid: number): string {
-  return /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(textOf(`/proc/${pid}/environ`))?.[1] ?? "";
+function readMark(pid: number): string {
+  return /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(readText(`/proc/${pid}/environ`))?.[1] ?? "";
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch {
@@ -151,7 +151,7 @@ function textOf(path: string): string {
 }
 
 /** Lists the directories of runs and open processes, each of which ends with its owner. */
-function directoriesIn(runs: string): string[] {
+function findLeftDirectories(runs: string): string[] {
   try {
     const left = [...Deno.readDirSync(runs)].map(({ name }) => name);
     return left.length === 0 ? [] : [`I8: directories of runs are left: ${left.slice(0, 5).join(", ")}`];

@@ -9,7 +9,7 @@ import { withChangedCopy } from "./checker.ts";
 vi.setConfig({ testTimeout: 180_000 });
 
 /** Creates a data directory after two turns in one process. */
-async function talked(folder: string, dataDir: string): Promise<void> {
+async function createTurns(folder: string, dataDir: string): Promise<void> {
   const { env } = await OpenAgents.begin(folder);
   const open = {
     kind: "claude",
@@ -55,7 +55,7 @@ it("the checker of open agents finds nothing in a correct directory, and each ki
   const dataDir = join(folder.path, "data");
   const ledger = join(folder.path, "turns.log");
   await Deno.mkdir(dataDir);
-  await talked(folder.path, dataDir);
+  await createTurns(folder.path, dataDir);
   expect(await checkTurns(dataDir, ledger)).toEqual([]);
   for (const [rule, sql] of ROWS) {
     await withChangedCopy(

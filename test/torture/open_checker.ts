@@ -61,9 +61,9 @@ export async function checkTurns(dataDir: string, ledger: string): Promise<strin
   const notes = await readNotes(ledger);
   const turns = notes.filter(({ word }) => word === "turn");
   const runs = new Map(rows.map((run) => [run.id, run]));
-  const owners = ownersOf(rows);
+  const owners = mapOwners(rows);
   // Cancelling a run revokes its token.
-  const cancelled = new Set(rows.filter(({ failure }) => failure === "cancelled").map(wordsOf));
+  const cancelled = new Set(rows.filter(({ failure }) => failure === "cancelled").map(readLastLine));
   const done = Map.groupBy(turns, ({ token }) => token);
   return [
     ...(turns.some((turn, i) => turns.findIndex(({ process }) => process === turn.process) < i)
@@ -73,7 +73,7 @@ export async function checkTurns(dataDir: string, ledger: string): Promise<strin
     ...notes.filter(({ word, words }) => word === "blind" && !cancelled.has(words))
       .map(({ words }) => `CHD-15: the turn ${JSON.stringify(words)} had no token`),
     ...turns.flatMap((turn) =>
-      wrongIn(turn, runs.get(turn.token), owners).map((words) =>
+      findWrong(turn, runs.get(turn.token), owners).map((words) =>
         `CHD-15: the turn ${JSON.stringify(turn.words)} of the process ${turn.process} ${words}`
       )
     ),
@@ -88,25 +88,25 @@ export async function checkTurns(dataDir: string, ledger: string): Promise<strin
 }
 
 /** Maps each text to the conversations that contain it. */
-function ownersOf(runs: readonly Run[]): Map<string, Set<string>> {
+function mapOwners(runs: readonly Run[]): Map<string, Set<string>> {
   const owners = new Map<string, Set<string>>();
   for (const run of runs) {
     const { worker_id, session_key } = run;
-    const words = wordsOf(run);
+    const words = readLastLine(run);
     owners.set(words, (owners.get(words) ?? new Set()).add(`${worker_id} ${session_key}`));
   }
   return owners;
 }
 
 // No turn has the token, the context or the memory of another conversation [CHD-15].
-function wrongIn(turn: Note, run: Run | undefined, owners: Map<string, Set<string>>): string[] {
+function findWrong(turn: Note, run: Run | undefined, owners: Map<string, Set<string>>): string[] {
   if (run === undefined) return [`has a token of no run: ${turn.token}`];
   const { bash, context } = turn;
   const conversation = `${turn.worker} ${turn.key}`;
   const strange = turn.past.filter((words) => owners.get(words)?.has(conversation) !== true);
   const rules: [isWrong: boolean, words: string][] = [
     [conversation !== `${run.worker_id} ${run.session_key}`, "has the token of another conversation"],
-    [turn.words !== wordsOf(run), `has the token of ${JSON.stringify(run.instruction)}`],
+    [turn.words !== readLastLine(run), `has the token of ${JSON.stringify(run.instruction)}`],
     [bash.token !== run.id || bash.execution !== run.id, "has a bash with another run's token"],
     [bash.task !== run.task_id || bash.message !== run.message_id, "has a bash of another run"],
     [context.words !== turn.words || context.key !== run.session_key, "has the context of another run"],
@@ -119,6 +119,6 @@ function wrongIn(turn: Note, run: Run | undefined, owners: Map<string, Set<strin
 }
 
 /** Returns the last line of the agent's prompt. */
-function wordsOf({ instruction }: Pick<Run, "instruction">): string {
+function readLastLine({ instruction }: Pick<Run, "instruction">): string {
   return instruction.trim().split("\n").at(-1) ?? "";
 }

@@ -10,7 +10,7 @@ import { withChangedCopy } from "./checker.ts";
 const OTHER = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 /** Creates a data directory after a run that marked; returns its execution. */
-async function marked(dataDir: string, ledger: string): Promise<string> {
+async function createMarkedRun(dataDir: string, ledger: string): Promise<string> {
   const engines = fakeEngines({ ledger, env: { FAKE_LANES: "1" } });
   await using app = await openApp({ dataDir, config: { engines } });
   const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -48,7 +48,7 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     const ledger = join(folder.path, "ledger");
-    const id = await marked(dataDir, ledger);
+    const id = await createMarkedRun(dataDir, ledger);
     expect(await checkRuns(dataDir, ledger)).toEqual([]);
     for (const [rule, sql] of ROWS) {
       await withChangedCopy(

@@ -29,10 +29,10 @@ export async function checkRuns(dataDir: string, agentLedger: string): Promise<s
       from execution`,
     );
     return [
-      ...await brokenLeases(db),
-      ...runs.flatMap(wrongMarks),
-      ...await wrongLogs(dataDir, runs),
-      ...await wrongStarts(agentLedger, runs),
+      ...await findBrokenLeases(db),
+      ...runs.flatMap(findWrongMarks),
+      ...await findWrongLogs(dataDir, runs),
+      ...await findWrongStarts(agentLedger, runs),
     ];
   } finally {
     await db.close();
@@ -59,7 +59,7 @@ const LEASES: [words: string, sql: string][] = [
   ],
 ];
 
-async function brokenLeases(db: Database): Promise<string[]> {
+async function findBrokenLeases(db: Database): Promise<string[]> {
   const faults: string[] = [];
   for (const [words, sql] of LEASES) {
     const rows = await db.read<{ id: string }>(sql);
@@ -69,14 +69,14 @@ async function brokenLeases(db: Database): Promise<string[]> {
 }
 
 // The output of attempt N is the result and the reply of attempt N, never of another one [DSP-2].
-function wrongMarks({ id, attempt, result, said }: Run): string[] {
+function findWrongMarks({ id, attempt, result, said }: Run): string[] {
   return [["result", result], ["reply", said]].flatMap(([what, text = ""]) =>
     [...text.matchAll(MARK)].filter(([, by, no]) => by !== id || Number(no) !== attempt)
       .map(([mark]) => `DSP-2: the ${what} of ${id}, attempt ${attempt}, is of another run: ${mark}`)
   );
 }
 
-async function wrongLogs(dataDir: string, runs: readonly Run[]): Promise<string[]> {
+async function findWrongLogs(dataDir: string, runs: readonly Run[]): Promise<string[]> {
   const faults: string[] = [];
   for (const { id, status, result } of runs) {
     const path = logPath(dataPaths(dataDir), id);
@@ -94,7 +94,7 @@ async function wrongLogs(dataDir: string, runs: readonly Run[]): Promise<string[
 }
 
 // No execution starts twice, not even one after the other [DSP-1]. A completed one was started and ended by a program.
-async function wrongStarts(agentLedger: string, runs: readonly Run[]): Promise<string[]> {
+async function findWrongStarts(agentLedger: string, runs: readonly Run[]): Promise<string[]> {
   const begun = new Map<string, number>();
   const ended = new Map<string, number>();
   for (const { word, execution } of await readLedger(agentLedger)) {

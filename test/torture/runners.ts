@@ -33,7 +33,12 @@ export const TIMEOUT = "40s";
  * half of them talk.
  */
 export function planFor(runners: number): Plan {
-  const group = [[], ["any"], ["any"], ...Array.from({ length: runners }, (_, i) => [`only-${nameOf(i)}`])];
+  const group = [
+    [],
+    ["any"],
+    ["any"],
+    ...Array.from({ length: runners }, (_, i) => [`only-${formatName(i)}`]),
+  ];
   const rest = 1 - MARKS.reduce((sum, [share]) => sum + share, 0);
   return {
     workers: [...group, ...group],
@@ -88,7 +93,7 @@ export class Runners {
     const config =
       `engines:\n  default: fake\n  fake: { kind: command, command: ${FAKE_AGENT}, timeout: ${TIMEOUT}, env: ${env} }\n`;
     for (let i = 0; i < count; i++) {
-      const name = nameOf(i);
+      const name = formatName(i);
       const { token } = await api.call("POST /api/runners", { name, labels: ["any", `only-${name}`] });
       tokens.push(token);
       const runner = new RunnerVictim({
@@ -175,7 +180,7 @@ export class Runners {
   async report(dataDir: string): Promise<string[]> {
     const troubles = this.#all.flatMap((runner) => runner.troubles);
     const kinds = Map.groupBy(troubles, ({ kind }) => kind);
-    const runs = await readRows<Ended>(
+    const runs = await readRows<EndedRun>(
       dataDir,
       `select runner.name as runner, execution.status, execution.error, execution.completed_at, remote_run.reported
       from remote_run
@@ -201,7 +206,7 @@ export class Runners {
   }
 }
 
-interface Ended extends Record<string, string | number> {
+interface EndedRun extends Record<string, string | number> {
   runner: string;
   status: string;
   error: string;
@@ -210,7 +215,7 @@ interface Ended extends Record<string, string | number> {
 }
 
 // A restarted runner takes over the runs of the process before, after its trouble.
-function isDuring(run: Ended, troubles: readonly Trouble[]): boolean {
+function isDuring(run: EndedRun, troubles: readonly Trouble[]): boolean {
   return troubles.some(({ runner, from, to }) =>
     runner === run.runner && from < run.completed_at && run.completed_at <= to
   );
@@ -231,6 +236,6 @@ export async function liveAmongRunners(victim: Victim, chance: () => number, lif
   if (chance() < AWAY_SHARE) await pause(SHORT_LEASES.lease_ms * (0.5 + chance()));
 }
 
-function nameOf(index: number): string {
+function formatName(index: number): string {
   return `r${index + 1}`;
 }

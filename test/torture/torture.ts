@@ -52,7 +52,7 @@ Deno.exit(0);
 async function torture(): Promise<string[]> {
   const chance = random(SEED);
   const open = WARM ? await OpenAgents.begin(folder) : null;
-  const victim = victimWith({ ...open?.env, ...(HOSTILE ? await realHash() : {}) });
+  const victim = createVictim({ ...open?.env, ...(HOSTILE ? await buildHashSettings() : {}) });
   const ledger = new ClientLedger(join(folder, "client.log"));
   const plan = RUNNERS > 0 ? planFor(RUNNERS) : WARM ? OPEN_PLAN : undefined;
   const load = new Load(victim, ledger, random(SEED + 1), plan);
@@ -85,7 +85,7 @@ async function torture(): Promise<string[]> {
   for (const line of more) console.log(`  ${line}`);
   return [
     ...(code === 0 ? [] : [`the last stop ended with exit code ${code}`]),
-    ...await checkAtRest(await evidenceOf(victim, ledger, runners)),
+    ...await checkAtRest(await collectEvidence(victim, ledger, runners)),
     ...(runners === null ? [] : await checkRuns(victim.dataDir, victim.agentLedger)),
     ...await runners?.faults() ?? [],
     ...await open?.faults(victim.dataDir) ?? [],
@@ -93,7 +93,7 @@ async function torture(): Promise<string[]> {
   ];
 }
 
-function victimWith(env: Record<string, string> = {}): Victim {
+function createVictim(env: Record<string, string> = {}): Victim {
   return new Victim(folder, {
     ...(HOSTILE ? { filesMax: HOSTILE_FILES_MAX } : {}),
     ...(RUNNERS > 0 ? { program: SHORT_SERVE } : {}),
@@ -108,7 +108,7 @@ function victimWith(env: Record<string, string> = {}): Victim {
 }
 
 // A password check costs the service as much as in production.
-async function realHash(): Promise<Record<string, string>> {
+async function buildHashSettings(): Promise<Record<string, string>> {
   return { SVC_AUTH__PASSWORD_HASH: await hashPassword(PASSWORD, CHOSEN_COST) };
 }
 
@@ -132,7 +132,7 @@ async function drain(api: Client, load: Load) {
   return { overview: await api.call("GET /api/system/overview"), drainMs };
 }
 
-async function evidenceOf(
+async function collectEvidence(
   victim: Victim,
   ledger: ClientLedger,
   runners: Runners | null,

@@ -68,7 +68,7 @@ export async function startAsker(app: App, options: AskerOptions = {}): Promise<
   };
 }
 
-interface Started {
+interface RunningExecution {
   id: string;
   worker_id: string;
   task_id: string;
@@ -79,9 +79,9 @@ interface Started {
 }
 
 /** Returns a worker's run as soon as its engine has started. */
-export async function runningOf(app: App, workerId: string): Promise<Started> {
+export async function runningOf(app: App, workerId: string): Promise<RunningExecution> {
   return await found(() =>
-    app.db.first<Started>(
+    app.db.first<RunningExecution>(
       "select * from execution where worker_id = ? and status = 'running' order by id desc limit 1",
       [workerId],
     )

@@ -65,7 +65,7 @@ export async function claimRun(db: Database, taskId: string, now: number): Promi
 
 /** Returns the API call context of the run's agent, with every scope. */
 export async function callOf(db: Database, run: ClaimedRun): Promise<Call> {
-  const grant = await findRunGrant(db, run.id, await attemptOf(db, run.id));
+  const grant = await findRunGrant(db, run.id, await findAttempt(db, run.id));
   if (grant === null) throw new Error("the run has ended");
   const { scopes: _, ...binding } = grant;
   return {
@@ -93,12 +93,12 @@ export async function endClaimed(db: Database, run: ClaimedRun, how: How, now: n
     worker_name: "w",
     session_key: run.session,
     message_id: "m",
-    attempt: await attemptOf(db, run.id),
+    attempt: await findAttempt(db, run.id),
   };
   return (await db.write(endRun(ended, end, await findTask(db, run.task), RULES, now))).won;
 }
 
-async function attemptOf(db: Database, id: string): Promise<number> {
+async function findAttempt(db: Database, id: string): Promise<number> {
   const row = await db.first<{ attempt: number }>("select attempt from execution where id = ?", [id]);
   return row?.attempt ?? 0;
 }

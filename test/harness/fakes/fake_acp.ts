@@ -31,9 +31,9 @@ function request(method: string, params: Message): Promise<Message> {
   return new Promise((resolve) => waiting.set(id, resolve));
 }
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-const pastOf = (id: string) => `${STATE}/session-${id}.jsonl`;
-const past = (id: string): string[] =>
-  Deno.readTextFileSync(pastOf(id)).trimEnd().split("\n").filter((line) => line !== "");
+const buildHistoryPath = (id: string) => `${STATE}/session-${id}.jsonl`;
+const readHistory = (id: string): string[] =>
+  Deno.readTextFileSync(buildHistoryPath(id)).trimEnd().split("\n").filter((line) => line !== "");
 
 class Refused extends Error {
   constructor(readonly code: number, words: string) {
@@ -49,12 +49,12 @@ async function begin(method: string, params: Message): Promise<Message> {
   }
   if (method === "session/new") {
     session = crypto.randomUUID();
-    Deno.writeTextFileSync(pastOf(session), "");
+    Deno.writeTextFileSync(buildHistoryPath(session), "");
     return { sessionId: session };
   }
   let told: string[];
   try {
-    told = past(params.sessionId);
+    told = readHistory(params.sessionId);
   } catch {
     throw new Refused(-32602, "no such session");
   }
@@ -74,18 +74,21 @@ async function prompt(params: Message): Promise<Message> {
   }
   const text: string = params.prompt[0].text;
   const [, words = ""] = /.*<do>(.*)<\/do>/s.exec(text) ?? [];
-  Deno.writeTextFileSync(pastOf(session), `${words.replaceAll("\n", " ")}\n`, { append: true });
+  Deno.writeTextFileSync(buildHistoryPath(session), `${words.replaceAll("\n", " ")}\n`, { append: true });
   for (const one of words.split(";")) {
     const [verb = "", ...rest] = one.trim().split(" ");
     const done = await act(verb, rest.join(" "));
     if (done !== null) return done;
   }
-  return { stopReason: "end_turn", usage: { inputTokens: 10 * past(session).length, outputTokens: 5 } };
+  return {
+    stopReason: "end_turn",
+    usage: { inputTokens: 10 * readHistory(session).length, outputTokens: 5 },
+  };
 }
 
 async function act(verb: string, words: string): Promise<Message | null> {
   if (verb === "say") { for (const piece of words.split(" ")) chunk(`${piece} `); }
-  else if (verb === "recall") chunk(past(session).slice(0, -1).join(" | "));
+  else if (verb === "recall") chunk(readHistory(session).slice(0, -1).join(" | "));
   else if (verb === "tool") {
     update({
       sessionUpdate: "tool_call",

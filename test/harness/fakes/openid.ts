@@ -18,7 +18,7 @@ async function listening(server: HttpServer): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-function stopper(server: HttpServer): () => Promise<void> {
+function createStop(server: HttpServer): () => Promise<void> {
   return () =>
     new Promise((resolve) => {
       server.close(() => resolve());
@@ -45,7 +45,7 @@ export async function realProvider(callback: string, roles: Record<string, strin
     asked++;
     void handle(request, response);
   });
-  const stop = stopper(server);
+  const stop = createStop(server);
   return { issuer, asked: () => asked, stop, [Symbol.asyncDispose]: stop };
 }
 
@@ -122,6 +122,6 @@ export async function lyingProvider(lies: Lies): Promise<TestProvider> {
     const id_token = await new SignJWT(claims).setProtectedHeader({ alg: "RS256", kid: "k" }).sign(key);
     json({ access_token: "at", token_type: "bearer", expires_in: 60, id_token });
   });
-  const stop = stopper(server);
+  const stop = createStop(server);
   return { issuer, asked: () => asked, stop, [Symbol.asyncDispose]: stop };
 }

@@ -60,13 +60,13 @@ export function proseFrom(file: string, source: string): Prose {
 /** Reads everything that can be cited from the documents. */
 export function readTargets(): Targets {
   return {
-    contract: numbered("docs/reference/contract.md"),
-    interface: numbered("docs/reference/interface.md"),
+    contract: listNumbered("docs/reference/contract.md"),
+    interface: listNumbered("docs/reference/interface.md"),
     reliability: new Set(
       [...textOf("docs/reliability.md").matchAll(/^\| (([A-Z]{3})-\d+|I\d) \|/gm)]
         .flatMap(([, id = "", family = id]) => [id, family]),
     ),
-    facts: facts(),
+    facts: listFacts(),
     architecture: new Set([
       ...[...textOf("docs/explanation/architecture.md").matchAll(/^(\d)\. \*\*/gm)].map(([, n]) =>
         `sentence ${n}`
@@ -80,7 +80,7 @@ export function readTargets(): Targets {
 }
 
 /** Lists sections, their points, and names in them: `4`, `4.5`, `3, Task`, `4.2, task list`. */
-function numbered(document: string): Set<string> {
+function listNumbered(document: string): Set<string> {
   const found = new Set<string>();
   let section = "";
   let named = false;
@@ -101,7 +101,7 @@ function numbered(document: string): Set<string> {
 }
 
 /** Lists headings with their numbers: `libSQL 8`, `engines 2.4`. */
-function facts(): Set<string> {
+function listFacts(): Set<string> {
   const found = new Set<string>();
   let heading = "";
   for (const line of textOf("docs/reference/facts.md").split("\n")) {
@@ -129,7 +129,7 @@ export function unresolved(prose: Prose, targets: Targets): Wrong[] {
     wrong.push({ place: `${prose.file}:${prose.lineAt(offset)}`, problem });
   };
   for (const { 1: document = "", 2: number = "", 3: name, index } of prose.text.matchAll(RULE)) {
-    const names = name === undefined || OTHER_DOCUMENT.test(name) ? [] : beginnings(name);
+    const names = name === undefined || OTHER_DOCUMENT.test(name) ? [] : listPrefixes(name);
     const named = names.map((one) => `${number}, ${one}`);
     expect(document, named.find((one) => targets[document]?.has(one)) ?? named[0] ?? number, index);
   }
@@ -153,7 +153,7 @@ export function unresolved(prose: Prose, targets: Targets): Wrong[] {
  * Lists the prefixes of a name, because prose may follow it: `Local chat message of`, `Local chat message`,
  * `Local chat`, `Local`.
  */
-function beginnings(name: string): string[] {
+function listPrefixes(name: string): string[] {
   const words = name.split(" ");
   return words.map((_word, index) => words.slice(0, words.length - index).join(" "));
 }

@@ -33,12 +33,12 @@ export function findDialectInComment(text: string): string | null {
 }
 
 export function readComments(...folders: string[]): Text[] {
-  return sourceFiles(...folders).flatMap(commentsOfFile);
+  return sourceFiles(...folders).flatMap(readFileComments);
 }
 
-function commentsOfFile(file: string): Text[] {
+function readFileComments(file: string): Text[] {
   const text = textOf(file);
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, scriptKind(file));
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, findScriptKind(file));
   const ranges = new Map<number, ts.CommentRange>();
   const visit = (node: ts.Node) => {
     if (node.kind === ts.SyntaxKind.JsxText) return;
@@ -78,7 +78,13 @@ const TEXT_MIN_WORDS = 3;
  */
 export function readUserTexts(...folders: string[]): Text[] {
   return sourceFiles(...folders).flatMap((file) => {
-    const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.Latest, true, scriptKind(file));
+    const source = ts.createSourceFile(
+      file,
+      textOf(file),
+      ts.ScriptTarget.Latest,
+      true,
+      findScriptKind(file),
+    );
     const texts: Text[] = [];
     const add = (node: ts.Node, words: string) => {
       const text = words.replace(/\s+/g, " ").trim();
@@ -129,6 +135,6 @@ export function readTestNames(...folders: string[]): Text[] {
   });
 }
 
-function scriptKind(file: string): ts.ScriptKind {
+function findScriptKind(file: string): ts.ScriptKind {
   return file.endsWith(".tsx") ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
 }

@@ -34,7 +34,7 @@ export function contract(): Promise<{ document: Document; ajv: Ajv2020 }> {
 
 const validators = new Map<string, ValidateFunction>();
 
-async function validator(pointer: string[]): Promise<ValidateFunction> {
+async function loadValidator(pointer: string[]): Promise<ValidateFunction> {
   const path = pointer.map((part) => encodeURIComponent(part.replaceAll("~", "~0").replaceAll("/", "~1")))
     .join("/");
   const known = validators.get(path);
@@ -58,7 +58,7 @@ interface Exchange {
 export async function breach(exchange: Exchange): Promise<string> {
   const { method, status, contentType } = exchange;
   const route = (ROUTES as readonly AnyRoute[]).find((one) =>
-    one.method === method && matches(one, exchange.path)
+    one.method === method && isMatch(one, exchange.path)
   );
   if (route === undefined) return "";
   const { document } = await contract();
@@ -74,7 +74,7 @@ export async function breach(exchange: Exchange): Promise<string> {
     return `${method} ${path} answered ${status} as ${type}, documented are ${Object.keys(response.content)}`;
   }
   if (/json$/.test(type) && response.content?.[type] !== undefined) {
-    const said = await fault(
+    const said = await findFault(
       [...at, "responses", String(status), "content", type, "schema"],
       exchange.responseBody,
     );
@@ -82,7 +82,7 @@ export async function breach(exchange: Exchange): Promise<string> {
   }
   const takes = operation.requestBody?.content["application/json"];
   if (status < 300 && takes !== undefined && exchange.requestBody !== undefined) {
-    const said = await fault(
+    const said = await findFault(
       [...at, "requestBody", "content", "application/json", "schema"],
       exchange.requestBody,
     );
@@ -91,8 +91,8 @@ export async function breach(exchange: Exchange): Promise<string> {
   return "";
 }
 
-async function fault(pointer: string[], value: unknown): Promise<string> {
-  const validate = await validator(pointer);
+async function findFault(pointer: string[], value: unknown): Promise<string> {
+  const validate = await loadValidator(pointer);
   if (validate(value)) return "";
   const [first] = validate.errors ?? [];
   return `${first?.instancePath || "/"} ${first?.message} ${JSON.stringify(first?.params)}`;
@@ -100,7 +100,7 @@ async function fault(pointer: string[], value: unknown): Promise<string> {
 
 const patterns = new Map<string, RegExp>();
 
-function matches(route: AnyRoute, path: string): boolean {
+function isMatch(route: AnyRoute, path: string): boolean {
   const pattern = patterns.get(route.path) ?? new RegExp(`^${route.path.replace(/:\w+/g, "[^/]+")}$`);
   patterns.set(route.path, pattern);
   // In /api/messages/inbound, "inbound" is not the id of a message.

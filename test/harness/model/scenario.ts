@@ -131,7 +131,7 @@ export async function runScenario<State>(scenario: Scenario<State>): Promise<voi
   await world.start();
   const state = await scenario.setup(world);
   for (let round = 0; round < scenario.rounds; round++) {
-    await strike(world, scenario.fault, () => scenario.action(world, state, round));
+    await applyFault(world, scenario.fault, () => scenario.action(world, state, round));
     await scenario.away?.(world, state, round);
     await world.start();
     await scenario.restarted?.(world, state, round);
@@ -140,7 +140,7 @@ export async function runScenario<State>(scenario: Scenario<State>): Promise<voi
   expect(await world.server.end("SIGTERM")).toMatchObject({ code: 0 });
 }
 
-async function strike(world: World, fault: Fault, action: () => Promise<void>): Promise<void> {
+async function applyFault(world: World, fault: Fault, action: () => Promise<void>): Promise<void> {
   if (fault.kind !== "point") {
     const kill = () => pause(fault.afterMs(world)).then(() => world.server.end("SIGKILL"));
     if (fault.kind === "kill") await Promise.all([action(), kill()]);

@@ -8,7 +8,7 @@ export class SmallDisk implements AsyncDisposable {
   static async mount(path: string, megabytes: number): Promise<SmallDisk> {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
     const options = `size=${megabytes}m,mode=0700`;
-    if (!await succeeds("mount", ["-t", "tmpfs", "-o", options, "none", path])) {
+    if (!await runCommand("mount", ["-t", "tmpfs", "-o", options, "none", path])) {
       throw new Error("cannot mount");
     }
     return new SmallDisk(path);
@@ -31,7 +31,7 @@ export class SmallDisk implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await succeeds("umount", ["-l", this.path]);
+    await runCommand("umount", ["-l", this.path]);
   }
 }
 
@@ -49,7 +49,7 @@ export async function canMount(): Promise<boolean> {
   }
 }
 
-async function succeeds(command: string, args: string[]): Promise<boolean> {
+async function runCommand(command: string, args: string[]): Promise<boolean> {
   try {
     return (await new Deno.Command(command, { args, stdout: "null", stderr: "null" }).output()).success;
   } catch {

@@ -105,14 +105,14 @@ export async function startServer(options: ProcessOptions): Promise<ServerProces
   let ended = false;
   void child.status.then(() => ended = true);
   while (!ended) {
-    const url = await readyUrl(dataDir, standby ? ["ready", "standby"] : ["ready"]);
+    const url = await findReadyUrl(dataDir, standby ? ["ready", "standby"] : ["ready"]);
     if (url !== null) return new ServerProcess(dataDir, child, url, () => said);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   throw new Error(`svc serve ended before it was ready: ${said}`);
 }
 
-async function readyUrl(dataDir: string, words: string[]): Promise<string | null> {
+async function findReadyUrl(dataDir: string, words: string[]): Promise<string | null> {
   try {
     const { url } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
     const response = await fetch(`${url}/readyz`);

@@ -51,7 +51,7 @@ it(`${KILLS} kills while a coordinator thinks: each message is routed exactly on
 });
 
 async function checkRouted(api: Client, id: string): Promise<void> {
-  const { message, tasks, routing, replies } = await routed(api, id);
+  const { message, tasks, routing, replies } = await waitUntilRouted(api, id);
   expect(message.status, id).toBe("bee_processed");
   // Several messages may have been merged into one, which is also routed once.
   expect(tasks.map((task: { instruction: string }) => task.instruction).sort(), id).toEqual([
@@ -65,7 +65,7 @@ async function checkRouted(api: Client, id: string): Promise<void> {
   expect(replies.filter((reply: { content: string }) => reply.content === "on it"), id).toHaveLength(1);
 }
 
-async function routed(own: Client, id: string) {
+async function waitUntilRouted(own: Client, id: string) {
   for (let tries = 0; tries < 600; tries++) {
     const trace = await own.call(`GET /api/messages/${id}/trace`);
     const open = trace.tasks.some((task: { status: string }) => ["pending", "running"].includes(task.status));

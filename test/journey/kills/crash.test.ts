@@ -40,7 +40,7 @@ describe("kill -9 of the server during a run", () => {
       while (!await Deno.stat(marker).then(() => true, () => false)) {
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
-      runId = await runIdOf(folder.path);
+      runId = await findRunId(folder.path);
       expect(runId).not.toBe("");
       expect(await first.end("SIGKILL")).toMatchObject({ signal: "SIGKILL" });
     }
@@ -79,7 +79,7 @@ describe("stopping in order", () => {
 });
 
 /** Returns the mark of the only process whose environment names something in `folder`. */
-async function runIdOf(folder: string): Promise<string> {
+async function findRunId(folder: string): Promise<string> {
   for (const { name } of Deno.readDirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     const environment = await Deno.readTextFile(`/proc/${name}/environ`).catch(() => "");

@@ -29,11 +29,11 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
       const backup = world.path("keep.db");
       await Deno.copyFile(world.database, backup);
       await spoil(world.database);
-      const before = await listing(world.dataDir);
+      const before = await listFiles(world.dataDir);
       const started = await svc(["serve"], { dataDir: world.dataDir, env: world.env });
       expect([what, started.code, started.err]).toEqual([what, 1, expect.stringMatching(words)]);
       expect([what, started.err]).toEqual([what, expect.stringContaining("svc restore <file>")]);
-      expect([what, await listing(world.dataDir)]).toEqual([what, before]);
+      expect([what, await listFiles(world.dataDir)]).toEqual([what, before]);
       await Deno.copyFile(backup, world.database);
       const again = await startConversation(world);
       expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
@@ -89,7 +89,7 @@ describe("a database that is damaged under the running service", () => {
 });
 
 /** Lists names, sizes and times of all files with content, except the lock. */
-async function listing(folder: string): Promise<unknown[]> {
+async function listFiles(folder: string): Promise<unknown[]> {
   const found: unknown[] = [];
   for await (const entry of Deno.readDir(folder)) {
     if (entry.name === "svc.lock") continue;

@@ -221,9 +221,9 @@ describe.skipIf(LEFT_OUT)(
         await server.end("SIGTERM");
         expect([step, await checkAtRest(talk.evidence)]).toEqual([step, []]);
         const db = await Database.open(`file:${talk.world.database}`);
-        const schema = await schemaOf(db);
+        const schema = await readSchema(db);
         await db.close();
-        expect([step, schema]).toEqual([step, await freshSchema()]);
+        expect([step, schema]).toEqual([step, await buildSchema()]);
       }
     });
   },
@@ -301,17 +301,17 @@ it("SVC_FAULT with an invalid value is exit 2; without it nothing is loaded and 
   expect(server.stderr).not.toContain("SVC_FAULT");
 });
 
-async function schemaOf(db: Database): Promise<unknown[]> {
+async function readSchema(db: Database): Promise<unknown[]> {
   return await db.read(
     "select type, name, sql from sqlite_master where name not like 'sqlite_%' order by type, name",
   );
 }
 
-async function freshSchema(): Promise<unknown[]> {
+async function buildSchema(): Promise<unknown[]> {
   const { migrate } = await import("../../../src/store/db/migrate.ts");
   const db = await Database.open(":memory:");
   await migrate(db, 0);
-  const schema = await schemaOf(db);
+  const schema = await readSchema(db);
   await db.close();
   return schema;
 }

@@ -31,7 +31,7 @@ it(`${KILLS} kills at random during ${TASKS} tasks of all types: nothing is lost
     }),
     action: async ({ api, chance }, tasks, round) => {
       while (tasks.sent < TASKS * (round + 1) / KILLS) {
-        const body = taskBody(tasks.workers[tasks.sent % WORKERS] ?? "", chance());
+        const body = buildTask(tasks.workers[tasks.sent % WORKERS] ?? "", chance());
         const headers = { "idempotency-key": `task-${tasks.sent}` };
         // After a lost response the next server gets the same key.
         const task = await api.call("POST /api/tasks", body, headers).catch(() => null);
@@ -67,7 +67,7 @@ async function checkLedger(world: World, accepted: number): Promise<void> {
   expect(lines.filter((line) => line.startsWith("OVERLAP"))).toEqual([]);
 }
 
-function taskBody(worker_id: string, dice: number) {
+function buildTask(worker_id: string, dice: number) {
   const base = { message_id: "kills", worker_id, instruction: `sleep ${(dice * 0.4).toFixed(2)}` };
   if (dice < 0.6) return { ...base, type: "immediate" };
   if (dice < 0.85) {

@@ -20,11 +20,11 @@ afterAll(async () => {
 });
 
 /** Starts a service whose database is behind a network that the test breaks. */
-async function behind(proxy: Proxy): Promise<App> {
+async function openAppBehind(proxy: Proxy): Promise<App> {
   return await openApp({ config: { ...place.config, database: { url: proxy.url }, engines: fakeEngines() } });
 }
 
-async function timed<T>(work: Promise<T>): Promise<{ result: T; ms: number }> {
+async function measure<T>(work: Promise<T>): Promise<{ result: T; ms: number }> {
   const started = performance.now();
   return { result: await work, ms: performance.now() - started };
 }
@@ -43,16 +43,16 @@ function create(app: App, prefix: string, count: number) {
 describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () => {
   it("that is silent: requests get 503 in time, outcomes wait, and afterwards all work is done [DBF-10]", async () => {
     using proxy = new Proxy(place.sqld.url);
-    await using app = await behind(proxy);
+    await using app = await openAppBehind(proxy);
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const task = await taskFor(app, worker.id, "sleep 1");
     await app.until("execution.started");
     proxy.mode = "hold-answers";
-    const { result, ms } = await timed(create(app, "silent", 6));
+    const { result, ms } = await measure(create(app, "silent", 6));
     expect(result.map(({ status }) => status)).toEqual(Array(6).fill(503));
     // Concurrent requests share the same wait.
     expect(ms).toBeLessThan(ANSWER_MAX_MS * 2 + 3_000);
-    expect((await timed(app.send("GET /livez"))).ms).toBeLessThan(1_000);
+    expect((await measure(app.send("GET /livez"))).ms).toBeLessThan(1_000);
     expect((await app.send("GET /api/workers")).status).toBe(503);
     expect((await app.send("GET /readyz")).status).toBe(503);
     proxy.mode = "pass";
@@ -66,7 +66,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
 
   it("that loses a response: a retry with the same key gets the result once, also among many in one commit [DBF-11]", async () => {
     using proxy = new Proxy(place.sqld.url);
-    await using app = await behind(proxy);
+    await using app = await openAppBehind(proxy);
     const before = (await names(app)).length;
     for (const round of ["a", "b", "c"]) {
       proxy.mode = "cut-answers";
@@ -84,10 +84,10 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
 
   it("that fails and returns, and one that is slow: work continues [DBF-10]", async () => {
     using proxy = new Proxy(place.sqld.url);
-    await using app = await behind(proxy);
+    await using app = await openAppBehind(proxy);
     proxy.mode = "refuse";
     proxy.cut();
-    const { result, ms } = await timed(app.send("POST /api/workers", { name: "Gone" }));
+    const { result, ms } = await measure(app.send("POST /api/workers", { name: "Gone" }));
     expect([result.status, result.body.code]).toEqual([503, "unavailable"]);
     expect(ms).toBeLessThan(ANSWER_MAX_MS);
     proxy.mode = "trickle";

@@ -21,7 +21,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     const first = await machines.start("one", { env: { SVC_DATABASE__URL: proxy.url } });
     const second = await machines.start("two", { standby: true });
     const api = await client(first.url);
-    await eventually("it knows of the standby", async () => (await standbys(api)) === 1);
+    await eventually("it knows of the standby", async () => (await countStandbys(api)) === 1);
     const worker = await api.call("POST /api/workers", { name: "Bob" });
     const done = join(machines.folder, "done");
     const task = await taskFor(api, worker.id, `until ${done}`);
@@ -59,7 +59,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     const first = await machines.start("one");
     const second = await machines.start("two", { standby: true });
     const api = await client(first.url);
-    await eventually("it knows of the standby", async () => (await standbys(api)) === 1);
+    await eventually("it knows of the standby", async () => (await countStandbys(api)) === 1);
     await api.call("POST /api/workers", { name: "Ada" });
     first.child.kill("SIGSTOP");
     await eventually(
@@ -68,7 +68,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
       TAKEOVER_MAX_MS,
     );
     const other = await client(second.url);
-    const before = await events(other);
+    const before = await listEvents(other);
     const late = api.send("POST /api/workers", { name: "Late" }).catch(() => ({ status: 0 }));
     first.child.kill("SIGCONT");
     const woken = performance.now();
@@ -76,7 +76,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     expect(performance.now() - woken).toBeLessThan(10_000);
     expect(first.stderr).toMatch(/STOPPED WRITING/);
     expect([0, 503]).toContain((await late).status);
-    expect(await events(other)).toEqual(before);
+    expect(await listEvents(other)).toEqual(before);
     const again = await machines.start("one", { standby: true });
     expect([await stateOf(again.url), await stateOf(second.url)]).toEqual(["standby", "ready"]);
   });
@@ -190,12 +190,12 @@ describe.skipIf(SQLD === undefined)(
   },
 );
 
-async function standbys(api: Awaited<ReturnType<typeof client>>): Promise<number> {
+async function countStandbys(api: Awaited<ReturnType<typeof client>>): Promise<number> {
   const metrics = await api.text("/metrics");
   return Number(/^svc_standbys (\d+)$/m.exec(metrics)?.[1] ?? 0);
 }
 
 // Without a limit the response would be a stream.
-async function events(api: Awaited<ReturnType<typeof client>>): Promise<unknown> {
+async function listEvents(api: Awaited<ReturnType<typeof client>>): Promise<unknown> {
   return await api.call("GET /api/events?page_size=100", undefined, { accept: "application/json" });
 }

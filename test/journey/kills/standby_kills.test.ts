@@ -124,12 +124,14 @@ it.skipIf(SQLD === undefined)(
     load.end();
     await Promise.all(senders);
     const other = await client(serving.url);
-    await eventually("all work is done", async () => (await open(other)) === 0, 120_000);
-    console.info(`took over after SIGKILL ${words(taken.SIGKILL)}; after SIGTERM ${words(taken.SIGTERM)}`);
+    await eventually("all work is done", async () => (await countOpenTasks(other)) === 0, 120_000);
+    console.info(
+      `took over after SIGKILL ${formatTimes(taken.SIGKILL)}; after SIGTERM ${formatTimes(taken.SIGTERM)}`,
+    );
 
     expect(load.accepted.size).toBeGreaterThan(KILLS * SENDERS);
     expect(new Set(load.accepted.values()).size).toBe(load.accepted.size);
-    const completed = await completedRuns(other);
+    const completed = await countCompletedRuns(other);
     for (const id of load.accepted.values()) {
       // The token of the first login is valid on every machine.
       const task = await other.call(`GET /api/tasks/${id}`);
@@ -145,13 +147,13 @@ it.skipIf(SQLD === undefined)(
   240_000 + KILLS * 120_000,
 );
 
-async function open(api: Awaited<ReturnType<typeof client>>): Promise<number> {
+async function countOpenTasks(api: Awaited<ReturnType<typeof client>>): Promise<number> {
   const { tasks } = await api.call("GET /api/system/overview");
   return tasks.pending + tasks.running;
 }
 
 /** Counts the completed runs of each task. */
-async function completedRuns(api: Awaited<ReturnType<typeof client>>): Promise<Map<string, number>> {
+async function countCompletedRuns(api: Awaited<ReturnType<typeof client>>): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (let page = 1;; page++) {
     const runs: { task_id: string; status: string }[] = await api.call(
@@ -162,7 +164,7 @@ async function completedRuns(api: Awaited<ReturnType<typeof client>>): Promise<M
   }
 }
 
-function words(times: number[]): string {
+function formatTimes(times: number[]): string {
   const sorted = [...times].sort((a, b) => a - b);
   const middle = sorted[Math.floor(sorted.length / 2)] ?? 0;
   const seconds = (ms: number) => (ms / 1_000).toFixed(2);

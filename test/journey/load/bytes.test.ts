@@ -32,14 +32,14 @@ const ENV = {
 
 const CONTROL = (bytes: number) => `replace(hex(zeroblob(${bytes})), '00', char(1))`;
 
-interface Seeded {
+interface SeededIds {
   session: string;
   message: string;
   worker: string;
 }
 
 /** Fills a database with the largest and most awkward texts that the API takes. */
-async function seed(dataDir: string, { session, worker }: Omit<Seeded, "message">): Promise<string> {
+async function seed(dataDir: string, { session, worker }: Omit<SeededIds, "message">): Promise<string> {
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   const key = `local:${session}`;
   const now = Date.now();
@@ -114,7 +114,7 @@ describe("a database full of the largest texts of control characters", () => {
   let folder: Awaited<ReturnType<typeof tempDir>>;
   let server: ServerProcess;
   let api: Client;
-  let seeded: Seeded;
+  let seeded: SeededIds;
   let memory = 0;
   let watch: ReturnType<typeof setInterval>;
 

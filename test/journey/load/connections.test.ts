@@ -11,7 +11,7 @@ import { eventually } from "../../harness/wait.ts";
 import { taskFor } from "../../harness/service/runner.ts";
 
 /** Returns the command for `svc serve` with a hard limit of open files. */
-function limited(files: number): string[] {
+function buildLimitedCommand(files: number): string[] {
   return ["bash", "-c", `ulimit -n ${files}; exec "$0" "$@"`, ...SVC];
 }
 
@@ -59,7 +59,7 @@ it("1,100 idle connections with a limit of 1,024 files: other clients are served
   await using folder = await tempDir();
   await using server = await startServer({
     dataDir: folder.path,
-    program: limited(1_024),
+    program: buildLimitedCommand(1_024),
     env: { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "5000", SVC_SERVER__MAX_CONNECTIONS_PER_ADDRESS: "5000" },
   });
   const api = await client(server.url, PASSWORD);
@@ -72,7 +72,11 @@ it("1,100 idle connections with a limit of 1,024 files: other clients are served
 
 it("a limit of 60 files leaves few connections, which are never all taken [BYT-3]", async () => {
   await using folder = await tempDir();
-  await using server = await startServer({ dataDir: folder.path, program: limited(60), env: CAT });
+  await using server = await startServer({
+    dataDir: folder.path,
+    program: buildLimitedCommand(60),
+    env: CAT,
+  });
   const api = await client(server.url, PASSWORD);
   const stream = await api.stream((await api.call("POST /api/local/sessions")).id);
   {

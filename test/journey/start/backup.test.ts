@@ -30,8 +30,8 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       await using server = await startServer({ dataDir: first, env: ENV });
       const api = await client(server.url);
       refresh = api.refreshToken;
-      await chat(api);
-      before = await everything(api);
+      await createConversation(api);
+      before = await readEverything(api);
       // The command runs in another directory, with only an address and a token.
       const words = splitWords("ctl system backup ../backup.tar --include-key --password-stdin --json");
       const made = await svc(words, {
@@ -48,7 +48,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     expect(restored.code, restored.err).toBe(0);
     await using server = await startServer({ dataDir: second, env: ENV });
     const api = await client(server.url);
-    const after = await everything(api);
+    const after = await readEverything(api);
     // A log is history and keeps the old path; all other paths were rewritten.
     const { log, ...rest } = after;
     const { log: logBefore, ...moved } = before;
@@ -104,7 +104,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       {
         await using server = await startServer({ dataDir, env });
         const api = await client(server.url);
-        await chat(api);
+        await createConversation(api);
         expect((await svc(["ctl", "system", "backup", file], { dataDir, env })).code).toBe(0);
         await api.call("POST /api/workers", { name: "Late" });
         await server.end("SIGTERM");
@@ -132,7 +132,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     const file = join(folder.path, "backup.tar");
     {
       await using server = await startServer({ dataDir, env: ENV });
-      await chat(await client(server.url));
+      await createConversation(await client(server.url));
       expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
       const running = await svc(["restore", file, "--yes"], { dataDir });
       expect(running).toMatchObject({
@@ -142,17 +142,17 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       });
       await server.end("SIGTERM");
     }
-    const before = await listing(dataDir);
+    const before = await listFiles(dataDir);
     expect((await svc(["restore", file], { dataDir, stdin: "n\n" })).code).toBe(7);
     expect(await svc(["restore", file], { dataDir })).toMatchObject({
       code: 2,
       err: expect.stringContaining("--yes"),
     });
-    expect(await listing(dataDir)).toEqual(before);
+    expect(await listFiles(dataDir)).toEqual(before);
     const done = await svc(["restore", file], { dataDir, stdin: "yes\n" });
     expect(done.code).toBe(0);
     const aside = /before-restore-[\d-]+/.exec(done.err)?.[0] ?? "";
-    expect((await listing(join(dataDir, aside))).map(([name]) => name)).toEqual(
+    expect((await listFiles(join(dataDir, aside))).map(([name]) => name)).toEqual(
       expect.arrayContaining(["database.json", "secret.key", "svc.db"]),
     );
   });
@@ -194,7 +194,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       return path;
     };
     const repack = (name: string, change: (root: string) => Promise<void>) =>
-      repacked(folder.path, good, name, change);
+      repackArchive(folder.path, good, name, change);
     const flipped = bytes.slice();
     const middle = Math.floor(bytes.length / 2);
     flipped[middle] = (flipped[middle] ?? 0) ^ 1;
@@ -248,13 +248,13 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       [join(folder.path, "none.tar"), /no such file/],
       [folder.path, /is a directory/],
     ];
-    const before = await listing(dataDir);
+    const before = await listFiles(dataDir);
     for (const [path, words] of [...cases, ...unreadable]) {
       const refused = await svc(["restore", path, "--yes"], { dataDir });
       const code = unreadable.some(([one]) => one === path) ? 2 : 1;
       expect(refused, path).toMatchObject({ code, out: "", err: expect.stringMatching(words) });
       expect(refused.err, path).toContain("Nothing was changed");
-      expect(await listing(dataDir), path).toEqual(before);
+      expect(await listFiles(dataDir), path).toEqual(before);
     }
   });
 
@@ -334,13 +334,13 @@ async function createBackup(folder: string): Promise<{ dataDir: string; file: st
   const [dataDir, file] = [join(folder, "data"), join(folder, "backup.tar")];
   await Deno.mkdir(dataDir);
   await using server = await startServer({ dataDir, env: ENV });
-  await chat(await client(server.url));
+  await createConversation(await client(server.url));
   expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
   await server.end("SIGTERM");
   return { dataDir, file };
 }
 
-async function chat(api: Client): Promise<void> {
+async function createConversation(api: Client): Promise<void> {
   await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions");
   const form = new FormData();
@@ -353,7 +353,7 @@ async function chat(api: Client): Promise<void> {
 }
 
 /** Reads everything that a client can see, including media and logs. */
-async function everything(api: Client): Promise<Record<string, unknown>> {
+async function readEverything(api: Client): Promise<Record<string, unknown>> {
   const [session] = await api.call("GET /api/local/sessions");
   const [execution] = await api.call("GET /api/executions");
   const messages = await api.call(`GET /api/local/sessions/${session.id}/messages`);
@@ -371,13 +371,13 @@ async function everything(api: Client): Promise<Record<string, unknown>> {
 }
 
 /** Lists names and contents of all files of a folder except the lock. */
-async function listing(folder: string): Promise<[string, number][]> {
+async function listFiles(folder: string): Promise<[string, number][]> {
   const found: [string, number][] = [];
   for await (const entry of Deno.readDir(folder)) {
     if (entry.name === "svc.lock") continue;
     const path = join(folder, entry.name);
     if (entry.isDirectory) {
-      for (const [name, size] of await listing(path)) found.push([`${entry.name}/${name}`, size]);
+      for (const [name, size] of await listFiles(path)) found.push([`${entry.name}/${name}`, size]);
     } else found.push([entry.name, (await Deno.stat(path)).size]);
   }
   return found.sort(([a], [b]) => a < b ? -1 : 1);
@@ -392,7 +392,7 @@ async function change(root: string, sql: string): Promise<void> {
 }
 
 /** Changes files of the archive and packs it again with new checksums by other programs. */
-async function repacked(
+async function repackArchive(
   folder: string,
   archive: string,
   name: string,

@@ -76,7 +76,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
     expect(asked).toMatchObject({ code: 0, err: expect.stringContaining("Password: [hidden]") });
     expect(asked.err + asked.out).not.toContain(PASSWORD);
     for (const name of ["a.tar", "b.tar"]) {
-      expect(await namesIn(join(folder.path, name), folder.path)).toContain("secret.key");
+      expect(await listNames(join(folder.path, name), folder.path)).toContain("secret.key");
     }
     expect(await backup("c.tar", ["--include-key"])).toMatchObject({
       code: 2,
@@ -138,7 +138,7 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
     await using app = await openApp({ dataDir: second, clock });
     for (let minute = 0; minute < 5; minute++) {
       clock.advance(60_000);
-      await rounds(app, 2);
+      await runRounds(app, 2);
     }
     expect(await app.call("GET /api/executions")).toEqual([]);
     const check = async () => {
@@ -152,7 +152,7 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
       code: 0,
       out: '{"resumed":true}\n',
     });
-    await rounds(app, 2);
+    await runRounds(app, 2);
     await app.settle();
     expect(await app.call("GET /api/executions")).toHaveLength(2);
     expect(await app.db.read("select kind from journal where kind = 'task.missed'")).toHaveLength(1);
@@ -166,7 +166,7 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
 });
 
 /** Lets the scheduler run `count` rounds. */
-async function rounds(app: App, count: number): Promise<void> {
+async function runRounds(app: App, count: number): Promise<void> {
   const scheduler = app.server.stages.find(({ name }) => name === "scheduler");
   const until = (scheduler?.rounds ?? 0) + count;
   while ((scheduler?.rounds ?? until) < until) {
@@ -175,7 +175,7 @@ async function rounds(app: App, count: number): Promise<void> {
   }
 }
 
-async function namesIn(archive: string, folder: string): Promise<string[]> {
+async function listNames(archive: string, folder: string): Promise<string[]> {
   const to = join(folder, `unpacked-${crypto.randomUUID()}`);
   await Deno.mkdir(to);
   return await unpackArchive((await Deno.open(archive)).readable, to);

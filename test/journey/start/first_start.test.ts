@@ -20,7 +20,7 @@ it("finds a taken port before it creates a password, so the next start still pri
   } finally {
     taken.close();
   }
-  const server = await Server.open(withoutPassword(folder.path));
+  const server = await Server.open(buildConfig(folder.path));
   expect(server.generatedPassword).toMatch(/^[a-z0-9]{24}$/);
   await server.stop();
 });
@@ -28,7 +28,7 @@ it("finds a taken port before it creates a password, so the next start still pri
 it("takes the port, but responds only after the password's hash is stored (contract 8.17)", async () => {
   await using folder = await tempDir();
   const port = freePort();
-  const loaded = withoutPassword(folder.path);
+  const loaded = buildConfig(folder.path);
   loaded.config.server.port = port;
   const server = await Server.open(loaded);
   try {
@@ -46,6 +46,6 @@ it("takes the port, but responds only after the password's hash is stored (contr
   }
 });
 
-function withoutPassword(folder: string): ReturnType<typeof testConfig> {
+function buildConfig(folder: string): ReturnType<typeof testConfig> {
   return testConfig(folder, { auth: { password_hash: "" } });
 }

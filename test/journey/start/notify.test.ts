@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
 
 /** Listens on a service manager's socket and yields its messages, in order. */
-async function* told(path: string): AsyncGenerator<string> {
+async function* readMessages(path: string): AsyncGenerator<string> {
   const socket = Deno.listenDatagram({ transport: "unixpacket", path });
   try {
     while (true) yield new TextDecoder().decode((await socket.receive())[0]);
@@ -16,7 +16,7 @@ describe("svc serve under a service manager", () => {
   it("reports its start, its life signs, and its stop (sd_notify)", async () => {
     await using data = await tempDir();
     const path = join(data.path, "manager");
-    const words = told(path);
+    const words = readMessages(path);
     const first = words.next();
     const env = { NOTIFY_SOCKET: path, WATCHDOG_USEC: "400000" };
     await using server = await startServer({ dataDir: data.path, env });

@@ -63,7 +63,7 @@ describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 
   const environment = () => ({ ...fakeEnvironment(), ...place.env });
 
   /** Makes the owner's last heartbeat a minute old. */
-  async function age(): Promise<void> {
+  async function ageHeartbeat(): Promise<void> {
     const db = await Database.open(place.sqld.url);
     const older = "json_set(value, '$.beat_at', json_extract(value, '$.beat_at') - 60000)";
     await db.write([{ sql: `update setting set value = ${older} where name = 'owner'`, args: [] }]);
@@ -103,7 +103,7 @@ describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 
     const runs = (by: Client) => by.call(`GET /api/executions?worker_id=${worker.id}`);
     await eventually("it is running", async () => (await runs(api))[0]?.status === "running");
     stalled.child.kill("SIGSTOP");
-    await age();
+    await ageHeartbeat();
     await using heir = await startServer({ dataDir: two.path, env });
     const other = await client(heir.url);
     await eventually(
@@ -138,7 +138,7 @@ describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 
   it("an owner sends heartbeats", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     await using app = await openApp({ clock, config: place.config });
-    await age();
+    await ageHeartbeat();
     const silent = async () => (await findOwner(app.db))?.silent_ms ?? Infinity;
     expect(await silent()).toBeGreaterThan(59_000);
     clock.advance(10_000);

@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 180_000 });
 const TAKEOVER_MAX_MS = 45_000;
 const HANDOVER_MAX_MS = 3_000;
 
-async function until(url: string, state: string, ms: number): Promise<number> {
+async function waitForState(url: string, state: string, ms: number): Promise<number> {
   const began = performance.now();
   await eventually(`${url} is ${state}`, async () => await stateOf(url) === state, ms);
   return performance.now() - began;
@@ -32,7 +32,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
     await api.call("POST /api/workers", { name: "Ada" });
 
     expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
-    expect(await until(second.url, "ready", HANDOVER_MAX_MS)).toBeLessThan(HANDOVER_MAX_MS);
+    expect(await waitForState(second.url, "ready", HANDOVER_MAX_MS)).toBeLessThan(HANDOVER_MAX_MS);
     const other = await client(second.url);
     expect(await other.call("GET /api/workers")).toMatchObject([{ name: "Ada" }]);
     expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
@@ -51,7 +51,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
       async () => (await api.call(`GET /api/executions?worker_id=${worker.id}`))[0]?.status === "running",
     );
     await first.end("SIGKILL");
-    expect(await until(second.url, "ready", TAKEOVER_MAX_MS)).toBeLessThan(TAKEOVER_MAX_MS);
+    expect(await waitForState(second.url, "ready", TAKEOVER_MAX_MS)).toBeLessThan(TAKEOVER_MAX_MS);
     const other = await client(second.url);
     await eventually(
       "it was done again",

@@ -47,7 +47,7 @@ async function openFixture(path: string): Promise<Database> {
 
 const clock = { ...systemClock, now: () => 1_800_000_000_000 };
 
-function names(folder: string): string[] {
+function listNames(folder: string): string[] {
   try {
     return [...Deno.readDirSync(folder)].map((entry) => entry.name).sort();
   } catch {
@@ -96,11 +96,11 @@ describe("upgrade", () => {
     const db = await Database.open(`file:${join(folder.path, "svc.db")}`);
     await upgrade(db, paths, clock);
     await upgrade(db, paths, clock);
-    expect(names(paths.backups)).toEqual([]);
+    expect(listNames(paths.backups)).toEqual([]);
     await upgrade(db, paths, clock, NEXT);
     expect((await readSchema(db, NEXT)).version).toBe(SCHEMA_VERSION + 1);
     const copy = `schema-${SCHEMA_VERSION}-2027-01-15T08-00-00.db`;
-    expect(names(paths.backups)).toEqual([copy]);
+    expect(listNames(paths.backups)).toEqual([copy]);
     await db.close();
     const old = await Database.open(`file:${join(paths.backups, copy)}`);
     expect((await readSchema(old, NEXT)).version).toBe(SCHEMA_VERSION);
@@ -120,7 +120,7 @@ describe("upgrade", () => {
     const db = await openFixture(join(folder.path, "svc.db"));
     await upgrade(db, paths, clock, NEXT);
     await db.close();
-    expect(names(paths.backups)).toEqual([
+    expect(listNames(paths.backups)).toEqual([
       "mine.txt",
       ...Array.from({ length: UPGRADE_BACKUPS_MAX - 1 }, (_, at) => `schema-0-old-${at + 1}.db`),
       `schema-${SCHEMA_VERSION}-2027-01-15T08-00-00.db`,
@@ -152,7 +152,7 @@ describe("the way back (docs/how-to/upgrade.md)", () => {
     await upgrade(db, paths, clock, NEXT);
     await db.close();
     expect((await svc(["serve"], { dataDir: folder.path })).code).toBe(1);
-    await Deno.copyFile(join(paths.backups, names(paths.backups)[0] ?? ""), path);
+    await Deno.copyFile(join(paths.backups, listNames(paths.backups)[0] ?? ""), path);
     for (const end of ["-wal", "-shm"]) await Deno.remove(path + end).catch(() => {});
     await using _server = await startServer({ dataDir: folder.path });
     expect(await ctl("worker", "list", "-q")).toBe(worker);
@@ -162,23 +162,23 @@ describe("the way back (docs/how-to/upgrade.md)", () => {
 describe("svc serve on the data of another program", () => {
   it("refuses a newer version, names both versions, and changes nothing [BAK-6]", async () => {
     await using folder = await tempDir();
-    await changedDatabase(folder.path, [
+    await changeDatabase(folder.path, [
       `insert into migration (version, name, applied_at) values (${
         SCHEMA_VERSION + 1
       }, 'from the future', 1)`,
     ]);
-    expect(await refusal(folder.path)).toContain(
+    expect(await readRefusal(folder.path)).toContain(
       `its schema is version ${SCHEMA_VERSION + 1}, this program knows ${SCHEMA_VERSION}`,
     );
   });
 
   it("refuses a development state, names the way out, and changes nothing", async () => {
     await using folder = await tempDir();
-    await changedDatabase(folder.path, [
+    await changeDatabase(folder.path, [
       "update migration set name = '0001_start'",
       "insert into migration (version, name, applied_at) values (2, '0002_answers', 1), (3, '0003_people', 1)",
     ]);
-    const err = await refusal(folder.path);
+    const err = await readRefusal(folder.path);
     expect(err).toContain("before the first release");
     expect(err).toMatch(
       /svc ctl export .*svc ctl apply -f .*users, tokens, pairings, conversations and history/,
@@ -186,7 +186,7 @@ describe("svc serve on the data of another program", () => {
   });
 });
 
-async function changedDatabase(folder: string, statements: string[]): Promise<void> {
+async function changeDatabase(folder: string, statements: string[]): Promise<void> {
   await (await startServer({ dataDir: folder })).end("SIGTERM");
   const db = await Database.open(`file:${join(folder, "svc.db")}`);
   await db.write(statements.map((sql) => ({ sql, args: [] })));
@@ -197,9 +197,9 @@ async function changedDatabase(folder: string, statements: string[]): Promise<vo
  * Returns the error of a refused start. Fails if the start changes a file, except the lock, which names a
  * process, and SQLite's shared memory.
  */
-async function refusal(folder: string): Promise<string> {
-  const files = () => names(folder).filter((name) => !["svc.lock", "svc.db-shm"].includes(name));
-  const sums = () => files().map((name) => [name, sumOf(join(folder, name))]);
+async function readRefusal(folder: string): Promise<string> {
+  const files = () => listNames(folder).filter((name) => !["svc.lock", "svc.db-shm"].includes(name));
+  const sums = () => files().map((name) => [name, computeSum(join(folder, name))]);
   const before = sums();
   const { code, err } = await svc(["serve"], { dataDir: folder });
   expect(code).toBe(1);
@@ -208,7 +208,7 @@ async function refusal(folder: string): Promise<string> {
   return err;
 }
 
-function sumOf(path: string): string {
-  if (Deno.statSync(path).isDirectory) return names(path).join(" ");
+function computeSum(path: string): string {
+  if (Deno.statSync(path).isDirectory) return listNames(path).join(" ");
   return createHash("sha256").update(Deno.readFileSync(path)).digest("hex");
 }
