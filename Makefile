@@ -1,20 +1,19 @@
-# Everything that a developer does. `make` alone prints the targets.
+# Development tasks. `make` alone prints the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Deno 2.9 or newer from PATH, else the pinned one from npm in .deno/ (installed by the first target that needs it).
+# Deno 2.9 or newer from PATH, else the pinned version from npm in .deno/, installed on first use.
 DENO_VERSION := $(shell awk '$$1 == "deno" { print $$2 }' .tool-versions)
 DENO := $(shell command -v deno >/dev/null 2>&1 \
   && deno eval 'const [a, b] = Deno.version.deno.split(".").map(Number); Deno.exit(a > 2 || (a === 2 && b >= 9) ? 0 : 1)' 2>/dev/null \
   && command -v deno || echo $(CURDIR)/.deno/deno)
 export DENO_TLS_CA_STORE ?= system,mozilla
 export DENO_NO_UPDATE_CHECK := 1
-# In CI the lock file must not change; elsewhere `make deps` updates it.
+# In CI the lock file must not change; locally `make deps` updates it.
 FROZEN := $(if $(CI),--frozen,)
 DEPS := node_modules/.svc-deps
-# The version in deno.json.
 VITEST = $(DENO) run -A node_modules/vitest/vitest.mjs run
 comma := ,
 
@@ -115,7 +114,7 @@ $(DEPS): deno.json deno.lock | $(DENO)
 
 $(CURDIR)/.deno/deno:
 	@command -v npm >/dev/null || { echo "This needs Deno 2.9 or newer on PATH, or npm (comes with Node.js) to get it." >&2; exit 1; }
-	@echo "getting Deno $(DENO_VERSION) from npm into .deno/" >&2
+	@echo "Installing Deno $(DENO_VERSION) from npm into .deno/" >&2
 	@mkdir -p .deno
 	@npm install --prefix .deno --no-save --ignore-scripts --no-audit --no-fund --loglevel=error deno@$(DENO_VERSION) >&2
 	@ln -sf "$$(ls -d .deno/node_modules/@deno/*/deno* | head -1 | sed 's#^.deno/##')" .deno/deno

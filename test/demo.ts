@@ -1,5 +1,5 @@
-// `make demo`: a temporary service on a free port with an empty data directory, three messages, and their results.
-// Where an agent CLI is installed and logged in, it is asked, too; SVC_DEMO_AGENT names one, or none.
+// `make demo` starts a temporary service with an empty data directory, sends three messages, and prints the results.
+// An installed and logged-in agent CLI gets one, too; SVC_DEMO_AGENT names it, or none.
 import { join } from "node:path";
 import { ADAPTERS, needsNoConfiguration } from "../src/engine/registry.ts";
 import { startServer, svc } from "./harness/service/process.ts";

@@ -1,5 +1,4 @@
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import type { Json } from "./harness/service/client.ts";
 
 /** Creates sample data for every page. Returns the addresses of the pages by their names. */
 export async function createSampleData(url: string, password: string): Promise<Record<string, string>> {

@@ -4,7 +4,6 @@ import { type AnyCommand, type OptionSpec, SHARED_OPTIONS } from "../cli/command
 import { EXITS } from "../cli/terminal/exit.ts";
 import { OWN_CODES } from "../cli/client/error_json.ts";
 
-/** The path of the generated file. */
 export const REFERENCE = "docs/reference/cli.md";
 
 const HEAD = `# svc ctl: every command
@@ -21,7 +20,6 @@ and tabs and line breaks as \`\\t\` and \`\\n\`. \`--json\` prints the server's 
 How \`svc ctl\` finds the server and logs in: [api.md](api.md#from-the-command-line).
 `;
 
-/** Returns the whole reference as Markdown. */
 export async function reference(): Promise<string> {
   const parts = [HEAD, flagTable("Flags of every command", SHARED_OPTIONS), exitCodes(), ownCodes()];
   for (const [name, { about }] of Object.entries(GROUPS)) {

@@ -1,7 +1,7 @@
 // Writes docs/reliability.md from test/promises.md and the tags of tests: `make docs`.
 import { sourceFiles, textOf } from "./harness/house/tree.ts";
 
-/** One test, or one check of a long run, that carries the ids of promises. */
+/** A test, or a check of a long run, with the ids of its promises. */
 export interface Proof {
   file: string;
   title: string;

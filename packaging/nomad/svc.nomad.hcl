@@ -1,10 +1,10 @@
-# The service with a standby, the database's server, and runners.
+# The service with a standby, a database server, and runners.
 #
 #   nomad var put nomad/jobs/svc jwt_secret="$(openssl rand -base64 48)" password="$(openssl rand -base64 24)"
 #   nomad job run svc.nomad.hcl
 #
-# Both allocations of "service" pass the check of their life; only the one that serves passes the other one, so whoever asks Nomad or a proxy for
-# the service "svc" finds that one. An update waits for life alone: a standby is never ready.
+# Both allocations of "service" pass the liveness check. Only the serving one passes the readiness check, so Nomad and proxies find
+# it under the service "svc". An update waits for liveness alone, because a standby is never ready.
 
 variable "image" {
   type    = string
@@ -47,7 +47,7 @@ job "svc" {
       config {
         image = var.sqld_image
         ports = ["sqld"]
-        # More than four connections that write at once can stop it from writing for good.
+        # More than four concurrent writing connections can stop its writes permanently.
         entrypoint   = ["sqld"]
         args         = ["--db-path", "/data", "--http-listen-addr", "${NOMAD_ADDR_sqld}", "--max-concurrent-connections", "4"]
         network_mode = "host"
@@ -81,7 +81,7 @@ job "svc" {
   group "service" {
     count = 2
 
-    # The standby on another machine than the one that serves.
+    # Puts the standby on another machine than the serving allocation.
     constraint {
       operator = "distinct_hosts"
       value    = "true"
@@ -111,7 +111,7 @@ job "svc" {
 
     task "svc" {
       driver = "docker"
-      # shutdown_grace (30 s) and 15 s more.
+      # shutdown_grace (30 s) plus 15 s.
       kill_timeout = "60s"
 
       config {
@@ -160,7 +160,7 @@ job "svc" {
         port     = "http"
         provider = "nomad"
 
-        # Where requests go.
+        # Readiness: requests go here.
         check {
           name      = "ready"
           type      = "http"
@@ -176,7 +176,7 @@ job "svc" {
         port     = "http"
         provider = "nomad"
 
-        # What is restarted when it hangs.
+        # Liveness: Nomad restarts a hanging service.
         check {
           name     = "alive"
           type     = "http"
@@ -199,7 +199,7 @@ job "svc" {
     }
   }
 
-  # One group for each runner: each has a name and a token of its own (svc ctl runner add).
+  # A group for each runner, with a separate name and token (svc ctl runner add).
   group "runner" {
     count = 1
 
@@ -213,9 +213,9 @@ job "svc" {
       kill_timeout = "60s"
 
       config {
-        # Engines are not in this image: build one from it that has them.
+        # This image has no engines. Build an image with engines from it.
         image = var.image
-        # A runner speaks HTTPS to other machines: the address of the proxy that has the certificate.
+        # The address of the proxy with the certificate, because a runner speaks HTTPS to other machines.
         args = ["runner", "--url", "https://svc.example.org", "--token-file", "${NOMAD_SECRETS_DIR}/token"]
       }
 

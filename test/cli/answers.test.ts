@@ -23,12 +23,12 @@ describe("svc ctl chat prints its own answer and no other (contract 8.8)", () =>
     await using app = await open();
     await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/local/sessions", { name: "work" });
-    const late = await ctl(app, ["chat", "--session", "work", "--timeout", "300ms", "sleep 2"]);
+    const late = await ctl(app, "chat --session work --timeout 300ms 'sleep 2'");
     expect([late.code, late.out]).toEqual([124, ""]);
     expect(late.err).toMatch(
       /^accepted ([0-9a-f-]{36})\nsvc: .*The work continues: svc ctl message trace \1\n$/,
     );
-    expect(await ctl(app, ["chat", "--session", "work", "say mine"])).toMatchObject({
+    expect(await ctl(app, "chat --session work 'say mine'")).toMatchObject({
       code: 0,
       out: "mine\n",
     });
@@ -37,23 +37,23 @@ describe("svc ctl chat prints its own answer and no other (contract 8.8)", () =>
   it("--last continues the caller's latest session; exit 3 without one", async () => {
     await using app = await open();
     await app.call("POST /api/workers", { name: "Ada" });
-    expect((await ctl(app, ["chat", "--last", "say hi"])).code).toBe(3);
+    expect((await ctl(app, "chat --last 'say hi'")).code).toBe(3);
     const first = await ctl(app, ["chat", "say first of all,   with\nmany words that go on and on and on"]);
     const id = /session (\S+)/.exec(first.err)?.[1];
     await app.call("POST /api/local/sessions", { name: "newer, but nothing was said in it" });
-    await ctl(app, ["chat", "--last", "say second"]);
+    await ctl(app, "chat --last 'say second'");
     const said = await app.call(`GET /api/local/sessions/${id}/messages`);
     expect(said.map((one: { content: string }) => one.content).at(-1)).toBe("second");
     expect((await app.call(`GET /api/local/sessions/${id}`)).name).toBe(
       "say first of all, with many words that…",
     );
-    expect((await ctl(app, ["chat", "--last", "--session", "x", "say"])).code).toBe(2);
+    expect((await ctl(app, "chat --last --session x say")).code).toBe(2);
   });
 
   it("returns exit 8 if no worker matches", async () => {
     await using app = await open();
     for (const name of ["Ada", "Bob"]) await app.call("POST /api/workers", { name });
-    const { code, out, err } = await ctl(app, ["chat", "whatever"]);
+    const { code, out, err } = await ctl(app, "chat whatever");
     expect([code, out]).toEqual([8, expect.stringContaining("- @Ada")]);
     expect(err).toMatch(/svc: no worker matched the message\n$/);
   });
@@ -63,49 +63,45 @@ describe("svc ctl run and runs of a schedule (contract 8.9, contract 8.10)", () 
   it("prints only the answer; the exit code reports the outcome", async () => {
     await using app = await open();
     await app.call("POST /api/workers", { name: "Ada" });
-    const said = await ctl(app, ["run", "ada", "say hello"]);
+    const said = await ctl(app, "run ada 'say hello'");
     expect(said).toEqual({
       code: 0,
       out: "hello\n",
       err: expect.stringMatching(/^accepted [0-9a-f-]{36}\n$/),
     });
-    expect(await ctl(app, ["run", "Ada", "-"], { stdin: "say from a pipe\n" })).toMatchObject({
+    expect(await ctl(app, "run Ada -", { stdin: "say from a pipe\n" })).toMatchObject({
       out: "from a pipe\n",
     });
-    const failed = await ctl(app, ["run", "Ada", "exit 3"]);
+    const failed = await ctl(app, "run Ada 'exit 3'");
     expect([failed.code, failed.out]).toEqual([8, ""]);
     expect(failed.err).toMatch(/svc: task \S+ failed: exit_code/);
-    const json = await ctl(app, ["run", "Ada", "say x", "--json"]);
+    const json = await ctl(app, "run Ada 'say x' --json");
     expect(JSON.parse(json.out)).toMatchObject({ result: "x", status: "completed", worker_name: "Ada" });
-    const created = await ctl(app, ["run", "Ada", "--no-wait", "-q", "say later"]);
+    const created = await ctl(app, "run Ada --no-wait -q 'say later'");
     expect(created).toMatchObject({ code: 0, out: expect.stringMatching(/^[0-9a-f-]{36}\n$/), err: "" });
-    expect((await ctl(app, ["run", "Ada", "--timeout", "200ms", "sleep 20"])).code).toBe(124);
+    expect((await ctl(app, "run Ada --timeout 200ms 'sleep 20'")).code).toBe(124);
   });
 
   it("accepts a time, a schedule or a conversation, and refuses contradicting flags", async () => {
     await using app = await open();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
-    expect((await ctl(app, ["run", "Ada", "--in", "10m", "--no-wait", "x"])).out).toContain(
-      "type\tcountdown\n",
-    );
-    expect((await ctl(app, ["run", "Ada", "--at", "+1h", "--no-wait", "x"])).out).toContain(
-      "type\tcountdown\n",
-    );
-    const cron = await ctl(app, ["run", "Ada", "--cron", "0 9 * * 1", "--time-zone", "UTC", "x"]);
+    expect((await ctl(app, "run Ada --in 10m --no-wait x")).out).toContain("type\tcountdown\n");
+    expect((await ctl(app, "run Ada --at +1h --no-wait x")).out).toContain("type\tcountdown\n");
+    const cron = await ctl(app, "run Ada --cron '0 9 * * 1' --time-zone UTC x");
     expect(cron).toMatchObject({ code: 0, out: expect.stringContaining("time_zone\tUTC\n") });
-    expect(await ctl(app, ["run", "Ada", "--cron", "61 * * * *", "x"])).toMatchObject({
+    expect(await ctl(app, "run Ada --cron '61 * * * *' x")).toMatchObject({
       code: 8,
       out: expect.stringContaining("status\tcancelled\n"),
       err: "svc: the task was cancelled: minute: 61 is not 0-59\n",
     });
-    await ctl(app, ["run", "Ada", "--session", "book", "say a"]);
+    await ctl(app, "run Ada --session book 'say a'");
     const [ran] = await app.call(`GET /api/executions?worker_id=${id}&page_size=1`);
     expect(ran.session_key).toBe("cli:book");
     for (const wrong of [["--in", "1m", "--at", "+1h"], ["--time-zone", "UTC"], ["--in", "soon"]]) {
       expect((await ctl(app, ["run", "Ada", ...wrong, "x"])).code, wrong.join(" ")).toBe(2);
     }
-    expect((await ctl(app, ["run", "Nobody", "x"])).code).toBe(3);
-    expect((await ctl(app, ["run", "Ada", " "])).code).toBe(2);
+    expect((await ctl(app, "run Nobody x")).code).toBe(3);
+    expect((await ctl(app, "run Ada ' '")).code).toBe(2);
   });
 
   it("task run --wait and task wait --run end with that run, even a short one", async () => {
@@ -113,18 +109,18 @@ describe("svc ctl run and runs of a schedule (contract 8.9, contract 8.10)", () 
     const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
     const schedule = { message_id: "m", worker_id, instruction: "ok", type: "scheduled", cron: "0 0 1 1 *" };
     const { id } = await app.call("POST /api/tasks", schedule);
-    const waited = await ctl(app, ["task", "run", "--wait", id]);
+    const waited = await ctl(app, `task run --wait ${id}`);
     expect(waited).toMatchObject({ code: 0, err: `accepted ${id} run 1\n` });
     expect(waited.out).toContain("last_status\tcompleted\n");
-    const asked = await ctl(app, ["task", "run", id, "--json"]);
+    const asked = await ctl(app, `task run ${id} --json`);
     await app.settle();
     const { run_no } = JSON.parse(asked.out);
     expect((await ctl(app, ["task", "wait", id, "--run", String(run_no), "--timeout", "5s"])).code).toBe(0);
     await app.db.write([{ sql: "update task set instruction = 'exit 3' where id = ?", args: [id] }]);
-    const failed = await ctl(app, ["task", "run", "--wait", id]);
+    const failed = await ctl(app, `task run --wait ${id}`);
     expect([failed.code, failed.err]).toEqual([8, expect.stringContaining(" failed: exit_code: ")]);
-    expect((await ctl(app, ["task", "wait", id, "--run", "9", "--timeout", "100ms"])).code).toBe(124);
-    expect((await ctl(app, ["task", "wait", id, "--run", "0"])).code).toBe(2);
+    expect((await ctl(app, `task wait ${id} --run 9 --timeout 100ms`)).code).toBe(124);
+    expect((await ctl(app, `task wait ${id} --run 0`)).code).toBe(2);
   });
 });
 
@@ -137,14 +133,14 @@ describe("names and ID endings as references (contract 8.11)", () => {
     }
     expect((await ctl(app, ["worker", "get", id.slice(-5)])).code).toBe(3);
     expect((await ctl(app, ["worker", "get", id.slice(0, 8)])).code).toBe(3);
-    const task = (await ctl(app, ["run", "Ada", "--no-wait", "-q", "ok"])).out.trim();
+    const task = (await ctl(app, "run Ada --no-wait -q ok")).out.trim();
     await app.settle();
     expect((await ctl(app, ["task", "get", task.slice(-7), "-q"])).out).toBe(`${task}\n`);
     const [{ id: execution }] = await app.call("GET /api/executions");
     expect((await ctl(app, ["execution", "get", execution.slice(-8), "-q"])).out).toBe(`${execution}\n`);
-    expect((await ctl(app, ["execution", "list", "--worker-id", "ada", "-q"])).out).toBe(`${execution}\n`);
+    expect((await ctl(app, "execution list --worker-id ada -q")).out).toBe(`${execution}\n`);
     const { id: other } = await app.call("POST /api/workers", { name: "ADA" });
-    const both = await ctl(app, ["worker", "get", "Ada"]);
+    const both = await ctl(app, "worker get Ada");
     expect([both.code, both.out]).toEqual([2, ""]);
     expect(both.err).toContain(id);
     expect(both.err).toContain(other);
@@ -152,19 +148,19 @@ describe("names and ID endings as references (contract 8.11)", () => {
 });
 
 describe("create requests (contract 8.6)", () => {
-  it("are the requests that the server runs once per idempotency key", () => {
+  it("equal the requests that the server executes once per idempotency key", () => {
     const routes = (ROUTES as readonly AnyRoute[]).filter(({ idempotent }) => idempotent);
     expect([...CREATE_ENDPOINTS].sort()).toEqual(
       routes.map(({ method, path }) => `${method} ${path}`).sort(),
     );
   });
 
-  it("are sent once more with the same key after a lost response, then return exit 1", async () => {
+  it("are repeated once with the same key after a lost response, then return exit 1", async () => {
     await using app = await open();
     let asked = 0;
     let lose = 1;
     const keys = new Set<string | null>();
-    // Carries out what it gets, and loses its answers.
+    // Executes each request and loses the response.
     const proxy = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async (request) => {
       const url = new URL(request.url);
       if (url.pathname === "/readyz") return new Response("");
@@ -182,17 +178,17 @@ describe("create requests (contract 8.6)", () => {
     });
     await using _end = { [Symbol.asyncDispose]: () => proxy.shutdown() };
     const env = { SVC_URL: `http://127.0.0.1:${proxy.addr.port}`, SVC_TOKEN: await app.token() };
-    const made = await ctl(app, ["department", "create", "-n", "Labs", "-q"], { env });
+    const made = await ctl(app, "department create -n Labs -q", { env });
     expect([made.code, made.err, asked, keys.size]).toEqual([0, "", 2, 1]);
     expect((await app.call("GET /api/departments")).map((one: { id: string }) => one.id)).toEqual([
       made.out.trim(),
     ]);
     lose = 2;
-    const unknown = await ctl(app, ["department", "create", "-n", "Ateliers"], { env });
+    const unknown = await ctl(app, "department create -n Ateliers", { env });
     expect([unknown.code, unknown.out]).toEqual([1, ""]);
     expect(unknown.err).toMatch(/the request may have succeeded/);
     expect(await app.call("GET /api/departments")).toHaveLength(2);
-    expect((await ctl(app, ["worker", "list"], { env: { ...env, SVC_URL: "http://127.0.0.1:1" } })).code)
+    expect((await ctl(app, "worker list", { env: { ...env, SVC_URL: "http://127.0.0.1:1" } })).code)
       .toBe(6);
   });
 });
@@ -219,13 +215,13 @@ describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, con
   it("a deleted work directory on a terminal", async () => {
     await using app = await open();
     const { id, work_dir } = await app.call("POST /api/workers", { name: "Ada" });
-    const no = await ctl(app, ["worker", "delete", "Ada", "--delete-work-dir"], {
+    const no = await ctl(app, "worker delete Ada --delete-work-dir", {
       terminal: true,
       stdin: "\n",
     });
     expect([no.code, no.err]).toEqual([7, expect.stringContaining(work_dir)]);
     expect((await app.call(`GET /api/workers/${id}`)).id).toBe(id);
-    expect((await ctl(app, ["worker", "delete", "Ada", "--delete-work-dir"])).code).toBe(0);
+    expect((await ctl(app, "worker delete Ada --delete-work-dir")).code).toBe(0);
     await expect(Deno.stat(work_dir)).rejects.toThrow(Deno.errors.NotFound);
   });
 
@@ -249,7 +245,7 @@ describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, con
     await using app = await openApp({
       config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/nowhere/agent" } } },
     });
-    const made = await ctl(app, ["worker", "create", "-n", "Ada", "--engine", "gone", "-q"]);
+    const made = await ctl(app, "worker create -n Ada --engine gone -q");
     expect([made.code, made.err]).toEqual([
       0,
       expect.stringMatching(/^svc: warning: its engine gone cannot be used: /),

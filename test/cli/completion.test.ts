@@ -1,11 +1,14 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { formatReplies, parseBashLine } from "../../cli/completion/bash_line.ts";
 import { openApp } from "../harness/service/app.ts";
 import { svc, tempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 
-async function candidates(words: string[], dataDir: string): Promise<string[]> {
+vi.setConfig({ testTimeout: 270_000 });
+
+async function listCandidates(words: string[], dataDir: string): Promise<string[]> {
   const { code, out, err } = await svc(["complete", "words", "--", ...words], { dataDir });
   expect([code, err]).toEqual([0, ""]);
   return out.split("\n").filter((line) => line !== "").map((line) => line.split("\t")[0] ?? "");
@@ -14,7 +17,7 @@ async function candidates(words: string[], dataDir: string): Promise<string[]> {
 describe("svc completion (contract 6)", () => {
   it("offers commands, groups, flags and the values of flags", async () => {
     await using dir = await tempDir();
-    const ask = (...words: string[]) => candidates(words, dir.path);
+    const ask = (...words: string[]) => listCandidates(words, dir.path);
     expect(await ask("")).toEqual(expect.arrayContaining(["serve", "ctl", "version", "completion", "help"]));
     expect(await ask("ctl", "")).toEqual(
       expect.arrayContaining(["worker", "task", "memory", "message", "events"]),
@@ -32,7 +35,7 @@ describe("svc completion (contract 6)", () => {
     expect(await ask("ctl", "help", "task", "w")).toEqual(["wait"]);
     expect(await ask("service", "install", "--us")).toEqual(["--user"]);
     expect(await ask("completion", "z")).toEqual(["zsh"]);
-    // What is there already is not offered again, unless it may be repeated.
+    // Flags that are already set are offered again only if they may be repeated.
     expect(await ask("ctl", "worker", "create", "--name", "x", "--n")).toEqual([]);
     // Names that every JavaScript object has are not groups.
     expect(await ask("ctl", "constructor", "")).toEqual([]);
@@ -44,14 +47,12 @@ describe("svc completion (contract 6)", () => {
     await app.call("POST /api/departments", { name: "Labs" });
     const session = await app.call("POST /api/local/sessions", { name: "work" });
     await app.call("PUT /api/memory/entry", { scope: "global", key: "tone", value: "short" });
-    const task = await app.call("POST /api/tasks", {
-      ...{ message_id: "m", worker_id: id, instruction: "x", type: "scheduled", cron: "0 0 1 1 *" },
-    });
-    const ask = (...words: string[]) => candidates(["ctl", ...words], app.dataDir);
+    const task = await createSchedule(app, id, "x");
+    const ask = (...words: string[]) => listCandidates(["ctl", ...words], app.dataDir);
     expect(await ask("worker", "get", "")).toEqual([id]);
     expect(await ask("worker", "list", "--id", "")).toEqual([id]);
     expect(await ask("task", "list", "--worker-id", "")).toEqual([id]);
-    expect(await ask("task", "cancel", "")).toEqual([task.id]);
+    expect(await ask("task", "cancel", "")).toEqual([task]);
     expect(await ask("department", "get", "L")).toEqual(["Labs"]);
     expect(await ask("worker", "create", "--department", "L")).toEqual(["Labs"]);
     expect(await ask("worker", "create", "--scopes", "read:workers,write:ta")).toEqual([
@@ -67,7 +68,7 @@ describe("svc completion (contract 6)", () => {
     expect(await ask("memory", "get", "--scope", "global", "--key", "")).toEqual(["tone"]);
     await using dir = await tempDir();
     const started = performance.now();
-    expect(await candidates(["ctl", "worker", "get", ""], dir.path)).toEqual([]);
+    expect(await listCandidates(["ctl", "worker", "get", ""], dir.path)).toEqual([]);
     expect(performance.now() - started).toBeLessThan(15_000);
   });
 
@@ -119,7 +120,7 @@ describe("a line of bash (decision 0010)", () => {
   });
 });
 
-// Twice, as in a profile that is read again: silent both times, and without any package.
+// Loads the profile twice: no output either time, and no package is needed.
 const SHELLS: { shell: string; command: string; setup: string }[] = [
   {
     shell: "bash",
@@ -159,7 +160,7 @@ for (const { shell, command, setup } of SHELLS) {
       await terminal.type("\u0015svc ctl dep\tg\t");
       await terminal.until(/department[ \b]*get/);
       await terminal.type("\u0015exit\n");
-    }, 180_000);
+    });
 
     it("never runs a part of the line or of a name", async () => {
       await using app = await openApp();
@@ -176,7 +177,7 @@ for (const { shell, command, setup } of SHELLS) {
         "svc ctl department get '$(touch typed)\t'",
         "svc $(touch typed) ctl wor\t",
         "svc ctl chat --worker; touch typed;\u0015svc ctl work\t",
-        // At the end of a word zsh itself expands what stands there, whatever the command is.
+        // zsh itself expands the end of a word for every command.
         ...(shell === "zsh" ? [] : ["svc ctl chat --worker=$(touch typed)\t"]),
       ];
       for (const line of lines) {
@@ -192,13 +193,13 @@ for (const { shell, command, setup } of SHELLS) {
       expect((await left).map(({ name }) => name).filter((name) => /typed|named|ticked/.test(name))).toEqual(
         [],
       );
-      // Chosen and run, the name arrives as it is: quoted, or the shell would have run it.
+      // The shell would run an unquoted name.
       await terminal.type("svc ctl department get D\t > got\n");
       await terminal.type("\u0015echo a''fter\n");
       await terminal.until(/^after|[^']after/m);
       expect(await Deno.readTextFile(join(dir.path, "got"))).toContain(
         "Dep $(touch named) 'q' `touch ticked`",
       );
-    }, 270_000);
+    });
   });
 }

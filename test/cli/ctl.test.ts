@@ -9,7 +9,7 @@ import { ctl } from "../harness/terminal.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-// What a chat that has a session of its own says on stderr (contract 8.6, contract 8.8).
+// The lines that a chat with a separate session prints on stderr (contract 8.6, contract 8.8).
 const TOLD = expect.stringMatching(/^session [0-9a-f-]{36}\naccepted [0-9a-f-]{36}\n$/);
 
 describe("svc ctl worker (interface 4.2, contract 6)", () => {
@@ -30,20 +30,18 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     const id = /^id\t(.*)$/m.exec(made.out)?.[1] ?? "";
     expect(made.out).toContain(`work_dir\t/tmp/here\n`);
 
-    const tsv = await ctl(app, ["worker", "list"]);
+    const tsv = await ctl(app, "worker list");
     expect(tsv.out.split("\t").slice(0, 3)).toEqual([id, "Ada", "idle"]);
-    expect((await ctl(app, ["worker", "list", "-q"])).out).toBe(`${id}\n`);
-    const json = await ctl(app, ["worker", "list", "--json"]);
+    expect((await ctl(app, "worker list -q")).out).toBe(`${id}\n`);
+    const json = await ctl(app, "worker list --json");
     expect(JSON.parse(json.out)).toEqual(await app.call("GET /api/workers"));
-    const shown = await ctl(app, ["worker", "list"], { terminal: true, env: { NO_COLOR: "1" } });
-    expect(shown.out).toMatch(
-      /^ID +NAME +STATUS +CREATED_AT\n…[0-9a-f]{6} +Ada +idle .*(now|s ago)\n$/,
-    );
+    const shown = await ctl(app, "worker list", { terminal: true, env: { NO_COLOR: "1" } });
+    expect(shown.out).toMatch(/^ID +NAME +STATUS +CREATED_AT\n…[0-9a-f]{6} +Ada +idle .*(now|s ago)\n$/);
 
-    expect((await ctl(app, ["worker", "get", id, "--json"])).out).toBe(
+    expect((await ctl(app, `worker get ${id} --json`)).out).toBe(
       `${JSON.stringify(await app.call(`GET /api/workers/${id}`))}\n`,
     );
-    expect((await ctl(app, ["worker", "status", id])).out).toContain("usable\ttrue\n");
+    expect((await ctl(app, `worker status ${id}`)).out).toContain("usable\ttrue\n");
     const updated = await ctl(app, [
       "worker",
       "update",
@@ -61,13 +59,13 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
       name: "Ada",
       engine_args: { echo: "-x 'a b'" },
     });
-    await ctl(app, ["worker", "update", id, "--engine-args", "echo=", "--scopes", "", "--engine", ""]);
+    await ctl(app, `worker update ${id} --engine-args echo= --scopes '' --engine ''`);
     expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({
       engine_args: {},
       scopes: [],
       engine: "",
     });
-    expect(await ctl(app, ["worker", "delete", id, "--delete-work-dir"])).toEqual({
+    expect(await ctl(app, `worker delete ${id} --delete-work-dir`)).toEqual({
       code: 0,
       out: "status\tdeleted\n",
       err: "",
@@ -76,14 +74,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
 
   it("worker create stores an unknown scope and warns on stderr (contract 2)", async () => {
     await using app = await openApp();
-    const made = await ctl(app, [
-      "worker",
-      "create",
-      "-n",
-      "Ada",
-      "--scopes",
-      "read:workers,read:cakes,fly:moon",
-    ]);
+    const made = await ctl(app, "worker create -n Ada --scopes read:workers,read:cakes,fly:moon");
     const words = "svc: warning: no route asks for read:cakes, fly:moon, so it grants nothing\n";
     expect([made.code, made.err]).toEqual([0, words]);
     const id = /^id\t(.*)$/m.exec(made.out)?.[1] ?? "";
@@ -92,26 +83,24 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
       "read:cakes",
       "fly:moon",
     ]);
-    expect((await ctl(app, ["worker", "update", id, "--scopes", "read:cake"])).err).toMatch(
-      /warning: .*read:cake,/,
-    );
-    expect((await ctl(app, ["worker", "update", id, "--scopes", "read:workers"])).err).toBe("");
+    expect((await ctl(app, `worker update ${id} --scopes read:cake`)).err).toMatch(/warning: .*read:cake,/);
+    expect((await ctl(app, `worker update ${id} --scopes read:workers`)).err).toBe("");
   });
 
   it("worker create warns about an unusable engine, and the worker is unavailable (contract 3, Worker)", async () => {
     await using app = await openApp({
       config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
     });
-    const made = await ctl(app, ["worker", "create", "-n", "Ada", "--engine", "gone", "-q"]);
+    const made = await ctl(app, "worker create -n Ada --engine gone -q");
     expect(made).toMatchObject({
       code: 0,
       err: "svc: warning: its engine gone cannot be used: /no/such/program does not exist\n",
     });
-    expect((await ctl(app, ["worker", "list"])).out.split("\t").slice(1, 3)).toEqual(["Ada", "unavailable"]);
-    const shown = await ctl(app, ["worker", "list"], { terminal: true });
+    expect((await ctl(app, "worker list")).out.split("\t").slice(1, 3)).toEqual(["Ada", "unavailable"]);
+    const shown = await ctl(app, "worker list", { terminal: true });
     expect(shown.out).toContain("\u001b[31munavailable");
-    expect((await ctl(app, ["worker", "get", "Ada"])).out).toContain("\nstatus\tunavailable\n");
-    expect((await ctl(app, ["worker", "status", "Ada"])).out).toContain("\nstatus\tunavailable\n");
+    expect((await ctl(app, "worker get Ada")).out).toContain("\nstatus\tunavailable\n");
+    expect((await ctl(app, "worker status Ada")).out).toContain("\nstatus\tunavailable\n");
   });
 
   it("a table fits the terminal: the last column gets the remaining width, and empty columns are left out", async () => {
@@ -120,7 +109,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     const said = `tab\there, ${"🙂".repeat(20)} ${"long ".repeat(60)}`.trim();
     await ctl(app, ["chat", said, "-q"]);
     const table = async (width: number) => {
-      const { out } = await ctl(app, ["execution", "list"], {
+      const { out } = await ctl(app, "execution list", {
         terminal: true,
         env: { NO_COLOR: "1" },
         width,
@@ -139,12 +128,12 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     }
     const [, narrow = []] = await table(70);
     expect(narrow.join("")).toMatch(/ tab here,?( 🙂*)?…$/u);
-    const none = await ctl(app, ["worker", "list", "--name", "nobody"], {
+    const none = await ctl(app, "worker list --name nobody", {
       terminal: true,
       env: { NO_COLOR: "1" },
     });
     expect(none).toEqual({ code: 0, out: "", err: "none\n" });
-    expect(await ctl(app, ["worker", "list", "--name", "nobody"])).toEqual({ code: 0, out: "", err: "" });
+    expect(await ctl(app, "worker list --name nobody")).toEqual({ code: 0, out: "", err: "" });
   });
 
   it("filters and pages like the server, and says when there are more pages", async () => {
@@ -153,10 +142,10 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     const names = async (...args: string[]) =>
       (await ctl(app, ["worker", "list", ...args])).out.trim().split("\n").map((line) => line.split("\t")[1]);
     expect(await names("--name", "A")).toEqual(["a2", "a1"]);
-    const page = await ctl(app, ["worker", "list", "--page-size", "2"]);
+    const page = await ctl(app, "worker list --page-size 2");
     expect(page.err).toBe("2 of 3, use --page 2\n");
     expect(await names("--page-size", "2", "--page", "2")).toEqual(["a1"]);
-    expect((await ctl(app, ["worker", "list", "--page-size", "201"])).code).toBe(2);
+    expect((await ctl(app, "worker list --page-size 201")).code).toBe(2);
   });
 
   it("the server gets values that look like flags, are empty, or have any characters, unchanged", async () => {
@@ -189,21 +178,21 @@ describe("svc ctl execution and chat", () => {
   it("prints the reply, lists the execution, and shows its log", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    expect(await ctl(app, ["chat", "say hello there"])).toEqual({ code: 0, out: "hello there\n", err: TOLD });
+    expect(await ctl(app, "chat 'say hello there'")).toEqual({ code: 0, out: "hello there\n", err: TOLD });
     expect((await app.call("GET /api/local/sessions")).map((one: { name: string }) => one.name)).toEqual([
       "say hello there",
     ]);
-    await ctl(app, ["chat", "--session", "work", "--worker", "Ada", "say again"]);
+    await ctl(app, "chat --session work --worker Ada 'say again'");
     expect((await app.call("GET /api/local/sessions")).map((one: { name: string }) => one.name)).toEqual([
       "work",
       "say hello there",
     ]);
-    const id = (await ctl(app, ["execution", "list", "-q", "--page-size", "1"])).out.trim();
-    expect((await ctl(app, ["execution", "get", id])).out).toContain("result\tagain\n");
-    expect((await ctl(app, ["execution", "logs", "-f", id])).out).toMatch(/ again\n.*\[completed\]\n$/);
-    expect((await ctl(app, ["execution", "logs", "--tail", "1", id])).out).toMatch(/^\S+ \[completed\]\n$/);
-    expect((await ctl(app, ["execution", "list", "--status", "failed"])).out).toBe("");
-    expect((await ctl(app, ["execution", "list", "--status", "nope"])).err).toContain(
+    const id = (await ctl(app, "execution list -q --page-size 1")).out.trim();
+    expect((await ctl(app, `execution get ${id}`)).out).toContain("result\tagain\n");
+    expect((await ctl(app, `execution logs -f ${id}`)).out).toMatch(/ again\n.*\[completed\]\n$/);
+    expect((await ctl(app, `execution logs --tail 1 ${id}`)).out).toMatch(/^\S+ \[completed\]\n$/);
+    expect((await ctl(app, "execution list --status failed")).out).toBe("");
+    expect((await ctl(app, "execution list --status nope")).err).toContain(
       '--status: "nope" is not one of pending, running, completed, failed',
     );
   });
@@ -216,28 +205,26 @@ describe("svc ctl execution and chat", () => {
     await ctl(app, ["run", "Ada", `svc version > v; printf '${print}'`]);
     const [{ id }] = await app.call("GET /api/executions");
     const terminal = (env: Record<string, string>) =>
-      ctl(app, ["execution", "logs", id], { terminal: true, env });
+      ctl(app, `execution logs ${id}`, { terminal: true, env });
     const seen = (await terminal({ TERM: "xterm" })).out;
-    expect(seen).toContain(
-      "\u001b[31mred\ufffd[2J\ufffd]0;title\ufffd \u001b[38;5;8mgrey hidden\u001b[0m\n",
-    );
+    expect(seen).toContain("\u001b[31mred\ufffd[2J\ufffd]0;title\ufffd \u001b[38;5;8mgrey hidden\u001b[0m\n");
     expect(seen).toContain("Z \u001b[1mopen\u001b[0m\n");
     expect((await terminal({ TERM: "dumb" })).out).toContain(
       "red\ufffd[2J\ufffd]0;title\ufffd grey hidden\n",
     );
-    expect((await ctl(app, ["execution", "logs", id])).out).toContain("\u001b[31mred\u001b[2J");
+    expect((await ctl(app, `execution logs ${id}`)).out).toContain("\u001b[31mred\u001b[2J");
   });
 
   it("chat returns exit 8 if the work of the message failed (contract 6)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    const failed = await ctl(app, ["chat", "exit 3"]);
+    const failed = await ctl(app, "chat 'exit 3'");
     expect(failed).toMatchObject({
       code: 8,
       err: expect.stringMatching(/\nsvc: task [0-9a-f-]{36} failed: exit_code/),
     });
     expect(failed.out).toMatch(/Ada failed: exit_code/);
-    const json = await ctl(app, ["chat", "exit 3", "--json"]);
+    const json = await ctl(app, "chat 'exit 3' --json");
     expect([json.code, JSON.parse(json.out).source_type]).toEqual([8, "system"]);
     const told = json.err.trimEnd().split("\n").map((line) => JSON.parse(line));
     expect(told).toMatchObject([
@@ -258,10 +245,10 @@ describe("svc ctl execution and chat", () => {
         err: TOLD,
       });
     }
-    const nobody = await ctl(app, ["chat", "--worker", "Ad", "say hi"]);
+    const nobody = await ctl(app, "chat --worker Ad 'say hi'");
     expect(nobody).toEqual({ code: 3, out: "", err: 'svc: Cannot find worker "Ad": no such worker\n' });
     await app.call("POST /api/workers", { name: "ADA" });
-    const both = await ctl(app, ["chat", "--worker", "Ada", "say hi"]);
+    const both = await ctl(app, "chat --worker Ada 'say hi'");
     expect(both).toMatchObject({
       code: 2,
       out: "",
@@ -269,7 +256,7 @@ describe("svc ctl execution and chat", () => {
         /^svc: "Ada" matches several workers. Use one of these IDs:\n {2}[0-9a-f-]{36} {2}ADA *\n {2}[0-9a-f-]{36} {2}Ada *\n$/,
       ),
     });
-    expect(await ctl(app, ["chat", "--worker", id, "say hi"])).toMatchObject({
+    expect(await ctl(app, `chat --worker ${id} 'say hi'`)).toMatchObject({
       code: 5,
       out: "",
       err: expect.stringMatching(/2 workers are called that/),
@@ -294,23 +281,23 @@ describe("svc ctl execution and chat", () => {
   it("chat returns exit 124 at the timeout", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    const late = await ctl(app, ["chat", "--timeout", "1s", "sleep 30"]);
+    const late = await ctl(app, "chat --timeout 1s 'sleep 30'");
     expect(late.code).toBe(124);
     expect(late.err).toMatch(/Timed out after 1 s/);
-    const seconds = await ctl(app, ["chat", "--timeout", "0s", "--json", "sleep 30"]);
+    const seconds = await ctl(app, "chat --timeout 0s --json 'sleep 30'");
     expect([seconds.code, JSON.parse(seconds.err.trimEnd().split("\n").at(-1) ?? "").code]).toEqual([
       124,
       "timed_out",
     ]);
-    expect(await ctl(app, ["chat", "--timeout", "5", "x"])).toMatchObject({ code: 2, out: "" });
+    expect(await ctl(app, "chat --timeout 5 x")).toMatchObject({ code: 2, out: "" });
   });
 
   it("returns exit 0 after its reader closes the pipe, and 130 after Ctrl-C", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    expect(await ctl(app, ["worker", "list"], { closedPipe: true })).toEqual({ code: 0, out: "", err: "" });
+    expect(await ctl(app, "worker list", { closedPipe: true })).toEqual({ code: 0, out: "", err: "" });
     const interrupt = new AbortController();
-    const waiting = ctl(app, ["chat", "sleep 30"], { signal: interrupt.signal });
+    const waiting = ctl(app, "chat 'sleep 30'", { signal: interrupt.signal });
     await app.until("execution.started");
     interrupt.abort();
     expect((await waiting).code).toBe(130);
@@ -332,7 +319,7 @@ describe("svc ctl execution and chat", () => {
       ]
     ) {
       const interrupt = new AbortController();
-      // Ctrl-C is pressed where a text is expected.
+      // The user presses Ctrl-C at a prompt.
       const stdin = new ReadableStream<Uint8Array>({
         pull: () => {
           interrupt.abort();
@@ -389,10 +376,10 @@ describe("errors and exit codes (contract 6)", () => {
     for (const id of ["x", "a/b", "?x=1", "#", "%2f", "$&", "é", " "]) {
       expect((await ctl(app, ["worker", "get", id])).code, id).toBe(3);
     }
-    expect((await ctl(app, ["worker", "list"], { env: { SVC_TOKEN: "forged" } })).code).toBe(4);
+    expect((await ctl(app, "worker list", { env: { SVC_TOKEN: "forged" } })).code).toBe(4);
     const home = await app.call("POST /api/workers", { name: "home", work_dir: "/" });
     expect((await ctl(app, ["worker", "delete", home.id, "--delete-work-dir"])).code).toBe(5);
-    const down = await ctl(app, ["worker", "list"], { env: { SVC_URL: "http://127.0.0.1:1" } });
+    const down = await ctl(app, "worker list", { env: { SVC_URL: "http://127.0.0.1:1" } });
     expect(down).toMatchObject({
       code: 6,
       out: "",
@@ -400,7 +387,7 @@ describe("errors and exit codes (contract 6)", () => {
         "svc: Cannot reach the service at http://127.0.0.1:1: it may not be running. Start it with `svc serve`.\n",
     });
     await using folder = await tempDir();
-    const fresh = await ctl(null, ["worker", "list"], {
+    const fresh = await ctl(null, "worker list", {
       env: { SVC_DATA_DIR: folder.path, SVC_URL: app.url },
     });
     expect(fresh.code).toBe(4);
@@ -409,18 +396,15 @@ describe("errors and exit codes (contract 6)", () => {
 
   it("in a run it never falls back to the operator's rights (contract 2)", async () => {
     await using app = await openApp();
-    const { code, err } = await ctl(app, ["worker", "list"], { env: { SVC_RUN_ID: "x" } });
-    expect([code, err]).toEqual([
-      4,
-      "svc: Cannot log in: SVC_TOKEN is missing in this agent's run\n",
-    ]);
+    const { code, err } = await ctl(app, "worker list", { env: { SVC_RUN_ID: "x" } });
+    expect([code, err]).toEqual([4, "svc: Cannot log in: SVC_TOKEN is missing in this agent's run\n"]);
   });
 
   it("in a run an error has a next step for an agent, and never to start a service", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { token, executionId } = await startRun(app, ["read:workers"]);
     const run = { SVC_RUN_ID: executionId, SVC_TOKEN: token, SVC_URL: app.url };
-    const refused = await ctl(app, ["worker", "create", "-n", "x"], { env: run });
+    const refused = await ctl(app, "worker create -n x", { env: run });
     expect(refused).toEqual({
       code: 4,
       out: "",
@@ -429,11 +413,11 @@ describe("errors and exit codes (contract 6)", () => {
     });
     // The message already says that no scope would help.
     const { token: all } = await startRun(app, ["*:*"], "Other");
-    const never = await ctl(app, ["worker", "create", "-n", "x", "--scopes", "*:*"], {
+    const never = await ctl(app, "worker create -n x --scopes *:*", {
       env: { ...run, SVC_TOKEN: all },
     });
     expect(never).toMatchObject({ code: 4, err: expect.stringMatching(/never a run token\n$/) });
-    const gone = await ctl(app, ["worker", "list"], { env: { ...run, SVC_URL: "http://127.0.0.1:1" } });
+    const gone = await ctl(app, "worker list", { env: { ...run, SVC_URL: "http://127.0.0.1:1" } });
     expect(gone).toMatchObject({ code: 6, err: expect.stringMatching(/Try again in a moment\.\n$/) });
     expect(gone.err).not.toContain("svc serve");
   });
@@ -441,7 +425,7 @@ describe("errors and exit codes (contract 6)", () => {
   it("a malformed token is 4, and is not repeated in the message [SEC-6]", async () => {
     await using app = await openApp();
     for (const token of ["secret\nvalue", "secret value", "secr\u00e9t", "secret\r"]) {
-      const { code, out, err } = await ctl(app, ["worker", "list"], {
+      const { code, out, err } = await ctl(app, "worker list", {
         env: { SVC_TOKEN: token, SVC_URL: app.url },
       });
       expect([code, out, err]).toEqual([
@@ -458,13 +442,13 @@ describe("errors and exit codes (contract 6)", () => {
     const { code, out, err } = await ctl(app, ["worker", "get", UNKNOWN, "--json"]);
     expect([code, out]).toEqual([3, ""]);
     expect(JSON.parse(err)).toMatchObject({ code: "not_found", status: 404, request_id: expect.any(String) });
-    const usage = await ctl(app, ["worker", "list", "--page", "x", "--json"]);
+    const usage = await ctl(app, "worker list --page x --json");
     expect(JSON.parse(usage.err)).toMatchObject({
       code: "invalid_request",
       detail: '--page: "x" is not a whole number',
     });
     const away = { SVC_URL: "http://127.0.0.1:1" };
-    const gone = await ctl(app, ["worker", "list", "--json"], { env: away });
+    const gone = await ctl(app, "worker list --json", { env: away });
     expect(JSON.parse(gone.err)).toMatchObject({ code: "unavailable", title: "Unavailable" });
   });
 
@@ -485,12 +469,12 @@ describe("errors and exit codes (contract 6)", () => {
       expect(out).toMatch(/^Usage: svc ctl worker create \[flags\]\n/);
       expect(out).toMatch(/Examples:\n {2}\$ svc ctl worker create/);
     }
-    expect((await ctl(null, ["help", "events"])).out).toMatch(/^Usage: svc ctl events \[flags\]\n/);
-    expect((await ctl(null, ["help"])).out).toMatch(
+    expect((await ctl(null, "help events")).out).toMatch(/^Usage: svc ctl events \[flags\]\n/);
+    expect((await ctl(null, "help")).out).toMatch(
       /^Usage: svc ctl <group> <command> \[arguments\] \[flags\]\n/,
     );
-    // One word for one thing: the parser's "option" is called a flag everywhere.
-    expect((await ctl(null, ["help", "task"])).out).not.toMatch(/option/i);
+    // The parser's word "option" must not appear: every text says flag.
+    expect((await ctl(null, "help task")).out).not.toMatch(/option/i);
   });
 
   it("a real process: works with a config file, and its outputs can be combined in a shell", async () => {

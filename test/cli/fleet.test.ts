@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { ctl } from "../harness/terminal.ts";
 
-// Control characters of terminals, as one character and as two, and one that turns the order of text.
+// Control characters of terminals, as one character and as two, and a character that reverses text.
 const EVIL = "\u009b31mred\u202e\u001b[2J";
 // deno-lint-ignore no-control-regex
 const DRIVES = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
@@ -22,7 +22,6 @@ it("export, diff and apply escape texts of agents on a terminal (contract 8.1, c
     const shown = await ctl(app, args, { ...options, terminal: true });
     expect([args[0], shown.out + shown.err]).toEqual([args[0], expect.not.stringMatching(DRIVES)]);
     expect([args[0], shown.out]).toEqual([args[0], expect.stringContaining("key\\u{202E}")]);
-    // A pipe gets what is there.
     expect([args[0], piped.out]).toEqual([args[0], expect.stringContaining("key\u202e")]);
   }
   const file = `${app.dataDir}/fleet.json`;

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { svc, tempDir } from "../harness/service/process.ts";
-import { ctl } from "../harness/terminal.ts";
+import { ctl, splitWords } from "../harness/terminal.ts";
 
-/** A server that answers every connection with these bytes and closes it. */
-function answering(bytes: string): { url: string } & AsyncDisposable {
+/** Starts a server that answers every connection with these bytes and closes it. */
+function startAnsweringServer(bytes: string): { url: string } & AsyncDisposable {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const serving = (async () => {
     for await (const connection of listener) {
@@ -29,7 +29,7 @@ const list = (url: string, ...flags: string[]) =>
 
 describe("svc ctl and a faulty server (contract 6)", () => {
   it("6 when the connection is cut in the middle of an answer", async () => {
-    await using server = answering(
+    await using server = startAnsweringServer(
       'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n[{"id":',
     );
     const { code, out, err } = await list(server.url);
@@ -43,17 +43,17 @@ describe("svc ctl and a faulty server (contract 6)", () => {
   });
 
   it("6 if the server closes the connection, 1 if another program responds", async () => {
-    await using silent = answering("");
+    await using silent = startAnsweringServer("");
     const hungUp = await list(silent.url);
     expect([hungUp.code, hungUp.out]).toEqual([6, ""]);
     expect(hungUp.err.trimEnd().split("\n")).toHaveLength(1);
-    await using other = answering("HTTP/1.1 200 OK\r\ncontent-length: 14\r\n\r\n<html>hello</h>");
+    await using other = startAnsweringServer("HTTP/1.1 200 OK\r\ncontent-length: 14\r\n\r\n<html>hello</h>");
     const html = await list(other.url);
     expect([html.code, html.out]).toEqual([1, ""]);
     expect(html.err).toMatch(
       /^svc: Cannot read the response with status 200: another program may use this address/,
     );
-    await using missing = answering("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno");
+    await using missing = startAnsweringServer("HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno");
     expect((await list(missing.url)).code).toBe(1);
   });
 
@@ -61,7 +61,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     const bad = await list("not a url");
     expect([bad.code, bad.out]).toEqual([2, ""]);
     expect(bad.err).toMatch(/SVC_URL/);
-    // With these, the calls would go to another route, or without the token.
+    // Such a value would change the route or drop the token.
     for (
       const url of [
         "http://h:1/api",
@@ -77,15 +77,15 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     }
     await using app = await openApp();
     await using other = await openApp();
-    const wrongKey = await ctl(null, ["worker", "list"], {
+    const wrongKey = await ctl(null, "worker list", {
       env: { SVC_URL: app.url, SVC_DATA_DIR: other.dataDir },
     });
     expect([wrongKey.code, wrongKey.out]).toEqual([4, ""]);
   });
 });
 
-/** A stdin without any input; reports when it is read. */
-function readOf(onRead: () => void): ReadableStream<Uint8Array> {
+/** Returns a stdin without input that reports when the command reads it. */
+function createStdin(onRead: () => void): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull: onRead }, { highWaterMark: 0 });
 }
 
@@ -133,11 +133,11 @@ describe("svc ctl and its arguments (contract 6)", () => {
     for (const args of commands) {
       for (const terminal of [false, true]) {
         const interrupt = new AbortController();
-        const options = { stdin: readOf(() => interrupt.abort()), terminal, signal: interrupt.signal };
+        const options = { stdin: createStdin(() => interrupt.abort()), terminal, signal: interrupt.signal };
         expect(await ctl(app, args, options), args.join(" ")).toEqual({ code: 130, out: "", err: "" });
       }
     }
-    const ended = await ctl(app, ["system", "password"], { stdin: "\u0004", terminal: true });
+    const ended = await ctl(app, "system password", { stdin: "\u0004", terminal: true });
     expect(ended).toMatchObject({ code: 2, err: expect.stringContaining("nothing was entered") });
   });
 
@@ -158,18 +158,12 @@ describe("svc ctl and its arguments (contract 6)", () => {
 
   it("a flag with several values accepts commas and repetition (interface 4.2)", async () => {
     await using app = await openApp();
-    const made = await ctl(app, [
-      "worker",
-      "create",
-      "-n",
-      "Ada",
-      "--scopes",
-      "read:workers,read:tasks",
-      "--scopes=write:tasks",
-      "--json",
-    ]);
+    const made = await ctl(
+      app,
+      "worker create -n Ada --scopes read:workers,read:tasks --scopes=write:tasks --json",
+    );
     expect(JSON.parse(made.out).scopes).toEqual(["read:workers", "read:tasks", "write:tasks"]);
-    const { code, err } = await ctl(app, ["execution", "list", "--status", "failed", "--status", "lost"]);
+    const { code, err } = await ctl(app, "execution list --status failed --status lost");
     expect([code, err]).toEqual([2, expect.stringMatching(/--status: "lost" is not one of/)]);
   });
 
@@ -193,17 +187,8 @@ describe("svc ctl and its arguments (contract 6)", () => {
   it("a value can start with dashes, contain line breaks and emoji, and be as long as the server allows", async () => {
     await using app = await openApp();
     for (const value of ["--json", "-q", "a\nb\tc", "🚀 ~'\"$(x)", "x".repeat(200_000)]) {
-      const saved = await ctl(app, [
-        "memory",
-        "save",
-        "--scope",
-        "global",
-        "--key",
-        "k",
-        "--value",
-        value,
-        "--json",
-      ]);
+      const save = splitWords("memory save --scope global --key k --json --value");
+      const saved = await ctl(app, [...save, value]);
       expect([saved.code, saved.err]).toEqual([0, ""]);
       expect(JSON.parse(saved.out).value).toBe(value);
     }
@@ -247,7 +232,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
       path,
       "auth: {jwt_secret: 0123456789abcdef0123456789abcdef}\nshutdown_grace: 2m\n",
     );
-    // There are no ids, and an empty line would not be one.
+    // The configuration has no ids, and an empty line would not be an id.
     expect(await run("config", "show", "-q")).toMatchObject({ code: 0, out: "" });
     const shown = await run("config", "show");
     expect(shown.out).toContain("shutdown_grace\t2m\n");

@@ -4,12 +4,13 @@ import { type AnyCommand, SHARED_OPTIONS } from "../../cli/commands/command.ts";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import type { Io } from "../../cli/terminal/io.ts";
 import { parseLine } from "../../cli/commands/parser.ts";
+import { splitWords } from "../harness/terminal.ts";
 import { type ParsedLine, parsePlainLine } from "../../cli/commands/plain_line.ts";
 
 const io = { out: () => {}, err: () => {}, width: 100, env: {} } as unknown as Io;
 
-/** What a command gets of a line. A flag that switches something off is on by itself for the parser. */
-function meaning(line: ParsedLine | null): unknown {
+/** Returns what a command gets of a line. The parser sets a flag like --no-color to true by default. */
+function readMeaning(line: ParsedLine | null): unknown {
   if (line === null) return "help";
   const off = Object.values(line.spec.options).map(({ flags }) => flags).filter((flag) =>
     flag.startsWith("--no-")
@@ -20,7 +21,7 @@ function meaning(line: ParsedLine | null): unknown {
   return { command: line.spec, args: line.args, given: Object.fromEntries(given) };
 }
 
-const parsed = (words: string[]) => parseLine(words, io, true).then(meaning, String);
+const parsed = (words: string[]) => parseLine(words, io, true).then(readMeaning, String);
 
 const specs: { group: string; spec: AnyCommand; words: string[] }[] = [];
 for (const group of Object.keys(GROUPS)) {
@@ -29,7 +30,10 @@ for (const group of Object.keys(GROUPS)) {
   else for (const spec of found) specs.push({ group, spec, words: [group, spec.name] });
 }
 
-/** Lines that are nearly right: the flags of a command and others, values that look like flags, too many and too few words. */
+/**
+ * Generates nearly valid lines: known and unknown flags, values that look like flags, too many and too few
+ * words.
+ */
 const lines = fc.constantFrom(...specs).chain(({ spec, words }) => {
   const flags = Object.values({ ...spec.options, ...SHARED_OPTIONS }).flatMap(({ flags }) =>
     flags.split(/[ ,]+/).filter((part) => part.startsWith("-"))
@@ -72,7 +76,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
         const line = await parsePlainLine(words);
         if (line === null) return;
         plain++;
-        expect(meaning(line)).toEqual(await parsed(words));
+        expect(readMeaning(line)).toEqual(await parsed(words));
       }),
       { numRuns: 600 },
     );
@@ -98,7 +102,7 @@ describe("a command line that is read without the parser (contract 6)", () => {
     ];
     for (const words of lines) {
       const line = await parsePlainLine(words);
-      expect([words, line === null ? null : meaning(line)]).toEqual([words, await parsed(words)]);
+      expect([words, line === null ? null : readMeaning(line)]).toEqual([words, await parsed(words)]);
     }
   });
 
@@ -106,11 +110,9 @@ describe("a command line that is read without the parser (contract 6)", () => {
     for (const { spec } of specs) {
       for (const example of spec.examples) {
         if (/[|<>$]/.test(example)) continue;
-        const words = [...example.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) =>
-          quoted ?? bare ?? ""
-        );
+        const words = splitWords(example);
         const line = await parsePlainLine(words);
-        expect([example, line === null ? null : meaning(line)]).toEqual([example, await parsed(words)]);
+        expect([example, line === null ? null : readMeaning(line)]).toEqual([example, await parsed(words)]);
       }
     }
   });

@@ -22,7 +22,6 @@ it("--token-file creates no token if the file is not writable, and leaves no fil
     expect(await Deno.readTextFile(path)).toMatch(/^eyJ.*\n$/);
     expect(((await Deno.stat(path)).mode ?? 0) & 0o777).toBe(0o600);
     expect(await to("token")).toMatchObject({ code: 2, err: expect.stringContaining("already exists") });
-    // The name is taken.
     expect((await to("other")).code).toBe(5);
     expect([...Deno.readDirSync(folder.path)].map(({ name }) => name)).toEqual(["token"]);
     await Deno.remove(path);
@@ -32,10 +31,10 @@ it("--token-file creates no token if the file is not writable, and leaves no fil
 it("a timeout names the missing runner, and doctor reports no engine of this machine (contract 8.17, contract 18)", async () => {
   await using app = await openApp();
   const worker = await app.call("POST /api/workers", { name: "Far", engine: "elsewhere", runs_on: ["gpu"] });
-  const ran = await ctl(app, ["run", worker.id, "hello", "--timeout", "2s"]);
+  const ran = await ctl(app, `run ${worker.id} hello --timeout 2s`);
   expect(ran.code).toBe(124);
   expect(ran.err).toContain("is still pending: no runner with the labels gpu exists");
-  const { checks } = JSON.parse((await ctl(app, ["system", "doctor", "--json"])).out);
+  const { checks } = JSON.parse((await ctl(app, "system doctor --json")).out);
   const detail = (name: string) => checks.find((check: { name: string }) => check.name === name);
   expect(detail("workers")).toMatchObject({ status: "ok" });
   expect(JSON.stringify(detail("queue"))).toContain("1 for what holds them");

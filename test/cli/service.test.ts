@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
 import { type Machine, runService } from "../../cli/service/service.ts";
 import { tempDir } from "../harness/service/process.ts";
+import { splitWords } from "../harness/terminal.ts";
 
 const ROOT_MACHINE: Partial<Machine> = { os: "linux", uid: 0, program: "/usr/local/bin/svc" };
 
@@ -80,18 +81,7 @@ describe("svc service print (contract 6)", () => {
   });
 
   it("takes every flag, relative paths from here", async () => {
-    const flags = [
-      "--run-as",
-      "bee",
-      "--env-file",
-      "keys",
-      "--name",
-      "bees",
-      "--program",
-      "bin/svc",
-      "-c",
-      "my.yaml",
-    ];
+    const flags = splitWords("--run-as bee --env-file keys --name bees --program bin/svc -c my.yaml");
     const { out } = await call(["print", ...flags]);
     expect(out).toContain("\nUser=bee\n");
     expect(out).toContain("\nEnvironmentFile=-/work/keys\n");
@@ -100,15 +90,9 @@ describe("svc service print (contract 6)", () => {
   });
 
   it("adds writable directories: in homes by a bind mount, elsewhere directly", async () => {
-    const { out } = await call([
-      "print",
-      "--data-dir",
-      "/srv/svc",
-      "--writable",
-      "/home/ada/code",
-      "--writable",
-      "/opt/a b",
-    ]);
+    const { out } = await call(
+      splitWords("print --data-dir /srv/svc --writable /home/ada/code --writable '/opt/a b'"),
+    );
     expect(out).toContain("\nProtectHome=tmpfs\n");
     expect(out).toContain("\nBindPaths=/home/ada/code\n");
     expect(out).toContain('\nReadWritePaths="/opt/a b" /srv/svc\n');

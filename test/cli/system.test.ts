@@ -12,7 +12,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     await app.call(`POST /api/local/sessions/${id}/messages`, { content: "@Ada hello" });
     await app.settle();
     const [execution] = await app.call("GET /api/executions");
-    const shown = await ctl(app, ["system", "overview"], { terminal: true, env: { NO_COLOR: "1" } });
+    const shown = await ctl(app, "system overview", { terminal: true, env: { NO_COLOR: "1" } });
     expect(shown).toMatchObject({ code: 0, err: "" });
     expect(shown.out).toMatch(/^svc \d+\.\d+\.\d+ {2}ready, started (now|\d+s ago)\n/);
     expect(shown.out).toMatch(/^workers +1 {3}idle 1 {3}working 0 {3}waiting 0 {3}paused 0$/m);
@@ -21,11 +21,11 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     expect(shown.out).toMatch(
       /^ID +WORKER_NAME +STATUS +CREATED_AT +INSTRUCTION\n…[0-9a-f]{6} +Ada +completed/m,
     );
-    const tsv = await ctl(app, ["system", "overview"]);
+    const tsv = await ctl(app, "system overview");
     expect(tsv.out).toContain("workers.total\t1\nworkers.idle\t1\n");
     expect(tsv.out).toContain("usage_today.input_tokens\t\n");
-    expect((await ctl(app, ["system", "overview", "-q"])).out).toBe(`${execution.id}\n`);
-    const json = await ctl(app, ["system", "overview", "--json"]);
+    expect((await ctl(app, "system overview -q")).out).toBe(`${execution.id}\n`);
+    const json = await ctl(app, "system overview --json");
     expect(JSON.parse(json.out)).toEqual(await app.call("GET /api/system/overview"));
   });
 
@@ -37,7 +37,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
       await app.settle();
     }
     const [newest] = await app.call("GET /api/system/executions");
-    const tsv = await ctl(app, ["system", "executions", "--limit", "1"]);
+    const tsv = await ctl(app, "system executions --limit 1");
     expect(tsv.out.split("\t").slice(0, 5)).toEqual([
       newest.id,
       newest.message_id,
@@ -46,8 +46,8 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
       "completed",
     ]);
     expect(tsv.out.trim().split("\n")).toHaveLength(1);
-    expect((await ctl(app, ["system", "executions", "-q"])).out.trim().split("\n")).toHaveLength(2);
-    expect(JSON.parse((await ctl(app, ["system", "executions", "--json"])).out)).toHaveLength(2);
+    expect((await ctl(app, "system executions -q")).out.trim().split("\n")).toHaveLength(2);
+    expect(JSON.parse((await ctl(app, "system executions --json")).out)).toHaveLength(2);
     for (const limit of ["0", "101", "x", ""]) {
       expect((await ctl(app, ["system", "executions", "--limit", limit])).code, limit).toBe(2);
     }
@@ -62,29 +62,29 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
 
   it("doctor: 0 without a failed check, 1 with one, and a hint for each", async () => {
     await using well = await openApp();
-    const good = await ctl(well, ["system", "doctor"]);
+    const good = await ctl(well, "system doctor");
     expect(good.code).toBe(0);
     expect(good.out).toMatch(/^engines\tok\tusable: echo\t$/m);
-    expect((await ctl(well, ["system", "doctor", "-q"])).out).toContain("backup\n");
+    expect((await ctl(well, "system doctor -q")).out).toContain("backup\n");
     await using ill = await openApp({
       config: { engines: { default: "gone", gone: { kind: "command", command: "no-such-program" } } },
     });
-    const bad = await ctl(ill, ["system", "doctor"], { terminal: true, env: { NO_COLOR: "1" } });
+    const bad = await ctl(ill, "system doctor", { terminal: true, env: { NO_COLOR: "1" } });
     expect(bad).toMatchObject({ code: 1, err: expect.stringMatching(/^svc: failed checks: .*engines/) });
     expect(bad.out).toMatch(/^engines +fail +gone: no-such-program/m);
-    // Nothing of it is cut, whatever the length and width.
-    const narrow = await ctl(ill, ["system", "doctor"], {
+    // No line is cut at any length or width.
+    const narrow = await ctl(ill, "system doctor", {
       terminal: true,
       env: { NO_COLOR: "1" },
       width: 40,
     });
-    for (const { detail, hint } of JSON.parse((await ctl(ill, ["system", "doctor", "--json"])).out).checks) {
-      // Between two looks others on this machine write files.
+    for (const { detail, hint } of JSON.parse((await ctl(ill, "system doctor --json")).out).checks) {
+      // Other processes write files between the two checks.
       const free = (text: string) => text.replace(/\d+ MB free/, "# MB free");
       expect(free(narrow.out)).toContain(` ${free(detail)}\n`);
       if (hint !== "") expect(narrow.out).toContain(`\n${" ".repeat(19)}${hint}\n`);
     }
-    const json = await ctl(ill, ["system", "doctor", "--json"]);
+    const json = await ctl(ill, "system doctor --json");
     expect(json).toMatchObject({ code: 1, err: "" });
     expect(JSON.parse(json.out).status).toBe("fail");
   });
@@ -92,11 +92,11 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
   it("password: two hidden prompts on a terminal", async () => {
     await using app = await openApp(STORED);
     const typed = (stdin: string) =>
-      ctl(app, ["system", "password"], { terminal: true, stdin, env: { NO_COLOR: "1" } });
+      ctl(app, "system password", { terminal: true, stdin, env: { NO_COLOR: "1" } });
     const differ = await typed("a longer secret\na longer secre\n");
     expect(differ).toMatchObject({ code: 2, out: "" });
     expect(differ.err).toContain("the passwords differ");
-    // A typing mistake is erased and corrected.
+    // The user corrects a typing mistake.
     const changed = await typed("a longer secrex\u007ft\r\na longer secret\r".replace("\r\n", "\r"));
     expect(changed.code).toBe(0);
     expect(changed.err).toBe("New password: [hidden][shown]\nAgain: [hidden][shown]\n");
@@ -108,10 +108,10 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
 
   it("password --stdin: for scripts; without it and without a terminal it is a usage error", async () => {
     await using app = await openApp(STORED);
-    const lost = await ctl(app, ["system", "password"], { stdin: "a longer secret\n" });
+    const lost = await ctl(app, "system password", { stdin: "a longer secret\n" });
     expect(lost).toMatchObject({ code: 2, out: "", err: expect.stringContaining("--stdin") });
-    expect((await ctl(app, ["system", "password", "--stdin"], { stdin: "short" })).code).toBe(2);
-    const done = await ctl(app, ["system", "password", "--stdin", "-q"], { stdin: "a longer secret\n" });
+    expect((await ctl(app, "system password --stdin", { stdin: "short" })).code).toBe(2);
+    const done = await ctl(app, "system password --stdin -q", { stdin: "a longer secret\n" });
     expect(done).toEqual({ code: 0, out: "admin\n", err: "" });
   });
 
@@ -121,16 +121,14 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     const login = async (password: string) =>
       (await app.call("POST /api/auth/login", { username: "admin", password })).access_token;
     const env = { SVC_URL: app.url, SVC_TOKEN: await login(current), NO_COLOR: "1" };
-    expect((await ctl(null, ["system", "password", "--stdin"], { env, stdin: "a longer secret" })).code).toBe(
-      2,
-    );
-    const scripted = await ctl(null, ["system", "password", "--stdin"], {
+    expect((await ctl(null, "system password --stdin", { env, stdin: "a longer secret" })).code).toBe(2);
+    const scripted = await ctl(null, "system password --stdin", {
       env,
       stdin: `a longer secret\n${current}\n`,
     });
     expect(scripted.code).toBe(0);
     const again = { ...env, SVC_TOKEN: await login("a longer secret") };
-    const asked = await ctl(null, ["system", "password"], {
+    const asked = await ctl(null, "system password", {
       terminal: true,
       env: again,
       stdin: "even longer than that\neven longer than that\na longer secret\n",
@@ -141,7 +139,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
 
   it("password: 5 while the configuration sets it", async () => {
     await using app = await openApp();
-    const refused = await ctl(app, ["system", "password", "--stdin"], { stdin: "a longer secret" });
+    const refused = await ctl(app, "system password --stdin", { stdin: "a longer secret" });
     expect(refused).toMatchObject({ code: 5, err: expect.stringContaining("auth.password_hash") });
   });
 });

@@ -16,7 +16,7 @@ const COLUMNS = [
   field("instruction"),
 ];
 
-function rowOf(ending: string, more: Row = {}): Row {
+function buildRow(ending: string, more: Row = {}): Row {
   const id = `01a1fd23-4a4c-746f-99ac-${ending.padStart(12, "0")}`;
   return { id, worker_id: id, status: "completed", at: Date.now() - 60_000, ...more };
 }
@@ -31,7 +31,9 @@ describe("drawTable (contract 8.12)", () => {
       "한국어 text ".repeat(30),
       "",
     ];
-    const rows = texts.map((instruction, at) => rowOf(`${at}ab`, { instruction, reason: texts.at(-1 - at) }));
+    const rows = texts.map((instruction, at) =>
+      buildRow(`${at}ab`, { instruction, reason: texts.at(-1 - at) })
+    );
     for (let width = 40; width <= 220; width += 9) {
       for (const line of drawTable(rows, COLUMNS, plain, width).split("\n")) {
         expect(widthOf(line).width, `${width}: ${line}`).toBeLessThanOrEqual(width);
@@ -42,11 +44,11 @@ describe("drawTable (contract 8.12)", () => {
 
   it("shortens texts before ids, statuses and times, and keeps short cells complete", () => {
     const long = "a reason that nobody reads to its end, because it is far too long for any terminal at all";
-    const [, line = ""] = drawTable([rowOf("ab", { reason: long, instruction: long })], COLUMNS, plain, 80)
+    const [, line = ""] = drawTable([buildRow("ab", { reason: long, instruction: long })], COLUMNS, plain, 80)
       .split("\n");
     expect(line).toMatch(/^…0000ab +completed +…0000ab +1m ago +a reason .*… +a reason .*…$/);
     expect(widthOf(line).width).toBe(80);
-    expect(drawTable([rowOf("ab", { instruction: "short" })], COLUMNS, plain, 80)).toMatch(/ {2}short$/);
+    expect(drawTable([buildRow("ab", { instruction: "short" })], COLUMNS, plain, 80)).toMatch(/ {2}short$/);
   });
 
   it("cuts headers before the cells below them", () => {
@@ -58,7 +60,7 @@ describe("drawTable (contract 8.12)", () => {
       field("name"),
     ];
     const rows = [
-      rowOf("ab", { status: "scheduled", failures_in_row: 0, paused_until: "no", name: "weekly" }),
+      buildRow("ab", { status: "scheduled", failures_in_row: 0, paused_until: "no", name: "weekly" }),
     ];
     const [head = "", row = ""] = drawTable(rows, columns, plain, 46).split("\n");
     expect(row.split(/ {2,}/)).toEqual(["…0000ab", "scheduled", "0", "no", "weekly"]);
@@ -66,17 +68,19 @@ describe("drawTable (contract 8.12)", () => {
   });
 
   it("shows ids by an ending that no other id of the table has, of six characters or more", () => {
-    const table = drawTable([rowOf("1abcdef"), rowOf("2abcdef")], [idField("id")], plain, 80);
+    const table = drawTable([buildRow("1abcdef"), buildRow("2abcdef")], [idField("id")], plain, 80);
     expect(table).toBe("ID\n…1abcdef\n…2abcdef");
-    expect(drawTable([rowOf("1"), rowOf("1")], [idField("id")], plain, 80)).toBe("ID\n…000001\n…000001");
-    const key = `local:${rowOf("99abcdef").id}`;
+    expect(drawTable([buildRow("1"), buildRow("1")], [idField("id")], plain, 80)).toBe(
+      "ID\n…000001\n…000001",
+    );
+    const key = `local:${buildRow("99abcdef").id}`;
     expect(drawTable([{ key }], [idField("key")], plain, 80)).toBe("KEY\nlocal:…abcdef");
   });
 
   it("has no colors with TERM=dumb", async () => {
     const style = await createStyle(true, { TERM: "dumb" });
-    expect(drawTable([rowOf("1")], COLUMNS, style, 80)).not.toContain("\u001b");
-    expect(drawTable([rowOf("1")], COLUMNS, await createStyle(true, { TERM: "xterm" }), 80)).toContain(
+    expect(drawTable([buildRow("1")], COLUMNS, style, 80)).not.toContain("\u001b");
+    expect(drawTable([buildRow("1")], COLUMNS, await createStyle(true, { TERM: "xterm" }), 80)).toContain(
       "\u001b",
     );
   });
@@ -85,7 +89,7 @@ describe("drawTable (contract 8.12)", () => {
 it("escapeControls() escapes invisible and direction-changing characters (contract 8.1)", () => {
   expect(escapeControls("a\u202eb\u200bc\ufeffd\u2066e")).toBe("a\\u{202E}b\\u{200B}c\\u{FEFF}d\\u{2066}e");
   expect(escapeControls("a\u200db")).toBe("a\\u{200D}b");
-  // An emoji made of several characters is one emoji, and is kept.
+  // An emoji of several characters is one emoji and is kept.
   expect(escapeControls("👩‍🚀 👨🏽‍🚒 ❤️‍🔥")).toBe("👩‍🚀 👨🏽‍🚒 ❤️‍🔥");
   expect(escapeControls("\u001b[2J")).toBe("\ufffd[2J");
 });

@@ -6,7 +6,7 @@ import { ctl } from "../harness/terminal.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-async function withWorker(app: App) {
+async function createWorker(app: App) {
   const { id } = await app.call("POST /api/workers", { name: "Ada" });
   const create = (...more: string[]) =>
     ctl(app, ["task", "create", "--message-id", "script", "--worker-id", id, "--instruction", "ok", ...more]);
@@ -16,7 +16,7 @@ async function withWorker(app: App) {
 describe("svc ctl task (interface 4.2, contract 6)", () => {
   it("an invalid cron prints a cancelled task, the reason on stderr, and exit 8 (contract 8.9)", async () => {
     await using app = await openApp();
-    const { create } = await withWorker(app);
+    const { create } = await createWorker(app);
     const { code, out, err } = await create("--type", "scheduled", "--cron", "61 * * * *");
     expect(code).toBe(8);
     expect(out).toContain("status\tcancelled\n");
@@ -28,7 +28,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
 
   it("a countdown less than 5 s ahead returns exit 2 and creates nothing", async () => {
     await using app = await openApp();
-    const { id, create } = await withWorker(app);
+    const { id, create } = await createWorker(app);
     const { code, out, err } = await create(
       "--type",
       "countdown",
@@ -37,47 +37,27 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
     );
     expect([code, out]).toEqual([2, ""]);
     expect(err).toMatch(/^svc: --scheduled-at: must be at least 5 seconds ahead/);
-    expect((await ctl(app, ["task", "list", "--worker-id", id])).out).toBe("");
+    expect((await ctl(app, `task list --worker-id ${id}`)).out).toBe("");
   });
 
   it("works in a script: create, wait, and the outcome is the exit code", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
-    const { id, create } = await withWorker(app);
+    const { id, create } = await createWorker(app);
     const made = await create("--type", "immediate", "-q");
     expect(made.out).toMatch(/^[0-9a-f-]{36}\n$/);
     const waited = await ctl(app, ["task", "wait", made.out.trim(), "--timeout", "30s"]);
     expect(waited.code).toBe(0);
     expect(waited.out).toContain("status\tcompleted\n");
-    const failing = await ctl(app, [
-      "task",
-      "create",
-      "--message-id",
-      "s",
-      "--worker-id",
-      id,
-      "--instruction",
-      "exit 3",
-      "--type",
-      "immediate",
-      "--wait",
-    ]);
+    const failing = await ctl(
+      app,
+      `task create --message-id s --worker-id ${id} --instruction 'exit 3' --type immediate --wait`,
+    );
     expect(failing.code).toBe(8);
     expect(failing.err).toMatch(/^accepted [0-9a-f-]{36}\nsvc: task .* failed: exit_code/);
-    const slow = await ctl(app, [
-      "task",
-      "create",
-      "--message-id",
-      "s",
-      "--worker-id",
-      id,
-      "--instruction",
-      "sleep 20",
-      "--type",
-      "immediate",
-      "--wait",
-      "--timeout",
-      "300ms",
-    ]);
+    const slow = await ctl(
+      app,
+      `task create --message-id s --worker-id ${id} --instruction 'sleep 20' --type immediate --wait --timeout 300ms`,
+    );
     expect(slow.code).toBe(124);
     expect(slow.err).toMatch(/is still (pending|running)/);
     const invalid = await create("--type", "scheduled", "--cron", "x", "--wait");
@@ -86,118 +66,56 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
 
   it("a schedule is run now, waited for, and cancelled", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
-    const { create } = await withWorker(app);
+    const { create } = await createWorker(app);
     const id =
       (await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--time-zone", "Europe/Berlin", "-q")).out
         .trim();
-    const { done } = await app.listening(() => ctl(app, ["task", "wait", id, "--timeout", "20s"]));
-    expect((await ctl(app, ["task", "run", id])).out).toContain("status\tpending\n");
+    const { done } = await app.listening(() => ctl(app, `task wait ${id} --timeout 20s`));
+    expect((await ctl(app, `task run ${id}`)).out).toContain("status\tpending\n");
     expect((await done).code).toBe(0);
-    expect((await ctl(app, ["task", "get", id])).out).toContain("run_count\t1\n");
-    expect((await ctl(app, ["task", "cancel", id])).out).toContain("status\tcancelled\n");
-    expect((await ctl(app, ["task", "cancel", id])).code).toBe(5);
-    expect((await ctl(app, ["task", "wait", id])).code).toBe(8);
-    expect((await ctl(app, ["task", "run", id])).code).toBe(5);
+    expect((await ctl(app, `task get ${id}`)).out).toContain("run_count\t1\n");
+    expect((await ctl(app, `task cancel ${id}`)).out).toContain("status\tcancelled\n");
+    expect((await ctl(app, `task cancel ${id}`)).code).toBe(5);
+    expect((await ctl(app, `task wait ${id}`)).code).toBe(8);
+    expect((await ctl(app, `task run ${id}`)).code).toBe(5);
   });
 
   it("the same idempotency key creates one task", async () => {
     await using app = await openApp();
-    const { id, create } = await withWorker(app);
+    const { id, create } = await createWorker(app);
     const first = await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--idempotency-key", "k");
     expect((await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--idempotency-key", "k")).out).toBe(
       first.out,
     );
     expect((await create("--type", "immediate", "--idempotency-key", "k")).code).toBe(5);
-    expect((await ctl(app, ["task", "list", "--worker-id", id, "-q"])).out.trim().split("\n")).toHaveLength(
-      1,
-    );
+    expect((await ctl(app, `task list --worker-id ${id} -q`)).out.trim().split("\n")).toHaveLength(1);
   });
 
   it("refuses missing, exclusive and wrong flags", async () => {
     await using app = await openApp();
-    const { id } = await withWorker(app);
-    const wrong: [string[], RegExp][] = [
-      [["list"], /specify --session-key, --message-id or --worker-id/],
-      [["list", "--session-key", "a", "--message-id", "b"], /cannot be used together/],
-      [["list", "--worker-id", ""], /--worker-id must not be empty/],
-      [["list", "--worker-id", id, "--status", "pending,done"], /--status: "done" is not one of/],
-      [["list", "--worker-id", id, "--type", "later"], /--type: "later" is not one of/],
-      [["create"], /--message-id is required/],
-      [["create", "--message-id", "m", "--worker-id", id, "--instruction", "x"], /--type is required/],
-      [
-        ["create", "--message-id", "m", "--worker-id", id, "--instruction", "x", "--type", "later"],
-        /is not one of immediate, countdown, scheduled/,
-      ],
-      [[
-        "create",
-        "--message-id",
-        "m",
-        "--worker-id",
-        id,
-        "--instruction",
-        "x",
-        "--type",
-        "immediate",
-        "--cron",
-        "* * * * *",
-      ], /cron: does not apply to type immediate/],
-      [
-        ["create", "--message-id", "m", "--worker-id", id, "--instruction", "x", "--type", "countdown"],
-        /--scheduled-at: is missing/,
-      ],
-      [[
-        "create",
-        "--message-id",
-        "m",
-        "--worker-id",
-        id,
-        "--instruction",
-        "x",
-        "--type",
-        "countdown",
-        "--scheduled-at",
-        "soon",
-      ], /is not a time such as/],
-      [[
-        "create",
-        "--message-id",
-        "m",
-        "--worker-id",
-        id,
-        "--instruction",
-        "x",
-        "--type",
-        "immediate",
-        "--timeout",
-        "3s",
-      ], /--timeout requires --wait/],
-      [[
-        "create",
-        "--message-id",
-        "m",
-        "--worker-id",
-        id,
-        "--instruction",
-        "x",
-        "--type",
-        "immediate",
-        "--wait",
-        "--timeout",
-        "3",
-      ], /not a duration/],
-      [
-        ["create", "--message-id", "m", "--worker-id", UNKNOWN, "--instruction", "x", "--type", "immediate"],
-        /--worker-id: no worker has the id/,
-      ],
-      [
-        ["create", "--message-id", "m", "--worker-id", id, "--instruction", "", "--type", "immediate"],
-        /--instruction must not be empty/,
-      ],
+    const { id } = await createWorker(app);
+    const given = `create --message-id m --worker-id ${id} --instruction x`;
+    const wrong: [string, RegExp][] = [
+      ["list", /specify --session-key, --message-id or --worker-id/],
+      ["list --session-key a --message-id b", /cannot be used together/],
+      ["list --worker-id ''", /--worker-id must not be empty/],
+      [`list --worker-id ${id} --status pending,done`, /--status: "done" is not one of/],
+      [`list --worker-id ${id} --type later`, /--type: "later" is not one of/],
+      ["create", /--message-id is required/],
+      [given, /--type is required/],
+      [`${given} --type later`, /is not one of immediate, countdown, scheduled/],
+      [`${given} --type immediate --cron '* * * * *'`, /cron: does not apply to type immediate/],
+      [`${given} --type countdown`, /--scheduled-at: is missing/],
+      [`${given} --type countdown --scheduled-at soon`, /is not a time such as/],
+      [`${given} --type immediate --timeout 3s`, /--timeout requires --wait/],
+      [`${given} --type immediate --wait --timeout 3`, /not a duration/],
+      [`${given.replace(id, UNKNOWN)} --type immediate`, /--worker-id: no worker has the id/],
+      [`${given.replace(/x$/, "''")} --type immediate`, /--instruction must not be empty/],
     ];
-    for (const [args, words] of wrong) {
-      const { code, out, err } = await ctl(app, ["task", ...args]);
-      expect([code, out], args.join(" ")).toEqual([2, ""]);
-      expect(err, args.join(" ")).toMatch(words);
+    for (const [line, words] of wrong) {
+      const { code, out, err } = await ctl(app, `task ${line}`);
+      expect([code, out], line).toEqual([2, ""]);
+      expect(err, line).toMatch(words);
     }
     for (const verb of ["get", "cancel", "run", "wait"]) {
       expect((await ctl(app, ["task", verb, UNKNOWN])).code, verb).toBe(3);
@@ -208,7 +126,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
 });
 
 describe("svc ctl session (interface 4.2, contract 6)", () => {
-  async function linked(app: App, ...names: string[]): Promise<string[]> {
+  async function createLinkedWorkers(app: App, ...names: string[]): Promise<string[]> {
     const ids = [];
     for (const name of names) {
       const { id } = await app.call("POST /api/workers", { name });
@@ -224,25 +142,25 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
 
   it("lists contexts, clears one worker's, and clears all", async () => {
     await using app = await openApp();
-    const [ada = "", bob = ""] = await linked(app, "Ada", "Bob");
-    expect((await ctl(app, ["session", "list", "--session-key", "k", "-q"])).out).toBe(`${bob}\n${ada}\n`);
+    const [ada = "", bob = ""] = await createLinkedWorkers(app, "Ada", "Bob");
+    expect((await ctl(app, "session list --session-key k -q")).out).toBe(`${bob}\n${ada}\n`);
     expect((await ctl(app, ["session", "clear-worker", "--session-key", "k", "--worker-id", bob])).out).toBe(
       "cancelled_tasks\t0\ncleared_contexts\t1\n",
     );
-    expect(await ctl(app, ["session", "clear", "--session-key", "k"])).toEqual({
+    expect(await ctl(app, "session clear --session-key k")).toEqual({
       code: 0,
       out: "cancelled_tasks\t0\ncleared_contexts\t1\n",
       err: "",
     });
-    expect((await ctl(app, ["session", "list", "--session-key", "k"])).out).toBe("");
-    expect((await ctl(app, ["session", "list"])).err).toMatch(/--session-key is required/);
+    expect((await ctl(app, "session list --session-key k")).out).toBe("");
+    expect((await ctl(app, "session list")).err).toMatch(/--session-key is required/);
   });
 
   it("asks before it clears several workers: yes, no, nothing, --force", async () => {
     await using app = await openApp();
     const clear = (stdin: string, ...more: string[]) =>
       ctl(app, ["session", "clear", "--session-key", "k", ...more], { stdin });
-    await linked(app, "Ada", "Bob");
+    await createLinkedWorkers(app, "Ada", "Bob");
     const no = await clear("n\n");
     expect([no.code, no.out]).toEqual([7, ""]);
     expect(no.err).toMatch(/2 workers are linked \(Bob, Ada\). Clear them all\? \[y\/N\]/);
@@ -250,7 +168,7 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
     expect([nothing.code, nothing.out]).toEqual([2, ""]);
     expect(await app.call("GET /api/contexts?session_key=k")).toHaveLength(2);
     const interrupt = new AbortController();
-    const cut = await ctl(app, ["session", "clear", "--session-key", "k"], {
+    const cut = await ctl(app, "session clear --session-key k", {
       stdin: new ReadableStream({ pull: () => interrupt.abort() }, { highWaterMark: 0 }),
       terminal: true,
       signal: interrupt.signal,
@@ -258,9 +176,9 @@ describe("svc ctl session (interface 4.2, contract 6)", () => {
     expect([cut.code, cut.out]).toEqual([130, ""]);
     expect(await app.call("GET /api/contexts?session_key=k")).toHaveLength(2);
     expect((await clear("yes\n")).code).toBe(0);
-    await linked(app, "Carl", "Dan");
+    await createLinkedWorkers(app, "Carl", "Dan");
     expect((await clear("", "--force")).out).toContain("cleared_contexts\t2\n");
-    await linked(app, "Eve", "Fred");
+    await createLinkedWorkers(app, "Eve", "Fred");
     expect((await clear("", "--yes")).code).toBe(0);
   });
 });
@@ -273,7 +191,7 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
 
   it("prints the IDs in order, and accepts worker names, stdin and files", async () => {
     await using app = await openApp();
-    const { id: worker_id } = await withWorker(app);
+    const { id: worker_id } = await createWorker(app);
     const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };
     const lines = [task, "", { ...task, worker_id: "Ada", instruction: "two" }];
     const { code, out, err } = await batch(app, lines);
@@ -293,7 +211,7 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
 
   it("names the wrong line, creates nothing, and returns the usual exit codes", async () => {
     await using app = await openApp();
-    const { id: worker_id } = await withWorker(app);
+    const { id: worker_id } = await createWorker(app);
     const task = { message_id: "s", worker_id, instruction: "one", type: "immediate" };
     const refused: [lines: (object | string)[], code: number, err: RegExp, more?: string[]][] = [
       [[task, "", "{"], 2, /^svc: --batch: line 3 is not JSON\n$/],
@@ -309,11 +227,9 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
       const { code: got, out, err } = await batch(app, lines, ...more);
       expect([got, out, err]).toEqual([code, "", expect.stringMatching(words)]);
     }
-    expect((await ctl(app, ["task", "create", "--batch", "/nowhere"])).code).toBe(2);
-    expect((await ctl(app, ["task", "create", "--type", "immediate"])).err).toMatch(
-      /--message-id is required/,
-    );
-    expect((await ctl(app, ["task", "list", "--worker-id", worker_id])).out).toBe("");
+    expect((await ctl(app, "task create --batch /nowhere")).code).toBe(2);
+    expect((await ctl(app, "task create --type immediate")).err).toMatch(/--message-id is required/);
+    expect((await ctl(app, `task list --worker-id ${worker_id}`)).out).toBe("");
     const never = await batch(app, [task, { ...task, type: "scheduled", cron: "61 * * * *" }]);
     expect([never.code, never.out.trimEnd().split("\n").length]).toEqual([8, 2]);
     expect(never.err).toContain("line 2: minute: 61 is not 0-59");

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { ctl } from "../harness/terminal.ts";
+import { ctl, splitWords } from "../harness/terminal.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 
-// Answers at first, and fails from then on.
+// Succeeds once and fails afterwards.
 const ONCE = {
   default: "once",
   once: { kind: "command", command: "sh", args: ["-c", "test ! -e ran || exit 3; touch ran; echo first"] },
@@ -11,9 +12,7 @@ const ONCE = {
 
 async function schedule(app: App, instruction: string): Promise<{ id: string; worker: string }> {
   const { id: worker } = await app.call("POST /api/workers", { name: "Ada" });
-  const { id } = await app.call("POST /api/tasks", {
-    ...{ message_id: "script", worker_id: worker, instruction, type: "scheduled", cron: "0 0 1 1 *" },
-  });
+  const id = await createSchedule(app, worker, instruction);
   return { id, worker };
 }
 
@@ -21,19 +20,19 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
   it("task wait --run reports the outcome of its run, even during a later run", async () => {
     await using app = await openApp({ config: { engines: ONCE } });
     const { id } = await schedule(app, "go");
-    expect((await ctl(app, ["task", "run", "--wait", id])).code).toBe(0);
-    const second = await ctl(app, ["task", "run", "--wait", id]);
+    expect((await ctl(app, `task run --wait ${id}`)).code).toBe(0);
+    const second = await ctl(app, `task run --wait ${id}`);
     expect([second.code, second.err]).toEqual([8, expect.stringContaining(`run 2 of task ${id} failed: `)]);
-    const first = await ctl(app, ["task", "wait", id, "--run", "1"]);
+    const first = await ctl(app, `task wait ${id} --run 1`);
     expect([first.code, first.err]).toEqual([0, ""]);
     expect(first.out).toContain("last_status\tcompleted\n");
-    expect((await ctl(app, ["task", "wait", id, "--run", "2"])).code).toBe(8);
+    expect((await ctl(app, `task wait ${id} --run 2`)).code).toBe(8);
     const runs = await app.call("GET /api/executions");
     expect(runs.map(({ run_no }: { run_no: number }) => run_no)).toEqual([2, 1]);
-    // Another task cannot take it over; a schedule that is cancelled does not undo what its run did.
-    await ctl(app, ["task", "cancel", id]);
-    expect((await ctl(app, ["task", "wait", id, "--run", "1"])).code).toBe(0);
-    expect((await ctl(app, ["task", "wait", id])).code).toBe(8);
+    // Other tasks cannot replace the outcome, and cancelling the schedule does not undo it.
+    await ctl(app, `task cancel ${id}`);
+    expect((await ctl(app, `task wait ${id} --run 1`)).code).toBe(0);
+    expect((await ctl(app, `task wait ${id}`)).code).toBe(8);
   });
 
   it("a second request for a pending run returns the pending run", async () => {
@@ -67,21 +66,21 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
   it("schedule run --wait returns the outcome of its run as the exit code", async () => {
     await using app = await openApp({ config: { engines: ONCE } });
     const { id } = await schedule(app, "go");
-    const first = await ctl(app, ["schedule", "run", "--wait", id]);
+    const first = await ctl(app, `schedule run --wait ${id}`);
     expect([first.code, first.err]).toEqual([0, `accepted ${id} run 1\n`]);
     expect(first.out).toContain("last_status\tcompleted\n");
-    const second = await ctl(app, ["schedule", "run", "--wait", id]);
+    const second = await ctl(app, `schedule run --wait ${id}`);
     expect([second.code, second.err]).toEqual([8, expect.stringContaining(`run 2 of task ${id} failed: `)]);
-    const late = await ctl(app, ["schedule", "run", "--timeout", "1s", id]);
+    const late = await ctl(app, `schedule run --timeout 1s ${id}`);
     expect([late.code, late.err]).toEqual([2, "svc: --timeout requires --wait\n"]);
-    await ctl(app, ["schedule", "delete", id]);
-    expect((await ctl(app, ["schedule", "run", "--wait", id])).code).toBe(5);
+    await ctl(app, `schedule delete ${id}`);
+    expect((await ctl(app, `schedule run --wait ${id}`)).code).toBe(5);
   });
 
   it("schedule run --wait stops waiting at the timeout, and the run continues", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const { id } = await schedule(app, "sleep 2");
-    const called = await ctl(app, ["schedule", "run", "--wait", "--timeout", "200ms", id]);
+    const called = await ctl(app, `schedule run --wait --timeout 200ms ${id}`);
     expect([called.code, called.err]).toEqual([124, expect.stringContaining(`task ${id} is still `)]);
     await app.settle();
     expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ last_status: "completed" });
@@ -89,19 +88,12 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
 
   it("a run that the gate skips is a success, even during a later run; a failed gate is not (contract 15)", async () => {
     await using app = await openApp({ config: { engines: { default: "echo" } } });
-    await ctl(app, ["worker", "create", "-n", "Ada"]);
+    await ctl(app, "worker create -n Ada");
     const gate = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) >n; exit $n";
     const flags = [
-      "--worker",
-      "Ada",
-      "--instruction",
-      "go",
-      "--cron",
-      "0 0 1 1 *",
+      ...splitWords("--worker Ada --instruction go --cron '0 0 1 1 *' --gate-timeout 9s"),
       "--gate",
       gate,
-      "--gate-timeout",
-      "9s",
     ];
     const made = await ctl(app, ["schedule", "create", ...flags, "--overlap", "queue", "-q"]);
     const id = made.out.trim();
@@ -109,18 +101,18 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
       overlap: "queue",
       gate: { command: ["sh", "-c", gate], timeout_ms: 9_000 },
     });
-    const first = await ctl(app, ["schedule", "run", "--wait", id]);
+    const first = await ctl(app, `schedule run --wait ${id}`);
     expect([first.code, first.out]).toEqual([0, expect.stringContaining("last_status\tcompleted\n")]);
-    const second = await ctl(app, ["task", "run", "--wait", id]);
+    const second = await ctl(app, `task run --wait ${id}`);
     expect([second.code, second.out]).toEqual([0, expect.stringContaining("execution_id\t\n")]);
     expect(second.out).toContain("reason\tits gate skipped the last time\n");
-    const third = await ctl(app, ["schedule", "run", "--wait", id]);
+    const third = await ctl(app, `schedule run --wait ${id}`);
     expect([third.code, third.err]).toEqual([8, expect.stringContaining("failed: gate_failed: exit code 2")]);
-    expect((await ctl(app, ["task", "wait", id, "--run", "1"])).code).toBe(0);
-    const again = await ctl(app, ["task", "wait", id, "--run", "2"]);
+    expect((await ctl(app, `task wait ${id} --run 1`)).code).toBe(0);
+    const again = await ctl(app, `task wait ${id} --run 2`);
     expect([again.code, again.out]).toEqual([0, expect.stringContaining("last_status\t\n")]);
-    expect((await ctl(app, ["task", "wait", id, "--run", "3"])).code).toBe(8);
-    await ctl(app, ["schedule", "update", id, "--gate", ""]);
+    expect((await ctl(app, `task wait ${id} --run 3`)).code).toBe(8);
+    await ctl(app, `schedule update ${id} --gate ''`);
     expect((await app.call(`GET /api/tasks/${id}`)).gate).toBeNull();
   });
 
@@ -132,8 +124,8 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     expect((await app.call(`GET /api/workers/${id}`)).verify).toEqual({
       ...{ command: ["make", "test"], timeout_ms: 5_000, attempts: 1 },
     });
-    expect((await ctl(app, ["worker", "update", id, "--verify-attempts", "1"])).code).toBe(2);
-    await ctl(app, ["worker", "update", "Ada", "--verify", ""]);
+    expect((await ctl(app, `worker update ${id} --verify-attempts 1`)).code).toBe(2);
+    await ctl(app, "worker update Ada --verify ''");
     expect((await app.call(`GET /api/workers/${id}`)).verify).toBeNull();
   });
 });

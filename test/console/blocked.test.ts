@@ -1,37 +1,24 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { shellEngine } from "../harness/fakes/agents.ts";
+import { taskFor } from "../harness/service/runner.ts";
+import { describeConsole, PHONE } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
 // The check finds the file in the second round.
 const MENDS = {
-  kind: "command",
+  ...shellEngine("[ -e first ] && touch good; touch first; echo done"),
   shell: ["env"],
-  command: "sh",
-  args: ["-c", "cat >/dev/null; [ -e first ] && touch good; touch first; echo done"],
 };
 
-describe.skipIf(path === null)("blocked and paused work in the console", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("blocked and paused work in the console", ({ visit }) => {
   it("the inbox lists paused and blocked work, and resumes it", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const bob = await app.call("POST /api/workers", { name: "Bob" });
     const plan = { message_id: "plan", worker_id: ada.id, instruction: "read the mail", type: "scheduled" };
     const schedule = await app.call("POST /api/tasks", { ...plan, cron: "0 5 1 1 *", name: "Mail" });
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: "/", view: PHONE });
     const { page } = visitor;
-    await visitor.goto("/");
-    await visitor.signIn();
     await page.getByText("Nothing needs your attention.").waitFor();
     await app.call(`PUT /api/tasks/${schedule.id}`, { paused: true });
     await app.call(`PUT /api/workers/${bob.id}`, { paused: true });
@@ -48,14 +35,9 @@ describe.skipIf(path === null)("blocked and paused work in the console", () => {
       period: "24h",
       target: `worker:${ada.id}`,
     });
-    const held = await app.call("POST /api/tasks", {
-      message_id: "now",
-      worker_id: ada.id,
-      instruction: "say hello",
-      type: "immediate",
-    });
+    const task = await taskFor(app, ada.id, "say hello");
     await page.getByRole("link", { name: /Budget Tight is used up/ }).waitFor();
-    await visitor.goto(`/console/tasks/${held.id}`);
+    await visitor.goto(`/console/tasks/${task}`);
     await page.getByRole("note").getByText("Waiting for a budget").waitFor();
     await page.getByRole("link", { name: "Budgets and engines" }).click();
     await page.getByRole("meter", { name: "Tight" }).waitFor();
@@ -66,7 +48,6 @@ describe.skipIf(path === null)("blocked and paused work in the console", () => {
       if ((box as unknown as { value: string }).value === "global") throw new Error("not for the worker");
     });
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("a run shows the rounds of its check, each with a link to its line of the log", async () => {
@@ -81,10 +62,8 @@ describe.skipIf(path === null)("blocked and paused work in the console", () => {
     });
     await app.settle();
     const [execution] = await app.call("GET /api/executions");
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: `/console/executions/${execution.id}`, view: PHONE });
     const { page } = visitor;
-    await visitor.goto(`/console/executions/${execution.id}`);
-    await visitor.signIn();
     await page.getByText("passed, 2 rounds").waitFor();
     const rounds = page.getByRole("list", { name: "Check rounds" }).getByRole("listitem");
     await rounds.nth(1).waitFor();
@@ -92,7 +71,6 @@ describe.skipIf(path === null)("blocked and paused work in the console", () => {
     await rounds.filter({ hasText: "Round 1: exit code 1" }).getByRole("button").click();
     await page.getByRole("list", { name: "Log lines" }).locator(".chosen").getByText("check 1: exit code 1")
       .waitFor();
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("a message explains which worker got it and why", async () => {
@@ -102,14 +80,11 @@ describe.skipIf(path === null)("blocked and paused work in the console", () => {
     const chat = await app.call("POST /api/local/sessions", {});
     await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "@Ada good morning" });
     await app.settle();
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: `/console/chat/${chat.id}`, view: PHONE });
     const { page } = visitor;
-    await visitor.goto(`/console/chat/${chat.id}`);
-    await visitor.signIn();
     await page.getByRole("button", { name: "Why this worker?" }).click();
     await page.getByRole("note").getByText(/^Routed to Ada by rules: .*mention/).waitFor();
     await page.getByRole("link", { name: "View trace" }).click();
     await page.getByText("Routed by rules").waitFor();
-    expect(visitor.complaints).toEqual([]);
   });
 });

@@ -1,20 +1,8 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { describeConsole, PHONE } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
-
-describe.skipIf(path === null)("budgets in the console", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("budgets in the console", ({ visit }) => {
   it("creates a budget that blocks a task, lifts it so that the task runs, edits and deletes it", async () => {
     await using app = await openApp();
     const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
@@ -22,10 +10,8 @@ describe.skipIf(path === null)("budgets in the console", () => {
       app.call("POST /api/tasks", { message_id, worker_id, instruction: "say hello", type: "immediate" });
     await run("first");
     await app.settle();
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: "/console/budgets", view: PHONE });
     const { page } = visitor;
-    await visitor.goto("/console/budgets");
-    await visitor.signIn();
     await page.getByText("No budgets yet.").waitFor();
     await page.getByRole("button", { name: "New budget" }).click();
     await page.getByLabel("Name").fill("Month");
@@ -55,7 +41,6 @@ describe.skipIf(path === null)("budgets in the console", () => {
     await page.getByRole("button", { name: "Delete budget" }).click();
     await page.getByText("No budgets yet.").waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("shows how long an engine is rate-limited, and resumes it", async () => {
@@ -66,14 +51,11 @@ describe.skipIf(path === null)("budgets in the console", () => {
       sql: "insert into rate_limit (engine, until, strikes) values ('echo', ?, 1)",
       args: [until],
     }]);
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: "/console/budgets" });
     const { page } = visitor;
-    await visitor.goto("/console/budgets");
-    await visitor.signIn();
     await page.getByText("Rate-limited by its provider until").waitFor();
     await page.getByRole("button", { name: "Try again now: echo" }).click();
     await page.getByText("Rate-limited by its provider until").waitFor({ state: "detached" });
     expect((await app.call("GET /api/engines/echo")).limited_until).toBeNull();
-    expect(visitor.complaints).toEqual([]);
   });
 });

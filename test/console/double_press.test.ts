@@ -1,35 +1,23 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
 import { openApp, type TestSettings } from "../harness/service/app.ts";
-import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { shellEngine } from "../harness/fakes/agents.ts";
+import { describeConsole, PHONE } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+const BREAKS = shellEngine("exit 3");
 
-const path = await findBrowser();
-const BREAKS = { kind: "command", command: "sh", args: ["-c", "cat >/dev/null; exit 3"] };
-
-describe.skipIf(path === null)("double presses", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("double presses", ({ visit }) => {
   /** Opens a service with a worker, and signs in. */
   async function begin(address: string, config: TestSettings = {}) {
     const app = await openApp({ config });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
-    const visitor = await Visitor.open(browser, app.url);
-    await visitor.goto(address);
-    await visitor.signIn();
+    const visitor = await visit(app.url, { at: address });
     return {
       app,
       ada,
       visitor,
       page: visitor.page,
       [Symbol.asyncDispose]: async () => {
-        expect(visitor.complaints).toEqual([]);
         await visitor[Symbol.asyncDispose]();
         await app[Symbol.asyncDispose]();
       },
@@ -40,16 +28,16 @@ describe.skipIf(path === null)("double presses", () => {
     await using one = await begin("/console/workers/new");
     const { app, ada, page, visitor } = one;
     await page.getByLabel("Name").fill("Bob");
-    await button(page, "Create worker").dblclick();
+    await findButton(page, "Create worker").dblclick();
     await page.getByRole("heading", { name: "Bob" }).waitFor();
-    await button(page, "Talk").dblclick();
+    await findButton(page, "Talk").dblclick();
     await page.getByText("Say hello to Bob").waitFor();
     await page.getByLabel("Message", { exact: true }).fill("good morning");
-    await button(page, "Send").dblclick();
+    await findButton(page, "Send").dblclick();
     await page.getByRole("article", { name: "Reply" }).waitFor();
     await visitor.goto(`/console/schedules/new?worker=${ada.id}`);
     await page.getByLabel("Instruction").fill("write the report");
-    await button(page, "Create schedule").dblclick();
+    await findButton(page, "Create schedule").dblclick();
     await page.getByRole("heading", { name: "write the report" }).waitFor();
     await app.settle();
     expect(await app.call("GET /api/workers")).toHaveLength(2);
@@ -75,14 +63,14 @@ describe.skipIf(path === null)("double presses", () => {
     const planned = { message_id: "plan", worker_id: ada.id, instruction: "report", type: "scheduled" };
     const { id } = await app.call("POST /api/tasks", { ...planned, cron: "0 5 1 1 *" });
     await visitor.goto(`/console/schedules/${id}`);
-    await button(page, "Run now").dblclick();
+    await findButton(page, "Run now").dblclick();
     await page.getByRole("link", { name: /completed report/ }).waitFor();
     await app.settle();
     expect(await app.call(`GET /api/workers/${ada.id}/executions`)).toHaveLength(1);
-    await button(page, "Pause").dblclick();
-    await button(page, "Resume").waitFor();
+    await findButton(page, "Pause").dblclick();
+    await findButton(page, "Resume").waitFor();
     await expect.poll(async () => (await app.call(`GET /api/tasks/${id}`)).paused).toBe(true);
-    await button(page, "Delete this schedule").dblclick();
+    await findButton(page, "Delete this schedule").dblclick();
     await page.getByText("It will not run again").waitFor();
     expect((await app.call(`GET /api/tasks/${id}`)).status).toBe("scheduled");
   });
@@ -96,7 +84,7 @@ describe.skipIf(path === null)("double presses", () => {
     const open = Promise.withResolvers<void>();
     let asked = 0;
     await page.route("**/run", async (route) => (asked++, await open.promise, await route.continue()));
-    const run = button(page, "Run now");
+    const run = findButton(page, "Run now");
     for (let presses = 0; presses < 3; presses++) await run.click();
     await expect.poll(() => run.getAttribute("aria-busy")).toBe("true");
     await run.press("Enter");
@@ -119,7 +107,7 @@ describe.skipIf(path === null)("double presses", () => {
     const { app, ada, page, visitor } = one;
     await page.getByRole("link", { name: "Workers" }).dblclick();
     await page.getByRole("link", { name: /Ada/ }).click();
-    await button(page, "Delete Ada").click();
+    await findButton(page, "Delete Ada").click();
     await page.getByRole("dialog").waitFor();
     await page.goBack();
     await page.getByRole("heading", { name: "Workers" }).waitFor();
@@ -130,7 +118,7 @@ describe.skipIf(path === null)("double presses", () => {
     await page.setViewportSize({ width: PHONE.width, height: PHONE.height });
     await page.goForward();
     await page.getByRole("heading", { name: "Workers" }).waitFor();
-    await button(page, "More").click();
+    await findButton(page, "More").click();
     await page.getByRole("dialog").waitFor();
     await page.goBack();
     await page.getByRole("heading", { name: "Inbox" }).waitFor();
@@ -139,6 +127,6 @@ describe.skipIf(path === null)("double presses", () => {
   });
 });
 
-function button(page: Page, name: string) {
+function findButton(page: Page, name: string) {
   return page.getByRole("button", { name, exact: true });
 }

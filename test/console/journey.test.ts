@@ -1,34 +1,21 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
-import { DESK, findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { expect, it } from "vitest";
+import { openApp, PASSWORD } from "../harness/service/app.ts";
+import { shellEngine } from "../harness/fakes/agents.ts";
+import { endSessions } from "../harness/model/people.ts";
+import { taskFor } from "../harness/service/runner.ts";
+import { Keyboard } from "../harness/keyboard.ts";
+import { describeConsole, DESK, PHONE } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
-// A busy machine is slow.
 const POLL = { timeout: 30_000 };
-const BREAKS = {
-  kind: "command",
-  command: "sh",
-  args: [
-    "-c",
-    "cat >/dev/null; for i in $(seq 200); do echo checking $i >&2; done; echo 'cannot open report.csv' >&2; exit 3",
-  ],
-};
+const BREAKS = shellEngine(
+  "for i in $(seq 200); do echo checking $i >&2; done; echo 'cannot open report.csv' >&2; exit 3",
+);
 
-describe.skipIf(path === null)("journeys through the console", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("journeys through the console", ({ visit }) => {
   for (const [name, view] of Object.entries({ desk: DESK, phone: PHONE })) {
     it(`leads from the first sign-in to the first reply on an empty service: ${name}`, async () => {
       await using app = await openApp();
-      await using visitor = await Visitor.open(browser, app.url, view);
+      await using visitor = await visit(app.url, { view });
       const { page } = visitor;
       await visitor.goto("/");
       await page.getByLabel("Name").fill("admin");
@@ -47,46 +34,37 @@ describe.skipIf(path === null)("journeys through the console", () => {
       await page.reload();
       await page.getByRole("article", { name: "Reply" }).getByText("hello there").waitFor();
       expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
-      expect(visitor.complaints).toEqual([]);
     });
   }
 
   it("leads to the first reply by keyboard only", async () => {
     await using app = await openApp();
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url);
     const { page } = visitor;
-    const press = async (...keys: string[]) => {
-      for (const key of keys) await page.keyboard.press(key);
-    };
+    const keys = new Keyboard(page);
     await visitor.goto("/");
     await page.getByRole("button", { name: "Sign in" }).waitFor();
     await page.keyboard.type("admin");
-    await press("Tab");
+    await page.keyboard.press("Tab");
     await page.keyboard.type(PASSWORD);
-    await press("Enter");
+    await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Welcome" }).waitFor();
-    await tabTo(visitor, "Create Ada and say hello");
-    await press("Enter");
+    await keys.press("Create Ada and say hello");
     await page.getByText("Say hello to Ada").waitFor();
     await page.keyboard.type("good morning");
-    await press("Enter");
+    await page.keyboard.press("Enter");
     await page.getByRole("article", { name: "Reply" }).getByText("good morning").waitFor();
-    await tabTo(visitor, "Workers");
-    await press("Enter");
+    await keys.press("Workers");
     await page.getByRole("heading", { name: "Workers" }).waitFor();
-    await tabTo(visitor, /^idle\s*Ada/);
-    await press("Enter");
+    await keys.press(/^idle\s*Ada/);
     await page.getByRole("heading", { name: "Ada" }).waitFor();
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("opens a failed run from the inbox, shows the end of its log, and searches it", async () => {
     await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
     await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: "/" });
     const { page } = visitor;
-    await visitor.goto("/");
-    await visitor.signIn();
     await page.getByText("Nothing needs your attention.").waitFor();
     const chat = await app.call("POST /api/local/sessions", {});
     await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "fetch the report" });
@@ -104,24 +82,16 @@ describe.skipIf(path === null)("journeys through the console", () => {
     await page.waitForURL(/line=171/);
     await page.reload();
     await log.locator(".chosen").getByText("checking 170").waitFor();
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("runs a run again, and cancels the filtered queue", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
-    await app.call("POST /api/tasks", {
-      message_id: "script",
-      worker_id: worker.id,
-      instruction: "say hello",
-      type: "immediate",
-    });
+    await taskFor(app, worker.id, "say hello");
     await app.settle();
     const [execution] = await app.call("GET /api/executions");
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: `/console/executions/${execution.id}` });
     const { page } = visitor;
-    await visitor.goto(`/console/executions/${execution.id}`);
-    await visitor.signIn();
     await page.getByRole("button", { name: "Run again" }).click();
     await page.getByRole("heading", { name: "say hello" }).waitFor();
     await page.getByRole("link", { name: /completed say hello/ }).waitFor();
@@ -136,16 +106,13 @@ describe.skipIf(path === null)("journeys through the console", () => {
     await page.getByRole("button", { name: "Cancel 3 tasks" }).click();
     await page.getByText("No matches.").waitFor();
     expect(await app.call("GET /api/queue")).toEqual([]);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("creates a worker in a department and edits it, and another tab shows the changes", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "First" });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: "/console/workers" });
     const { page } = visitor;
-    await visitor.goto("/console/workers");
-    await visitor.signIn();
     const other = await visitor.context.newPage();
     await other.goto(`${app.url}/console/workers`);
     await other.getByText("First").waitFor();
@@ -174,17 +141,14 @@ describe.skipIf(path === null)("journeys through the console", () => {
     await page.getByRole("button", { name: "Delete worker" }).click();
     await page.getByRole("heading", { name: "Workers" }).waitFor();
     await expect.poll(() => other.getByText("Ada").count(), POLL).toBe(0);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("an expired session leads to the login and back, and the typed message is sent [CNS-3]", async () => {
     await using app = await openApp({ config: { auth: { access_ttl: "2s" } } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: worker.id });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: `/console/chat/${chat.id}` });
     const { page } = visitor;
-    await visitor.goto(`/console/chat/${chat.id}`);
-    await visitor.signIn();
     await page.getByLabel("Message", { exact: true }).fill("do not lose this");
     await endSessions(app);
     await page.getByRole("heading", { name: "Sign in again" }).waitFor();
@@ -203,7 +167,7 @@ describe.skipIf(path === null)("journeys through the console", () => {
   it("all tabs share one stream, and another tab takes it over when its tab closes", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "First" });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url);
     const { page, context } = visitor;
     const streams: string[] = [];
     context.on("request", (request) => {
@@ -229,19 +193,3 @@ describe.skipIf(path === null)("journeys through the console", () => {
     for (const other of others) await other.getByText("Third").waitFor();
   });
 });
-
-// Deletes the refresh token, as a change of the password does.
-async function endSessions(app: App): Promise<void> {
-  await app.db.write([{ sql: "delete from refresh_token", args: [] }]);
-}
-
-/** Presses Tab until the focus is on the element with this name. */
-async function tabTo({ page }: Visitor, name: string | RegExp): Promise<void> {
-  const NAME = "document.activeElement?.ariaLabel || document.activeElement?.textContent?.trim() || ''";
-  for (let steps = 0; steps < 60; steps++) {
-    const here = String(await page.evaluate(NAME));
-    if (typeof name === "string" ? here === name : name.test(here)) return;
-    await page.keyboard.press("Tab");
-  }
-  throw new Error(`Tab never came to ${name}`);
-}

@@ -1,35 +1,20 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { expect, it } from "vitest";
+import { fakeEngines, shellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp, PASSWORD, type TestSettings } from "../harness/service/app.ts";
-import { findBrowser, launch, Visitor } from "../harness/browser.ts";
+import { describeConsole } from "../harness/browser.ts";
 import { Keyboard } from "../harness/keyboard.ts";
 import { FakeRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+const BREAKS_ONCE = shellEngine("[ -e been ] && echo fetched && exit 0; touch been; exit 3");
 
-const path = await findBrowser();
-const BREAKS_ONCE = {
-  kind: "command",
-  command: "sh",
-  args: ["-c", "cat >/dev/null; [ -e been ] && echo fetched && exit 0; touch been; exit 3"],
-};
-
-describe.skipIf(path === null)("every journey by keyboard only", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("every journey by keyboard only", ({ visit }) => {
   /** Opens a service with a worker, and signs in by keyboard on a page. */
   async function begin(address: string, config: TestSettings = {}) {
     const app = await openApp({ config });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
-    const visitor = await Visitor.open(browser, app.url);
+    const visitor = await visit(app.url);
     const keys = new Keyboard(visitor.page);
     const go = async (to: string) => {
       await visitor.goto(to);
@@ -40,10 +25,6 @@ describe.skipIf(path === null)("every journey by keyboard only", () => {
     await keys.write("Password", PASSWORD);
     await visitor.page.keyboard.press("Enter");
     await visitor.page.getByRole("heading", { name: /^Sign in/ }).waitFor({ state: "detached" });
-    const end = async () => {
-      expect(visitor.complaints).toEqual([]);
-      await visitor[Symbol.asyncDispose]();
-    };
     return {
       app,
       ada,
@@ -51,7 +32,7 @@ describe.skipIf(path === null)("every journey by keyboard only", () => {
       keys,
       go,
       [Symbol.asyncDispose]: async () => {
-        await end();
+        await visitor[Symbol.asyncDispose]();
         await app[Symbol.asyncDispose]();
       },
     };
@@ -196,7 +177,7 @@ describe.skipIf(path === null)("every journey by keyboard only", () => {
   it("answers a question, runs the filtered failures again, and lets a worker forget a conversation", async () => {
     await using one = await begin("/", { engines: { breaks: BREAKS_ONCE } });
     const { app, ada, page, keys, go } = one;
-    const chat = await conversation(app, ada.id);
+    const chat = await createConversation(app, ada.id);
     await app.call("POST /api/questions", {
       message_id: chat.message,
       text: "Today?",
@@ -226,7 +207,7 @@ describe.skipIf(path === null)("every journey by keyboard only", () => {
   it("opens, renames and deletes a conversation, and shows why its worker was chosen", async () => {
     await using one = await begin("/console/chat");
     const { app, ada, page, keys } = one;
-    await conversation(app, ada.id);
+    await createConversation(app, ada.id);
     await page.getByText("You: good morning").or(page.getByText("good morning")).first().waitFor();
     await keys.press(/^New conversation|^Talk/);
     await keys.press("Why this worker?");
@@ -293,7 +274,7 @@ describe.skipIf(path === null)("every journey by keyboard only", () => {
 });
 
 /** Creates a conversation with a worker that has a context of it. */
-async function conversation(app: App, worker_id: string): Promise<{ id: string; message: string }> {
+async function createConversation(app: App, worker_id: string): Promise<{ id: string; message: string }> {
   const { id } = await app.call("POST /api/local/sessions", { worker_id });
   const said = await app.call(`POST /api/local/sessions/${id}/messages`, { content: "good morning" });
   await app.settle();

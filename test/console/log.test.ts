@@ -1,40 +1,25 @@
 import { join } from "node:path";
-import type { Browser, Request } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Request } from "playwright-core";
+import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { findBrowser, launch, Visitor } from "../harness/browser.ts";
+import { shellEngine } from "../harness/fakes/agents.ts";
+import { taskFor } from "../harness/service/runner.ts";
+import { describeConsole } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
-
-describe.skipIf(path === null)("a log that is followed for longer than a token is valid", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("a log that is followed for longer than a token is valid", ({ visit }) => {
   /** Starts a run that has written "before", and follows its log with a short token. */
   async function begin() {
     const dir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const go = join(dir, "go");
-    const waits = {
-      kind: "command",
-      command: "sh",
-      args: [
-        "-c",
-        `cat >/dev/null; echo before >&2; until [ -e ${go} ]; do sleep 0.05; done; echo after >&2; echo done`,
-      ],
-    };
+    const waits = shellEngine(
+      `echo before >&2; until [ -e ${go} ]; do sleep 0.05; done; echo after >&2; echo done`,
+    );
     const app = await openApp({ config: { auth: { access_ttl: "2s" }, engines: { waits } } });
     const { id } = await app.call("POST /api/workers", { name: "Ada", engine: "waits" });
-    const task = { message_id: "script", worker_id: id, instruction: "wait", type: "immediate" };
-    await app.call("POST /api/tasks", task);
+    await taskFor(app, id, "wait");
     await app.until("execution.started");
     const [execution] = await app.call("GET /api/executions");
-    const visitor = await Visitor.open(browser, app.url);
+    const visitor = await visit(app.url);
     const { page } = visitor;
     let cuts = 0;
     const count = (request: Request) => void (request.url().includes("/logs?") && cuts++);
@@ -55,7 +40,6 @@ describe.skipIf(path === null)("a log that is followed for longer than a token i
       },
       goOn: () => Deno.writeTextFile(go, ""),
       [Symbol.asyncDispose]: async () => {
-        expect(visitor.complaints).toEqual([]);
         await visitor[Symbol.asyncDispose]();
         await app[Symbol.asyncDispose]();
         await Deno.remove(dir, { recursive: true });

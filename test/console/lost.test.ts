@@ -1,30 +1,17 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type App, openApp, PASSWORD, type TestSettings } from "../harness/service/app.ts";
-import { findBrowser, launch, Visitor } from "../harness/browser.ts";
+import { expect, it } from "vitest";
+import { openApp, PASSWORD, type TestSettings } from "../harness/service/app.ts";
+import { endSessions } from "../harness/model/people.ts";
+import { describeConsole } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
-// A busy machine is slow.
 const POLL = { timeout: 30_000 };
 
-describe.skipIf(path === null)("input and requests are not lost", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("input and requests are not lost", ({ visit }) => {
   /** Creates a conversation and opens it. */
   async function begin(config: TestSettings = {}) {
     const app = await openApp({ config });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: ada.id });
-    const visitor = await Visitor.open(browser, app.url);
-    await visitor.goto(`/console/chat/${chat.id}`);
-    await visitor.signIn();
+    const visitor = await visit(app.url, { at: `/console/chat/${chat.id}` });
     const { page } = visitor;
     const field = page.getByLabel("Message", { exact: true });
     await page.getByText("Say hello to Ada").waitFor();
@@ -34,9 +21,10 @@ describe.skipIf(path === null)("input and requests are not lost", () => {
       visitor,
       page,
       field,
-      send: async (
-        text: string,
-      ) => (await field.fill(text), await page.getByRole("button", { name: "Send" }).click()),
+      send: async (text: string) => {
+        await field.fill(text);
+        await page.getByRole("button", { name: "Send" }).click();
+      },
       [Symbol.asyncDispose]: async () => {
         await visitor[Symbol.asyncDispose]();
         await app[Symbol.asyncDispose]();
@@ -171,8 +159,3 @@ describe.skipIf(path === null)("input and requests are not lost", () => {
     });
   }
 });
-
-// Deletes the refresh token, as a change of the password does.
-async function endSessions(app: App): Promise<void> {
-  await app.db.write([{ sql: "delete from refresh_token", args: [] }]);
-}

@@ -1,27 +1,13 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { openApp, PASSWORD } from "../harness/service/app.ts";
-import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { describeConsole, PHONE } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
-
-describe.skipIf(path === null)("users in the console", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("users in the console", ({ visit }) => {
   it("creates a user with a one-time password, who signs in; edits and deletes the user", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: "/console/system/users" });
     const { page } = visitor;
-    await visitor.goto("/console/system/users");
-    await visitor.signIn();
     await page.getByRole("button", { name: "New user" }).click();
     await page.getByLabel("Name").fill("grace");
     await page.getByLabel("Role").selectOption("viewer");
@@ -30,9 +16,12 @@ describe.skipIf(path === null)("users in the console", () => {
     await page.getByRole("button", { name: "Done" }).click();
     expect(await page.content()).not.toContain(secret);
 
-    await using other = await Visitor.open(browser, app.url, PHONE);
-    await other.goto("/console/workers");
-    await other.signIn("grace", secret);
+    await using other = await visit(app.url, {
+      at: "/console/workers",
+      view: PHONE,
+      name: "grace",
+      password: secret,
+    });
     await other.page.getByText("Ada").waitFor();
     // A viewer sees no actions.
     expect(await other.page.getByRole("link", { name: "New worker" }).count()).toBe(0);
@@ -51,17 +40,14 @@ describe.skipIf(path === null)("users in the console", () => {
     await page.getByRole("button", { name: "Delete user" }).click();
     await page.getByRole("button", { name: /grace/ }).waitFor({ state: "detached" });
     await other.page.getByRole("heading", { name: "Sign in again" }).waitFor();
-    expect([...visitor.complaints, ...other.complaints]).toEqual([]);
   });
 
   it("creates, uses and revokes a token, and explains a scope that the user lacks", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/users", { name: "grace", role: "viewer", password: PASSWORD });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: "/console/account", name: "grace", allowed: /403/ });
     const { page } = visitor;
-    await visitor.goto("/console/account");
-    await visitor.signIn("grace");
     await page.getByRole("button", { name: "New token" }).click();
     await page.getByLabel("Name").fill("ci");
     await page.getByLabel("Scopes").fill("write:tasks");
@@ -80,7 +66,6 @@ describe.skipIf(path === null)("users in the console", () => {
     const refused = await read();
     await refused.body?.cancel();
     expect(refused.status).toBe(401);
-    expect(visitor.complaints.filter((one) => !one.includes("403"))).toEqual([]);
   });
 
   for (const name of ["admin", "grace"]) {
@@ -90,8 +75,8 @@ describe.skipIf(path === null)("users in the console", () => {
       const before = name === "admin" ? app.server.generatedPassword ?? "" : PASSWORD;
       await app.call("POST /api/workers", { name: "Ada" });
       await app.call("POST /api/users", { name: "grace", role: "viewer", password: PASSWORD });
-      await using visitor = await Visitor.open(browser, app.url);
-      await using elsewhere = await Visitor.open(browser, app.url);
+      await using visitor = await visit(app.url);
+      await using elsewhere = await visit(app.url);
       for (const one of [visitor, elsewhere]) {
         await one.goto("/console/workers");
         await one.signIn(name, before);
@@ -110,14 +95,13 @@ describe.skipIf(path === null)("users in the console", () => {
       await elsewhere.goto("/console/workers");
       await elsewhere.page.getByRole("heading", { name: /^Sign in/ }).waitFor();
       await elsewhere.signIn(name, "another long secret");
-      expect(visitor.complaints).toEqual([]);
     });
   }
 
   it("shows notifications only if they are enabled and the page is hidden", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url);
     const { page, context } = visitor;
     await context.grantPermissions(["notifications"], { origin: app.url });
     await context.addInitScript({
@@ -145,16 +129,13 @@ describe.skipIf(path === null)("users in the console", () => {
     await pause("Mallory");
     await needed(3);
     expect(await page.evaluate("window.told")).toEqual(["Eve"]);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("saves a backup, and includes the signing key only with the password", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: "/console/system/backup" });
     const { page } = visitor;
-    await visitor.goto("/console/system/backup");
-    await visitor.signIn();
     const make = page.getByRole("button", { name: "Create backup" });
     const saved = async () => {
       const [download] = await Promise.all([page.waitForEvent("download"), make.click()]);
@@ -171,6 +152,5 @@ describe.skipIf(path === null)("users in the console", () => {
     await page.getByText("Your password is wrong").waitFor();
     await page.getByLabel("Your password").fill(PASSWORD);
     expect((await saved()).text.length).toBeGreaterThan(plain.text.length);
-    expect(visitor.complaints).toEqual([]);
   });
 });

@@ -1,27 +1,16 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { describeConsole, PHONE } from "../harness/browser.ts";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const MALLORY = { from: { id: 4711, is_bot: false, first_name: "<b>Mallory</b>" } };
 
-describe.skipIf(path === null)("platforms in the console", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("platforms in the console", ({ visit }) => {
   it("pairs a sender by their code after showing who they are, and unpairs them", async () => {
     await using fake = new FakeTelegram();
     const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada" };
@@ -34,10 +23,8 @@ describe.skipIf(path === null)("platforms in the console", () => {
     say("say let me in");
     await eventually("a code", () => answers().length === 1);
     const [code = ""] = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(answers()[0] ?? "") ?? [];
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: "/console/platforms", view: PHONE });
     const { page } = visitor;
-    await visitor.goto("/console/platforms");
-    await visitor.signIn();
     await page.getByRole("heading", { name: "phone" }).waitFor();
     await page.getByRole("button", { name: "Pair a sender" }).click();
     await page.getByLabel("Code").fill("ZZZZ-9999");
@@ -64,7 +51,6 @@ describe.skipIf(path === null)("platforms in the console", () => {
     await eventually("another code", () => answers().at(-1)?.includes("svc ctl platform pair") === true);
     expect(fake.faults).toEqual([]);
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("sends an undelivered reply again from the inbox, once", async () => {
@@ -85,10 +71,8 @@ describe.skipIf(path === null)("platforms in the console", () => {
     receiver.modes.push(422);
     await app.call("POST /hooks/alerts", { text: "say the report is ready", id: "m1" });
     await app.settle();
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: "/", view: PHONE });
     const { page } = visitor;
-    await visitor.goto("/");
-    await visitor.signIn();
     const again = page.getByRole("button", { name: /^Send again: the report is ready/ });
     await again.dblclick();
     await page.getByText("Sending again").waitFor();
@@ -98,12 +82,11 @@ describe.skipIf(path === null)("platforms in the console", () => {
       "the report is ready",
       "the report is ready",
     ]);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("shows a platform of an unknown kind like any other", async () => {
     await using app = await openApp();
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url);
     const { page } = visitor;
     const since = Date.now() - 60_000;
     const strange = {
@@ -125,6 +108,5 @@ describe.skipIf(path === null)("platforms in the console", () => {
     await page.getByText("carrier_pigeon").waitFor();
     await page.getByText("2 replies waiting").waitFor();
     await page.getByRole("button", { name: "Test pigeons" }).waitFor();
-    expect(visitor.complaints).toEqual([]);
   });
 });

@@ -1,37 +1,24 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { type App, openApp } from "../harness/service/app.ts";
-import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { describeConsole, PHONE } from "../harness/browser.ts";
 import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
 const WHISPER = [{ name: "whisper", agent: true, external: true }];
 
 /** Creates a runner that has connected. */
-async function present(app: App, name: string, labels: string[], engines: object[] = WHISPER) {
+async function connectRunner(app: App, name: string, labels: string[], engines: object[] = WHISPER) {
   const { token } = await app.call("POST /api/runners", { name, labels });
   const runner = new FakeRunner(app, token);
   await runner.claim({ wait_ms: 0, engines });
   return runner;
 }
 
-describe.skipIf(path === null)("runners in the console", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("runners in the console", ({ visit }) => {
   it("adds a runner with a one-time token, sees it connect, drains, resumes and removes it", async () => {
     await using app = await openApp();
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: "/console/runners", view: PHONE });
     const { page } = visitor;
-    await visitor.goto("/console/runners");
-    await visitor.signIn();
     await page.getByText("No runners yet.").waitFor();
     await page.getByRole("button", { name: "Add runner" }).click();
     await page.getByLabel("Name").fill("mac1");
@@ -70,17 +57,14 @@ describe.skipIf(path === null)("runners in the console", () => {
     await page.getByRole("button", { name: "Remove runner" }).click();
     await page.getByText("No runners yet.").waitFor();
     expect(await app.call("GET /api/runners")).toEqual([]);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("creates a worker for the labels and an engine of runners, moves it, and shows that it waits", async () => {
     await using app = await openApp();
-    for (const name of ["r1", "r2"]) await present(app, name, ["gpu", "linux"]);
-    await present(app, "r3", ["macos"], [{ name: "claude", agent: true, external: true }]);
-    await using visitor = await Visitor.open(browser, app.url);
+    for (const name of ["r1", "r2"]) await connectRunner(app, name, ["gpu", "linux"]);
+    await connectRunner(app, "r3", ["macos"], [{ name: "claude", agent: true, external: true }]);
+    await using visitor = await visit(app.url, { at: "/console/workers/new" });
     const { page } = visitor;
-    await visitor.goto("/console/workers/new");
-    await visitor.signIn();
     await page.getByLabel("Name").fill("Ada");
     await page.locator("summary").getByText("More options").click();
     await page.getByLabel("Runner labels").fill("gpu");
@@ -122,12 +106,11 @@ describe.skipIf(path === null)("runners in the console", () => {
     await page.locator("main").getByRole("link", { name: "Runners" }).click();
     await page.getByRole("button", { name: /r2/ }).click();
     await page.getByRole("dialog").getByRole("link", { name: "Ada" }).waitFor();
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("filters runners by name, label, engine and state in the address; a viewer cannot change them", async () => {
     await using app = await openApp();
-    for (let number = 1; number <= 9; number++) await present(app, `linux${number}`, ["linux"]);
+    for (let number = 1; number <= 9; number++) await connectRunner(app, `linux${number}`, ["linux"]);
     const { token } = await app.call("POST /api/runners", { name: "mac1", labels: ["macos"] });
     await new FakeRunner(app, token).claim({ wait_ms: 0 });
     await app.db.write([{
@@ -135,10 +118,12 @@ describe.skipIf(path === null)("runners in the console", () => {
       args: [],
     }]);
     await app.call("POST /api/users", { name: "grace", role: "viewer", password: "a long secret" });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, {
+      at: "/console/runners",
+      name: "grace",
+      password: "a long secret",
+    });
     const { page } = visitor;
-    await visitor.goto("/console/runners");
-    await visitor.signIn("grace", "a long secret");
     await page.getByText("10 of 10").waitFor();
     await page.getByLabel("Name, label or engine").fill("MACOS");
     await page.getByText("1 of 10").waitFor();
@@ -151,6 +136,5 @@ describe.skipIf(path === null)("runners in the console", () => {
     await page.getByRole("button", { name: /not responding mac1.*draining/ }).click();
     await page.getByText("The runner is not responding").waitFor();
     expect(await page.getByRole("button", { name: /Drain|Remove|Resume|Add/ }).count()).toBe(0);
-    expect(visitor.complaints).toEqual([]);
   });
 });

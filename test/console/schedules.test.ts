@@ -1,27 +1,13 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { describeConsole, PHONE } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
-
-describe.skipIf(path === null)("schedules in the console", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("schedules in the console", ({ visit }) => {
   it("creates a schedule with a preview, pauses, resumes, runs, edits and deletes it", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: "/console/schedules", view: PHONE });
     const { page } = visitor;
-    await visitor.goto("/console/schedules");
-    await visitor.signIn();
     await page.getByText("No schedules yet.").waitFor();
     await page.getByRole("link", { name: "New schedule" }).click();
     await page.getByLabel("Instruction").fill("write the report");
@@ -32,7 +18,6 @@ describe.skipIf(path === null)("schedules in the console", () => {
     await page.getByLabel("Time zone").selectOption("Europe/Berlin");
     await times.getByText(/07:30$/).first().waitFor();
     expect(await times.getByRole("listitem").count()).toBe(5);
-    // Input survives a reload.
     await page.reload();
     expect(await page.getByLabel("Instruction").inputValue()).toBe("write the report");
     await page.getByLabel("Name").fill("Report");
@@ -65,16 +50,13 @@ describe.skipIf(path === null)("schedules in the console", () => {
     await page.getByRole("button", { name: "Delete schedule" }).click();
     await page.getByText("No schedules yet.").waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("creates a one-time schedule", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: "/console/schedules/new" });
     const { page } = visitor;
-    await visitor.goto("/console/schedules/new");
-    await visitor.signIn();
     await page.getByLabel("Instruction").fill("order paper");
     await page.getByLabel("Frequency").selectOption("countdown");
     await page.getByLabel("Time", { exact: true }).fill("2037-03-01T08:00");
@@ -83,6 +65,5 @@ describe.skipIf(path === null)("schedules in the console", () => {
     expect(await app.call("GET /api/schedules")).toMatchObject([
       { type: "countdown", scheduled_at: Date.UTC(2037, 2, 1, 8) },
     ]);
-    expect(visitor.complaints).toEqual([]);
   });
 });

@@ -1,28 +1,23 @@
-import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { BrowserContext, Page } from "playwright-core";
+import { expect, it } from "vitest";
 import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
-import { findBrowser, launch } from "../harness/browser.ts";
+import { describeConsole } from "../harness/browser.ts";
 import { CLIENT, realProvider } from "../harness/fakes/openid.ts";
 import { freePort } from "../harness/service/port.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
-
 /** The response that a page gets to a request with all credentials of its browser. */
-interface Got {
+interface PageResponse {
   status: number;
   body: Record<string, unknown>;
 }
 
 /** Sends a request from a page. Status 0: the browser blocked it. */
-function fromPage(
+function sendFromPage(
   page: Page,
   url: string,
   body: unknown,
   headers: Record<string, string> = {},
-): Promise<Got> {
+): Promise<PageResponse> {
   return page.evaluate(async ([to, text, more]) => {
     try {
       const response = await fetch(to, {
@@ -48,7 +43,7 @@ async function visit(context: BrowserContext, url: string): Promise<Page> {
 }
 
 /** Starts another web server on this host. */
-function foreignSite(): { url: string } & AsyncDisposable {
+function startForeignSite(): { url: string } & AsyncDisposable {
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
     () => new Response("<h1>hello</h1>", { headers: { "content-type": "text/html" } }),
@@ -56,20 +51,14 @@ function foreignSite(): { url: string } & AsyncDisposable {
   return { url: `http://127.0.0.1:${server.addr.port}`, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("a login in a browser [USR-3]", ({ newContext }) => {
   it(
     "has two halves, a cookie that no script can read and a value for the page, and neither works alone",
     async () => {
       await using app = await openApp();
-      const context = await browser.newContext();
+      const context = await newContext();
       const page = await visit(context, app.url);
-      const login = await fromPage(page, `${app.url}/api/auth/login`, LOGIN);
+      const login = await sendFromPage(page, `${app.url}/api/auth/login`, LOGIN);
       expect(login.status).toBe(200);
       expect(Object.keys(login.body).sort()).toEqual(["access_token", "expires_in", "session", "token_type"]);
       const [cookie] = await context.cookies(`${app.url}/api/auth`);
@@ -77,20 +66,20 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
       expect(await page.evaluate("document.cookie")).toBe("");
       const half = { "x-svc-session": String(login.body.session) };
       const renew = (headers: Record<string, string>) =>
-        fromPage(page, `${app.url}/api/auth/refresh`, {}, headers);
+        sendFromPage(page, `${app.url}/api/auth/refresh`, {}, headers);
       expect((await renew(half)).status).toBe(200);
       expect((await renew({})).status).toBe(400);
       expect((await renew({ "x-svc-session": "x".repeat(43) })).status).toBe(401);
       // The stored half without the cookie: another browser on the same machine.
-      const other = await visit(await browser.newContext(), app.url);
-      expect((await fromPage(other, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(401);
+      const other = await visit(await newContext(), app.url);
+      expect((await sendFromPage(other, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(401);
       // No combination of the halves is a refresh token.
       for (
         const refresh_token of [login.body.session, cookie?.value, `${cookie?.value}.${login.body.session}`]
       ) {
         expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
       }
-      expect((await fromPage(page, `${app.url}/api/auth/logout`, {}, half)).status).toBe(204);
+      expect((await sendFromPage(page, `${app.url}/api/auth/logout`, {}, half)).status).toBe(204);
       expect(await context.cookies(`${app.url}/api/auth`)).toEqual([]);
       expect((await renew(half)).status).toBe(401);
     },
@@ -99,10 +88,10 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
 
   it("cannot be used or ended by a page of another origin or another port", async () => {
     await using app = await openApp();
-    await using site = foreignSite();
-    const context = await browser.newContext();
+    await using site = startForeignSite();
+    const context = await newContext();
     const own = await visit(context, app.url);
-    const { body } = await fromPage(own, `${app.url}/api/auth/login`, LOGIN);
+    const { body } = await sendFromPage(own, `${app.url}/api/auth/login`, LOGIN);
     const half = { "x-svc-session": String(body.session) };
     // Another port of the same host is the same site: its requests carry our cookie.
     const sent: string[] = [];
@@ -111,7 +100,7 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
       const evil = await context.newPage();
       await evil.goto(origin);
       for (const route of ["refresh", "logout", "login"]) {
-        const got = await fromPage(
+        const got = await sendFromPage(
           evil,
           `${app.url}/api/auth/${route}`,
           route === "login" ? LOGIN : {},
@@ -132,7 +121,7 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
       await evil.close();
     }
     expect(sent.some((one) => one === `POST ${app.url}`)).toBe(true);
-    expect((await fromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
+    expect((await sendFromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
     const logins = await app.db.first<{ rows: number }>("select count(*) as rows from refresh_token");
     expect(logins?.rows).toBe(1);
   }, 540_000);
@@ -175,17 +164,17 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
     async () => {
       await using one = await openApp();
       await using two = await openApp();
-      const context = await browser.newContext();
+      const context = await newContext();
       const halves: Record<string, string>[] = [];
       for (const app of [one, two]) {
         const page = await visit(context, app.url);
-        const { body } = await fromPage(page, `${app.url}/api/auth/login`, LOGIN);
+        const { body } = await sendFromPage(page, `${app.url}/api/auth/login`, LOGIN);
         halves.push({ "x-svc-session": String(body.session) });
       }
       for (const [index, app] of [one, two].entries()) {
         const page = await visit(context, app.url);
         const renew = (half?: Record<string, string>) =>
-          fromPage(page, `${app.url}/api/auth/refresh`, {}, half);
+          sendFromPage(page, `${app.url}/api/auth/refresh`, {}, half);
         expect((await renew(halves[index])).status).toBe(200);
         expect((await renew(halves[1 - index])).status).toBe(401);
       }
@@ -197,26 +186,20 @@ describe.skipIf(path === null)("a login in a browser [USR-3]", () => {
     await using app = await openApp();
     const { code, url } = await app.call("POST /api/auth/console", {});
     expect(url).toBe(app.url);
-    const context = await browser.newContext();
+    const context = await newContext();
     const page = await context.newPage();
     await page.goto(`${url}/#code=${code}`);
     await page.getByRole("heading", { name: "Welcome" }).waitFor();
     expect(page.url()).not.toContain(code);
-    const second = await (await browser.newContext()).newPage();
+    const second = await (await newContext()).newPage();
     await second.goto(`${url}/#code=${code}`);
     await second.getByRole("button", { name: "Sign in" }).waitFor();
   }, 540_000);
 });
 
-describe.skipIf(path === null)("sign-in with a real OpenID provider [USR-4]", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("sign-in with a real OpenID provider [USR-4]", ({ newContext }) => {
   /** Signs in at the provider as this user. */
-  async function through(page: Page, app: App, login: string): Promise<void> {
+  async function signInAtProvider(page: Page, app: App, login: string): Promise<void> {
     await page.goto(`${app.url}/api/auth/oidc/start?return=/console/workers`);
     await page.fill("input[name=login]", login);
     await page.fill("input[name=password]", "any");
@@ -233,11 +216,11 @@ describe.skipIf(path === null)("sign-in with a real OpenID provider [USR-4]", ()
       await using provider = await realProvider(`${url}/api/auth/oidc/callback`, roles);
       const oidc = { issuer: provider.issuer, ...CLIENT, roles: { staff: "operator" as const } };
       await using app = await openApp({ config: { server: { port }, auth: { oidc } } });
-      const context = await browser.newContext();
+      const context = await newContext();
       const page = await context.newPage();
       const asked: URL[] = [];
       page.on("request", (request) => asked.push(new URL(request.url())));
-      await through(page, app, "ada");
+      await signInAtProvider(page, app, "ada");
       await page.waitForURL(`${url}/**`);
       await expect.poll(() => page.evaluate("localStorage.getItem('svc.session')")).toMatch(/^[\w-]{43}$/);
       expect(new URL(page.url()).pathname).toBe("/console/workers");
@@ -250,15 +233,15 @@ describe.skipIf(path === null)("sign-in with a real OpenID provider [USR-4]", ()
       expect(await app.call("GET /api/users/ada")).toMatchObject({ role: "operator", origin: "oidc" });
       // Repeats the callback in the same browser and in another one.
       const callback = asked.find(({ pathname }) => pathname.endsWith("/callback"))?.href ?? "";
-      for (const other of [context, await browser.newContext()]) {
+      for (const other of [context, await newContext()]) {
         const again = await (await other.newPage()).goto(callback);
         expect(again?.status()).toBe(403);
       }
       // An unmapped role, and a name that is taken.
       for (const [login, status] of [["eve", 403], ["admin", 409]] as const) {
-        const stranger = await (await browser.newContext()).newPage();
+        const stranger = await (await newContext()).newPage();
         const refusal = stranger.waitForResponse((response) => response.url().includes("/oidc/callback"));
-        await through(stranger, app, login);
+        await signInAtProvider(stranger, app, login);
         expect([login, (await refusal).status()]).toEqual([login, status]);
       }
       expect(await app.call("GET /api/users")).toHaveLength(2);

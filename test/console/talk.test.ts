@@ -1,23 +1,14 @@
 import { Buffer } from "node:buffer";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { findBrowser, launch, PHONE, Visitor } from "../harness/browser.ts";
+import { shellEngine } from "../harness/fakes/agents.ts";
+import { describeConsole, PHONE, type Visitor } from "../harness/browser.ts";
 
-// A browser is slow on a small machine that runs other tests, too.
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
-
-const path = await findBrowser();
 const FILE_BYTES = 600_000;
-const BREAKS = { kind: "command", command: "sh", args: ["-c", "cat >/dev/null; exit 3"] };
-const BREAKS_ONCE = {
-  kind: "command",
-  command: "sh",
-  args: [
-    "-c",
-    "cat >/dev/null; [ -e been ] && echo fetched && exit 0; touch been; echo 'no route' >&2; exit 3",
-  ],
-};
+const BREAKS = shellEngine("exit 3");
+const BREAKS_ONCE = shellEngine(
+  "[ -e been ] && echo fetched && exit 0; touch been; echo 'no route' >&2; exit 3",
+);
 
 async function askToRunBothAgain(visitor: Visitor): Promise<void> {
   await visitor.goto("/console/executions?status=failed");
@@ -26,21 +17,13 @@ async function askToRunBothAgain(visitor: Visitor): Promise<void> {
   await visitor.page.getByRole("button", { name: "Run all again" }).click();
 }
 
-describe.skipIf(path === null)("chat and work in the console", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launch(path ?? "");
-  });
-  afterAll(() => browser.close());
-
+describeConsole("chat and work in the console", ({ visit }) => {
   it("uploads a file with its progress, and downloads it unchanged", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: `/console/chat/${chat.id}` });
     const { page } = visitor;
-    await visitor.goto(`/console/chat/${chat.id}`);
-    await visitor.signIn();
     await page.getByText("Say hello to Ada").waitFor();
     const devtools = await visitor.context.newCDPSession(page);
     const slow = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 400_000 };
@@ -65,7 +48,6 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     const [download] = await Promise.all([page.waitForEvent("download"), link.click()]);
     expect(download.suggestedFilename()).toBe("figures.bin");
     expect(await Deno.readFile(await download.path())).toEqual(content);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("answers a question on a phone, with an option in the inbox and with text in the chat", async () => {
@@ -74,10 +56,8 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     const chat = await app.call("POST /api/local/sessions", { worker_id: ada.id });
     const said = await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "tidy up" });
     await app.settle();
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: "/", view: PHONE });
     const { page } = visitor;
-    await visitor.goto("/");
-    await visitor.signIn();
     await page.getByText("Nothing needs your attention.").waitFor();
     const ask = (text: string, options: string[]) =>
       app.call("POST /api/questions", { message_id: said.message_id, text, options });
@@ -97,7 +77,6 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     await asked.getByLabel("Your answer").waitFor({ state: "detached" });
     expect(await app.call(`GET /api/questions/${second.id}`)).toMatchObject({ answer: "november" });
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("opens a failed run and runs it again, which removes it from the inbox", async () => {
@@ -106,10 +85,8 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     const chat = await app.call("POST /api/local/sessions", {});
     await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "fetch the report" });
     await app.settle();
-    await using visitor = await Visitor.open(browser, app.url, PHONE);
+    await using visitor = await visit(app.url, { at: "/", view: PHONE });
     const { page } = visitor;
-    await visitor.goto("/");
-    await visitor.signIn();
     await page.getByRole("link", { name: /fetch the report/ }).click();
     await page.getByRole("list", { name: "Log lines" }).getByText("no route").first().waitFor();
     await page.getByRole("button", { name: "Run again" }).click();
@@ -117,7 +94,6 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     await page.getByRole("heading", { name: "Result" }).waitFor();
     await visitor.goto("/");
     await page.getByText("Nothing needs your attention.").waitFor();
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("runs all filtered failures again, each once", async () => {
@@ -131,7 +107,7 @@ describe.skipIf(path === null)("chat and work in the console", () => {
       await app.call("POST /api/tasks", { ...task, instruction: "fetch the report" });
     }
     await app.settle();
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url);
     const { page } = visitor;
     await askToRunBothAgain(visitor);
     await page.getByRole("button", { name: "Run 2 again" }).click();
@@ -140,7 +116,6 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     const all = await app.call("GET /api/executions") as { status: string }[];
     expect(all.filter(({ status }) => status === "completed").length).toBe(2);
     expect(all.length).toBe(4);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("runs only the confirmed failures again, not those that fail during the question", async () => {
@@ -152,7 +127,7 @@ describe.skipIf(path === null)("chat and work in the console", () => {
       await app.settle();
     };
     await fail("first", "second");
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url);
     const { page } = visitor;
     await askToRunBothAgain(visitor);
     await page.getByRole("button", { name: "Run 2 again" }).waitFor();
@@ -162,7 +137,6 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     await page.getByText("Started 2 of 2 runs again").waitFor();
     await app.settle();
     expect(await app.call("GET /api/executions")).toHaveLength(5);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("shows a reply with 20,000 or 500 levels, and the conversation continues", async () => {
@@ -173,10 +147,8 @@ describe.skipIf(path === null)("chat and work in the console", () => {
       await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content });
     }
     await app.settle();
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: `/console/chat/${chat.id}` });
     const { page } = visitor;
-    await visitor.goto(`/console/chat/${chat.id}`);
-    await visitor.signIn();
     const replies = page.getByRole("article", { name: "Reply" });
     await replies.getByText(/^>{20000}$/).waitFor();
     await replies.getByText(/^>+ deep$/).waitFor();
@@ -184,7 +156,6 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     await page.getByLabel("Message", { exact: true }).fill("good morning");
     await page.getByRole("button", { name: "Send" }).click();
     await replies.getByText("good morning").waitFor();
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("lets a worker forget one conversation", async () => {
@@ -203,10 +174,8 @@ describe.skipIf(path === null)("chat and work in the console", () => {
         values (?, ?, 'echo', 's', '', 0)`,
       args: [key, ada.id],
     })));
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: `/console/workers/${ada.id}` });
     const { page } = visitor;
-    await visitor.goto(`/console/workers/${ada.id}`);
-    await visitor.signIn();
     await page.getByText("Conversation contexts").click();
     await page.getByRole("button", { name: "Forget", exact: true }).nth(1).waitFor();
     await page.getByRole("listitem").filter({ has: page.locator(`a[href$='${keys[0]?.slice(6)}']`) })
@@ -218,7 +187,6 @@ describe.skipIf(path === null)("chat and work in the console", () => {
       .toBe(1);
     expect(await app.call(`GET /api/contexts?session_key=${keys[0]}`)).toEqual([]);
     expect(await app.call(`GET /api/contexts?session_key=${keys[1]}`)).toHaveLength(1);
-    expect(visitor.complaints).toEqual([]);
   });
 
   it("moves a worker to another department, and finds it in the parent department", async () => {
@@ -227,10 +195,8 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     await app.call("POST /api/departments", { name: "Archive", parent_id: upper.id });
     const sales = await app.call("POST /api/departments", { name: "Sales" });
     await app.call("POST /api/workers", { name: "Ada", departments: [sales.id] });
-    await using visitor = await Visitor.open(browser, app.url);
+    await using visitor = await visit(app.url, { at: "/console/workers" });
     const { page } = visitor;
-    await visitor.goto("/console/workers");
-    await visitor.signIn();
     await page.getByRole("link", { name: /Ada/ }).click();
     await page.getByRole("link", { name: "Edit" }).click();
     await page.getByLabel("Sales").uncheck();
@@ -241,6 +207,5 @@ describe.skipIf(path === null)("chat and work in the console", () => {
     await page.getByRole("link", { name: /Ada/ }).waitFor();
     await visitor.goto(`/console/workers?department=${sales.id}`);
     await page.getByText("No matches.").waitFor();
-    expect(visitor.complaints).toEqual([]);
   });
 });

@@ -1,30 +1,24 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { TestClock } from "../harness/clock.ts";
-import { PINS } from "./pins.ts";
+import { describePins, selectPins } from "./pins.ts";
 import { Rig, type Said } from "./rig.ts";
 
-// Show 4 of questions, with real CLIs against a scripted model; `make test-engines` sets the variables.
-const FULL = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
-const engines = PINS.filter(({ kind }) => FULL[0] === "all" || FULL.includes(kind));
+// Questions of real CLIs with a scripted model. `make test-engines` sets the variables.
 
 const HOUR_MS = 3_600_000;
-// On a busy machine an engine needs a minute for its start.
+// An engine may need a minute to start on a busy machine.
 const PATIENCE_MS = 600_000;
 const TIMEOUT = "9m";
 
-/** Sends a message and waits for its outcome, however long the machine takes. */
+/** Sends a message and waits for its outcome without a tight limit. */
 async function say(rig: Rig, content: string): Promise<Said> {
   await rig.send(content);
   await rig.app.settle(PATIENCE_MS);
   return await rig.latest();
 }
 
-describe.skipIf(engines.length > 0)("questions of engines", () => {
-  it.skip("real CLIs: run make test-engines", () => {});
-});
-
-describe.each(engines)("$kind $version asks (contract 12)", { timeout: 4 * PATIENCE_MS }, (pin) => {
-  it("ends its run, a person answers an hour later, after a restart, and the same session goes on", async () => {
+describePins("$kind $version asks (contract 12)", selectPins(), 4 * PATIENCE_MS, (pin) => {
+  it("ends its run; after an hour and a restart a person answers, and the same session continues", async () => {
     const clock = new TestClock(Date.now());
     await using rig = await Rig.open(pin, { clock, timeout: TIMEOUT });
     const first = await say(
@@ -57,7 +51,7 @@ describe.each(engines)("$kind $version asks (contract 12)", { timeout: 4 * PATIE
     expect(last.execution.result, last.log).toMatch(/recall: first-word \| user texts: 3/);
   });
 
-  it("with --wait has the answer in its own run, and no task brings it again", async () => {
+  it("with --wait gets the answer in its own run, and no task delivers it again", async () => {
     await using rig = await Rig.open(pin, { timeout: TIMEOUT });
     await rig.send("Ask. [[tool:svc ctl ask 'Which colour?' --wait 60s > answer.txt]] [[text:Thanks.]]");
     await rig.app.until("question.opened", 1, PATIENCE_MS);
@@ -73,12 +67,12 @@ describe.each(engines)("$kind $version asks (contract 12)", { timeout: 4 * PATIE
 
   it("asks with its tool over MCP", async () => {
     await using rig = await Rig.open(pin, { timeout: TIMEOUT });
-    // Codex does not wait for the tools of a server in its first run with a fresh state, on a busy machine.
+    // In its first run on a busy machine Codex does not wait for a server's tools.
     await say(rig, "Say hello.");
     const question = JSON.stringify({ message_id: "by-tool", text: "Which colour?" });
-    // The script takes the first tool that ends so, and Codex has one that is called followup_task.
+    // The script takes the first tool whose name ends like this, and Codex also has followup_task.
     const tool = pin.kind === "codex" ? "__ask" : "ask";
-    // A script's own task: its message has the name that the prompt can know.
+    // A script's task has a message name that the prompt can contain.
     await rig.app.call("POST /api/tasks", {
       message_id: "by-tool",
       worker_id: rig.worker.id,

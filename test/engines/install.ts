@@ -1,4 +1,5 @@
-// Puts the pinned agent CLIs into .cache/engines, one by one; existing ones are kept. `install.ts claude codex` for some.
+// Installs the pinned agent CLIs into .cache/engines and keeps existing ones. `install.ts claude codex`
+// installs these two.
 import { folderOf, type Pin, PINS, programOf } from "./pins.ts";
 
 const all = Deno.args.length === 0 || Deno.args.includes("all");
@@ -16,7 +17,6 @@ async function install(pin: Pin): Promise<void> {
     args: [
       "install",
       `--prefix=${folder}`,
-      // These need no install script, and none is run.
       "--ignore-scripts",
       "--omit=optional",
       "--no-save",

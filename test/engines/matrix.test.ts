@@ -1,32 +1,28 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { ROOT } from "../harness/house/tree.ts";
-import { type Pin, PINS } from "./pins.ts";
+import { describePins, type Pin, PINS, selectPins } from "./pins.ts";
 import { Rig, type WarmPin } from "./rig.ts";
 
-// Real CLIs against a scripted model: they take minutes and need installed packages. `make test-engines` sets these variables.
-const FULL = listed("SVC_TEST_ENGINES");
-const BRIEF = listed("SVC_TEST_ENGINES_BRIEF");
-
-function listed(name: string): string[] {
-  return (Deno.env.get(name) ?? "").split(",").filter((kind) => kind !== "");
-}
-
-const engines = PINS.filter(({ kind }) => [...FULL, ...BRIEF].includes(kind) || FULL[0] === "all");
-const isNamed = ({ kind }: Pin) => FULL[0] === "all" || FULL.includes(kind);
-// Staying open has every cell when all are run, and else the short ones.
+// Real CLIs with a scripted model. They take minutes and need installed packages; `make test-engines` sets
+// these variables.
+const full = new Set(selectPins().map(({ kind }) => kind));
+const brief = new Set(selectPins("SVC_TEST_ENGINES_BRIEF").map(({ kind }) => kind));
+const isEveryEngine = full.size === PINS.length;
+const engines = PINS.filter(({ kind }) => full.has(kind) || brief.has(kind));
+// Warm engines run every cell in a full matrix, and only the short cells in a brief one.
 const inFull = (pin: Pin & { warm?: object }) =>
-  FULL[0] === "all" || pin.warm === undefined && FULL.includes(pin.kind);
+  isEveryEngine || pin.warm === undefined && full.has(pin.kind);
 
 const STAYING = ["claude", "codex"];
-/** Each engine, and once more staying open where it can. */
+/** Each engine, and again as a warm engine if it can stay open. */
 const WAYS = engines.flatMap((pin): (WarmPin & { way: string })[] => [
   { ...pin, way: "a turn each" },
-  ...(STAYING.includes(pin.kind) && isNamed(pin) ? [{ ...pin, way: "staying open", warm: {} }] : []),
+  ...(STAYING.includes(pin.kind) && full.has(pin.kind) ? [{ ...pin, way: "staying open", warm: {} }] : []),
 ]);
 
-/** The engine's own way to write a file. */
-function writing(kind: string, path: string): string {
+/** Returns the engine's own tool call that writes a file. */
+function buildWriteCall(kind: string, path: string): string {
   const call = (tool: string, args: object) => `[[call:${tool} ${JSON.stringify(args)}]]`;
   switch (kind) {
     case "claude":
@@ -43,8 +39,8 @@ function writing(kind: string, path: string): string {
   }
 }
 
-/** A reached limit that ends at `reset`, as the engine's provider reports it. */
-function limited(kind: string, reset: number): Response {
+/** Returns a rate-limit response that ends at `reset`, in the format of the engine's provider. */
+function buildLimitResponse(kind: string, reset: number): Response {
   const seconds = Math.ceil((reset - Date.now()) / 1000);
   const words = `Rate limit reached. Please try again in ${seconds}s.`;
   const answer = (error: object, headers: Record<string, string> = {}) =>
@@ -72,17 +68,13 @@ function limited(kind: string, reset: number): Response {
   }
 }
 
-/** A cell: always, or in the full matrix only. */
+/** Defines a cell that always runs, or only in the full matrix. */
 function cell(pin: Pin, always = false) {
   return it.skipIf(!always && !inFull(pin));
 }
 
-describe.skipIf(engines.length > 0)("engines", () => {
-  it.skip("real CLIs: run make test-engines", () => {});
-});
-
-describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
-  cell(pin, true)("answers; session, usage and version are known", async () => {
+describePins("$kind $version $way", WAYS, 300_000, (pin) => {
+  cell(pin, true)("replies with a session, usage and a version", async () => {
     await using rig = await Rig.open(pin);
     const { execution, log } = await rig.say("Say hello.");
     expect(execution, log).toMatchObject({
@@ -98,7 +90,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     expect(await rig.leftovers()).toEqual([]);
   });
 
-  cell(pin)("goes on with its session, and each run's usage is its own", async () => {
+  cell(pin)("continues its session, and counts the usage of each run separately", async () => {
     await using rig = await Rig.open(pin);
     const first = (await rig.say("This is [[id:first-word]].")).execution;
     const { execution, log } = await rig.say("What did I say? [[recall]]");
@@ -126,7 +118,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     expect(refused.execution.result, refused.log).toMatch(/STUB-NO-TOOL|no tool/);
   });
 
-  cell(pin)("finds svc on the PATH of its own shell, and at SVC_CTL", async () => {
+  cell(pin)("calls svc by the PATH of its shell, and by SVC_CTL", async () => {
     await using rig = await Rig.open(pin);
     const { log } = await rig.say(
       'Ask. [[tool:svc ctl worker list -q > path.txt; "$SVC_CTL" ctl worker list -q > var.txt]]',
@@ -155,7 +147,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     }
   });
 
-  cell(pin)("a login that is refused is called that, and told to the user", async () => {
+  cell(pin)("reports a refused login to the user", async () => {
     await using rig = await Rig.open(pin);
     const { execution, log } = await rig.say("Hello. [[error401]]");
     expect(execution, log).toMatchObject({ status: "failed", failure: "engine_error" });
@@ -164,21 +156,21 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     expect(messages.at(-1).content).toMatch(/^Ada failed: engine_error, auth: /);
   });
 
-  cell(pin)("a model that fails once and then answers is no failure", async () => {
+  cell(pin)("completes if the model fails only once", async () => {
     await using rig = await Rig.open(pin);
     const { execution, log } = await rig.say("Hello. [[error500:1]]");
     expect(execution, log).toMatchObject({ status: "completed", result: "STUB-OK final answer" });
   });
 
   cell(pin)(
-    "parks when the model's limit is reached, and goes on in its session when it is over",
+    "waits at the model's rate limit, and continues its session afterwards",
     async () => {
-      // Claude Code gets a time only with the login of a subscription.
+      // Claude Code gets a reset time only with a subscription login.
       const env = pin.kind === "claude" ? { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "stub" } : {};
       await using rig = await Rig.open(pin, { env, timeout: "4m" });
       const first = (await rig.say("This is [[id:first-word]].")).execution;
       const reset = Date.now() + 3_600_000;
-      rig.model.limit = () => limited(pin.kind, reset);
+      rig.model.limit = () => buildLimitResponse(pin.kind, reset);
       await rig.send("And this is [[id:second-word]]. [[recall]]");
       await rig.app.until("engine.limited", 1, 250_000);
       const { execution, log } = await rig.latest();
@@ -189,7 +181,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
         attempt: 0,
       });
       const row = await rig.app.db.first<{ until: number }>("select until from rate_limit");
-      // Some give it to the minute; the others count from when they got it.
+      // Providers give the time to the minute or count from the response.
       expect(Math.abs((row?.until ?? 0) - reset), log).toBeLessThan(180_000);
       rig.model.limit = null;
       await rig.app.db.write([
@@ -204,16 +196,16 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     },
   );
 
-  cell(pin)("ends at its time limit when the model never answers, and leaves no process", async () => {
+  cell(pin)("ends at its time limit if the model never responds, and leaves no process", async () => {
     await using rig = await Rig.open(pin, { timeout: "12s" });
     const { execution } = await rig.say("Hello? [[hang]]");
     expect(execution).toMatchObject({ status: "failed", failure: "timeout" });
     expect(await rig.leftovers()).toEqual([]);
   });
 
-  cell(pin, true)("cancelled during a tool whose child ignores signals, it leaves no process", async () => {
+  cell(pin, true)("leaves no process if cancelled during a tool whose child ignores signals", async () => {
     await using rig = await Rig.open(pin);
-    // Some engines repeat the text of a cancelled turn in the next one: then the tool must not wait again.
+    // A few engines repeat the text of a cancelled turn in the next one, so the tool must not wait again.
     const stubborn =
       "[ -e started ] && exit; (trap '' INT TERM HUP; tail -f /dev/null) & touch started; tail -f /dev/null";
     await rig.send(`Wait. [[tool:${stubborn}]]`);
@@ -223,12 +215,12 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
     const cancelled = await rig.app.call(`POST /api/executions/${id}/cancel`);
     expect(cancelled).toMatchObject({ status: "failed", failure: "cancelled" });
     expect(await rig.leftovers()).toEqual([]);
-    // The session still exists, and has the question.
+    // The session still exists and contains the question.
     const { execution, log } = await rig.say("And now? [[recall]]");
     expect(execution, log).toMatchObject({ status: "completed" });
   });
 
-  cell(pin)("begins anew, told what was said, when the engine has lost its session", async () => {
+  cell(pin)("starts a new session with the history if the engine has lost its session", async () => {
     await using rig = await Rig.open(pin);
     const first = (await rig.say("This is [[id:first-word]].")).execution;
     await rig.forget();
@@ -240,15 +232,15 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
   });
 
   cell(pin)(
-    "permissions: edit writes in the work directory and calls svc, and touches nothing else",
+    "permissions: edit writes only in the work directory and calls svc",
     async () => {
       await using rig = await Rig.open(pin, { permissions: "edit" });
       const outside = await Deno.makeTempDir({ prefix: "svc-outside-", dir: join(ROOT, ".cache") });
-      const { log } = await rig.say(`Write. ${writing(pin.kind, rig.file("in.txt"))}`);
+      const { log } = await rig.say(`Write. ${buildWriteCall(pin.kind, rig.file("in.txt"))}`);
       expect(await Deno.readTextFile(rig.file("in.txt")), log).toMatch(/^in\n?$/);
       const asked = await rig.say("Ask. [[tool:svc ctl worker list -q]]");
       expect(asked.execution.result, asked.log).toContain(rig.worker.id);
-      // goose has no mode in between (docs/reference/engines.md).
+      // goose has no mode between all and none (docs/reference/engines.md).
       if (pin.kind !== "goose") {
         const refused = await rig.say(`Leave. [[tool:touch ${outside}/out.txt]]`);
         expect(refused.execution.status, refused.log).toBe("completed");
@@ -260,7 +252,7 @@ describe.each(WAYS)("$kind $version $way", { timeout: 300_000 }, (pin) => {
 
   cell(pin)("permissions: read changes nothing", async () => {
     await using rig = await Rig.open(pin, { permissions: "read" });
-    for (const words of [writing(pin.kind, rig.file("in.txt")), "[[tool:touch in.txt]]"]) {
+    for (const words of [buildWriteCall(pin.kind, rig.file("in.txt")), "[[tool:touch in.txt]]"]) {
       const { log } = await rig.say(`Write. ${words}`);
       expect([...Deno.readDirSync(rig.worker.work_dir)].map(({ name }) => name), log).not.toContain("in.txt");
     }

@@ -1,26 +1,24 @@
 import { startStub } from "./stub_model/stub.mjs";
 
-/** One request as the model saw it. */
-export interface ModelRequest {
+interface ModelRequest {
   path: string;
   prompt?: string;
   system?: number;
   tools?: number;
 }
 
-/** A scripted model for agent CLIs: commands in [[…]] in a prompt control it. */
+/** A scripted model for agent CLIs. Commands in [[…]] in a prompt control it. */
 export interface Model extends AsyncDisposable {
   url: string;
   requests: ModelRequest[];
-  /** Answers every model request as a provider whose limit is reached; null for no limit. */
+  /** Answers every request like a provider whose limit is reached; null for no limit. */
   limit: ((path: string) => Response) | null;
-  /** Headers of a provider that every answer of the model has, too. */
+  /** Provider headers that every response gets. */
   headers: Record<string, string>;
-  /** Called at each model request. */
   onRequest: () => void;
 }
 
-/** Starts the scripted model, behind a proxy that can refuse requests as providers do. */
+/** Starts the scripted model behind a proxy that can refuse requests like a provider. */
 export async function startModel(): Promise<Model> {
   const stub = await startStub({ port: 0, quiet: true });
   const model: Model = {
@@ -30,14 +28,14 @@ export async function startModel(): Promise<Model> {
     headers: {},
     onRequest: () => {},
     async [Symbol.asyncDispose]() {
-      // A request that is never answered would delay an orderly end for ever.
+      // A request without a response would delay the stop permanently.
       end.abort();
-      await Promise.all([door.finished, stub.close()]);
+      await Promise.all([proxy.finished, stub.close()]);
     },
   };
   const end = new AbortController();
   const options = { port: 0, hostname: "127.0.0.1", onListen: () => {}, signal: end.signal };
-  const door = Deno.serve(options, async (request) => {
+  const proxy = Deno.serve(options, async (request) => {
     const { pathname, search } = new URL(request.url);
     const { method, headers, body } = request;
     if (method === "POST") model.onRequest();
@@ -53,6 +51,6 @@ export async function startModel(): Promise<Model> {
       return new Response("the model is gone", { status: 502 });
     }
   });
-  model.url = `http://127.0.0.1:${door.addr.port}`;
+  model.url = `http://127.0.0.1:${proxy.addr.port}`;
   return model;
 }

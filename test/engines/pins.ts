@@ -1,14 +1,13 @@
 import { join } from "node:path";
+import { describe, it } from "vitest";
 import { ADAPTERS } from "../../src/engine/registry.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
-/** One agent CLI at the version that its adapter was measured with. */
 export interface Pin {
   kind: string;
   version: string;
-  /** What npm installs; the platform's own package where there is one: that needs no install script and no Node. */
+  /** The platform's own npm package where it exists: no install script and no Node needed. */
   package: string;
-  /** The program in it. */
   program: string;
 }
 
@@ -19,7 +18,7 @@ const RUST_TARGET = `${Deno.build.arch}-${
   Deno.build.os === "darwin" ? "apple-darwin" : "unknown-linux-musl"
 }`;
 
-/** The package and the program of the kinds that npm does not install under the names in their adapters. */
+/** Kinds whose npm package or program differs from the names in their adapters. */
 const PACKAGES: Record<string, { package: (version: string) => string; program: string }> = {
   claude: {
     package: (version) => `@anthropic-ai/claude-code-${PLATFORM}@${version}`,
@@ -43,7 +42,6 @@ const PACKAGES: Record<string, { package: (version: string) => string; program: 
   },
 };
 
-/** The agent CLIs at the versions of their adapters. */
 export const PINS: Pin[] = ADAPTERS.flatMap((adapter) => {
   if (adapter.driver !== "agent" || adapter.measured === null) return [];
   const { kind, measured: { version, release = version } } = adapter;
@@ -52,14 +50,29 @@ export const PINS: Pin[] = ADAPTERS.flatMap((adapter) => {
   return [{ kind, version, package: packageName, program: special?.program ?? `.bin/${adapter.program}` }];
 });
 
+/** Returns the pins whose kinds the environment variable lists; `all` selects every pin. */
+export function selectPins(variable = "SVC_TEST_ENGINES"): Pin[] {
+  const kinds = (Deno.env.get(variable) ?? "").split(",");
+  return PINS.filter(({ kind }) => kinds[0] === "all" || kinds.includes(kind));
+}
+
+/** Defines tests for each pin; without pins a skipped test says how to run them. */
+export function describePins<T extends Pin>(
+  name: string,
+  pins: readonly T[],
+  timeout: number,
+  define: (pin: T) => void,
+): void {
+  if (pins.length === 0) it.skip("real CLIs: run make test-engines", () => {});
+  else describe.each([...pins])(name, { timeout }, define);
+}
+
 const CACHE = join(ROOT, ".cache", "engines");
 
-/** Where npm puts a pinned CLI. */
 export function folderOf(pin: Pin): string {
   return join(CACHE, `${pin.kind}-${pin.version}`);
 }
 
-/** The path of its program. */
 export function programOf(pin: Pin): string {
   return join(folderOf(pin), "node_modules", pin.program);
 }

@@ -4,12 +4,14 @@ import { findMarked } from "../../src/engine/process/isolation.ts";
 import { type App, type AppOptions, openApp } from "../harness/service/app.ts";
 import { processesOf } from "../harness/model/marked.ts";
 import { ROOT } from "../harness/house/tree.ts";
+import { eventually } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
 import { type Pin, programOf } from "./pins.ts";
+import type { Json } from "../harness/service/client.ts";
 
 const KEY = "stub-key-0123456789";
 
-/** Where a real CLI finds the scripted model, as an operator would configure it. */
+/** Points a real CLI at the scripted model, as an operator would configure it. */
 export function pointedAt(
   kind: string,
   url: string,
@@ -40,14 +42,14 @@ export function pointedAt(
       };
     default:
       return {
-        env: { OPENCODE_CONFIG_CONTENT: opencodeConfig(v1, acp ? "stub/m" : undefined) },
+        env: { OPENCODE_CONFIG_CONTENT: formatOpencodeConfig(v1, acp ? "stub/m" : undefined) },
         model: "stub/m",
       };
   }
 }
 
-/** Its configuration; `model` where it is not an argument. */
-function opencodeConfig(baseURL: string, model?: string): string {
+/** Formats the configuration of opencode; `model` if it is not an argument. */
+function formatOpencodeConfig(baseURL: string, model?: string): string {
   const models = { m: { limit: { context: 200_000, output: 8_000 }, cost: { input: 3, output: 15 } } };
   const options = { baseURL, apiKey: KEY };
   return JSON.stringify({
@@ -56,21 +58,20 @@ function opencodeConfig(baseURL: string, model?: string): string {
   });
 }
 
-/** How a test wants its engine. */
 interface EngineWishes {
   permissions?: "read" | "edit" | "full";
   timeout?: string;
   env?: Record<string, string>;
-  /** Arguments by which it speaks the Agent Client Protocol, instead of its adapter's own way. */
+  /** Arguments that select the Agent Client Protocol instead of the adapter's own protocol. */
   acp?: string[];
 }
 
-/** What a configuration says of a real CLI that asks the scripted model. */
+/** Builds the configuration of a real CLI that uses the scripted model. */
 export async function settingsOf(pin: WarmPin, modelUrl: string, wishes: EngineWishes = {}): Promise<object> {
   const { permissions = "full", timeout = "100s", acp } = wishes;
   const { env, ...own } = pointedAt(pin.kind, modelUrl, acp !== undefined);
   const rest = acp === undefined ? own : { kind: "acp", args: acp };
-  // A home of its own, kept between tests: some CLIs unpack themselves there.
+  // A separate home, kept between tests because some CLIs unpack themselves there.
   const home = join(ROOT, ".cache", "engines", "home");
   await Deno.mkdir(home, { recursive: true });
   const command = programOf(pin);
@@ -78,26 +79,22 @@ export async function settingsOf(pin: WarmPin, modelUrl: string, wishes: EngineW
   return { command, permissions, timeout, ...warm, ...rest, env: { HOME: home, ...env, ...wishes.env } };
 }
 
-/** How a test wants its engine and its service. */
-export interface RigOptions extends EngineWishes {
-  /** The engine is the coordinator, and two workers repeat their instructions. */
+interface RigOptions extends EngineWishes {
+  /** Makes the engine the coordinator, with two workers that repeat their instructions. */
   bee?: boolean;
   clock?: Clock;
 }
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
-
-/** A CLI, and how it stays open between turns where it does. */
+/** A CLI, with its settings if it stays open between turns. */
 export type WarmPin = Pin & { warm?: object };
 
-/** One outcome, with its log. */
+/** An execution with its log. */
 export interface Said {
   execution: Json;
   log: string;
 }
 
-/** A whole service with one real engine, one worker, and one conversation. */
+/** A service with one real engine, one worker, and one conversation. */
 export class Rig implements AsyncDisposable {
   app: App;
   readonly model: Model;
@@ -139,61 +136,44 @@ export class Rig implements AsyncDisposable {
     this.app = await openApp(this.#options);
   }
 
-  /** Sends a message and does not wait. */
   async send(content: string): Promise<void> {
     await this.app.call(`POST /api/local/sessions/${this.session.id}/messages`, { content });
   }
 
-  /** Sends a message, waits for its outcome, and answers the id of the message. */
+  /** Sends a message, waits for its outcome, and returns the id of the message. */
   async ask(content: string): Promise<string> {
     const sent = await this.app.call(`POST /api/local/sessions/${this.session.id}/messages`, { content });
     await this.app.settle(170_000);
     return sent.message_id;
   }
 
-  /** Sends a message and waits for its outcome. */
   async say(content: string): Promise<Said> {
     await this.send(content);
     await this.app.settle(170_000);
     return await this.latest();
   }
 
-  /** The newest execution and its log. */
   async latest(): Promise<Said> {
     const [execution] = await this.app.call("GET /api/executions");
     return { execution, log: await this.app.call(`GET /api/executions/${execution.id}/logs`) };
   }
 
-  /** The session context of the conversation. */
   contexts(): Promise<Json> {
     return this.app.call(`GET /api/contexts?session_key=local:${this.session.id}`);
   }
 
-  /** Path of a file in the work directory. */
   file(name: string): string {
     return join(this.worker.work_dir, name);
   }
 
-  /** Resolves when a file is there. */
   async untilFile(name: string): Promise<void> {
-    const path = this.file(name);
-    const watcher = Deno.watchFs(this.worker.work_dir);
-    const timer = setTimeout(() => watcher.close(), 60_000);
-    try {
-      if (await exists(path)) return;
-      for await (const _event of watcher) if (await exists(path)) return;
-      throw new Error(`${name} never came`);
-    } finally {
-      clearTimeout(timer);
-      try {
-        watcher.close();
-      } catch {
-        // Closed by the timer.
-      }
-    }
+    await eventually(`${name} exists`, () => exists(this.file(name)));
   }
 
-  /** Processes with the mark of any run so far; of an engine that stays open, all of the worker but for one that waits. */
+  /**
+   * Lists processes with the mark of any run. For an engine that stays open: all of the worker except one
+   * idle process.
+   */
   async leftovers(): Promise<number[]> {
     if (this.#staysOpen) {
       await this.app.server.parts.engines.release(this.worker.id);

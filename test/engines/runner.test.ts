@@ -1,41 +1,37 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { awayWorker, online, type RunnerProcess, startRunner } from "../harness/service/runner.ts";
 import { eventually } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
-import { PINS } from "./pins.ts";
+import { describePins, selectPins } from "./pins.ts";
 import { settingsOf, type WarmPin } from "./rig.ts";
+import type { Json } from "../harness/service/client.ts";
 
-// Show 3 of runners, with real CLIs against a scripted model; `make test-engines` sets the variable.
+// Real CLIs on a runner with a scripted model. `make test-engines` sets the variable.
 const SHOWN = ["claude", "codex"];
-const WANTED = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
-const engines = PINS.filter(({ kind }) =>
-  SHOWN.includes(kind) && (WANTED.includes(kind) || WANTED[0] === "all")
-);
-/** Each engine, and once more staying open where it can. */
+const engines = selectPins().filter(({ kind }) => SHOWN.includes(kind));
+/** Each engine, and again as a warm engine if it can stay open. */
 const WAYS = engines.flatMap((pin): (WarmPin & { way: string })[] => [
   { ...pin, way: "a turn each", warm: { max: 0 } },
   ...(pin.kind === "claude" ? [{ ...pin, way: "staying open", warm: {} }] : []),
 ]);
-// On a busy machine an engine needs a minute for its start.
+// An engine may need a minute to start on a busy machine.
 const PATIENCE_MS = 600_000;
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
-
-/** A service that has no engine but `echo`, a runner that has a real one, and a conversation with a worker there. */
+/** A service that has only `echo`, a runner with a real engine, and a conversation with a worker on it. */
 class Elsewhere implements AsyncDisposable {
-  readonly app: App;
-  readonly runner: RunnerProcess;
   readonly worker: string;
   readonly session: string;
   readonly #model: Model;
 
-  private constructor(app: App, runner: RunnerProcess, model: Model, ids: [worker: string, session: string]) {
-    this.app = app;
-    this.runner = runner;
+  private constructor(
+    readonly app: App,
+    readonly runner: RunnerProcess,
+    model: Model,
+    ids: [worker: string, session: string],
+  ) {
     this.#model = model;
     [this.worker, this.session] = ids;
   }
@@ -52,7 +48,6 @@ class Elsewhere implements AsyncDisposable {
     return new Elsewhere(app, runner, model, [worker, id]);
   }
 
-  /** Uploads a file into the conversation, and answers what is known of it. */
   async upload(name: string, content: string): Promise<Json> {
     const body = new FormData();
     body.set("file", new File([content], name));
@@ -61,7 +56,6 @@ class Elsewhere implements AsyncDisposable {
     return await (await fetch(to, { method: "POST", headers, body })).json();
   }
 
-  /** Sends a message and waits for its outcome. */
   async say(content: string, more: object = {}): Promise<{ execution: Json; log: string }> {
     const { app } = this;
     await app.call(`POST /api/local/sessions/${this.session}/messages`, { content, ...more });
@@ -70,7 +64,7 @@ class Elsewhere implements AsyncDisposable {
     return { execution, log: await app.call(`GET /api/executions/${execution.id}/logs`) };
   }
 
-  /** The text of a file that the agent wrote into its work directory, which is on the runner. */
+  /** Reads a file that the agent wrote into its work directory on the runner. */
   made(name: string): Promise<string> {
     return Deno.readTextFile(join(this.runner.root, "workers", this.worker, name));
   }
@@ -82,17 +76,13 @@ class Elsewhere implements AsyncDisposable {
   }
 }
 
-// The path of the file is what the agent's own context says, not what the test knows.
+// The agent reads the file's path from its own context.
 const READ_THE_FILE = `cat "$(sed -n 's/.*"path": "\\([^"]*\\)".*/\\1/p' "$SVC_CONTEXT_FILE")" > seen.txt`;
 const SEND_A_FILE =
   'echo "made on the runner" > report.txt && svc ctl message send --message-id "$SVC_MESSAGE_ID" --media-path report.txt';
 
-describe.skipIf(engines.length > 0)("real engines on a runner", () => {
-  it.skip("real CLIs: run make test-engines", () => {});
-});
-
-describe.each(WAYS)("$kind $version on a runner, $way (contract 18)", { timeout: 2 * PATIENCE_MS }, (pin) => {
-  it("gets a file, uses svc and sends a file; then it goes on with its session, and calls tools over MCP", async () => {
+describePins("$kind $version on a runner, $way (contract 18)", WAYS, 2 * PATIENCE_MS, (pin) => {
+  it("gets a file, uses svc and sends a file; then it continues its session, and calls tools over MCP", async () => {
     await using at = await Elsewhere.open(pin);
     const { app, runner, worker, session } = at;
     const { path } = await at.upload("note.txt", "what is in it");
@@ -123,16 +113,16 @@ describe.each(WAYS)("$kind $version on a runner, $way (contract 18)", { timeout:
       session_id: first.execution.session_id,
       result: expect.stringMatching(/recall: first-word \| user texts: 2/),
     });
-    // What the tool answered; the agent's own task is not in it.
+    // The outcome of the tool, without the agent's own task.
     const { name, home } = await app.call(`GET /api/workers/${worker}`);
     expect(second.log).toContain(name);
     expect([home, first.execution.session_id === ""]).toEqual(["r1", false]);
 
-    // Nothing of it was on the service's own machine, and nothing but the worker's own is left on the runner's.
+    // The service's machine has no trace of the run, and the runner's keeps only the worker's directory.
     const rows = await app.db.read<{ run_id: string }>("select run_id from execution");
     expect(await findMarked(new Set(rows.map(({ run_id }) => run_id)))).toEqual([]);
     await expect(Deno.stat(join(app.dataDir, "workers", worker))).rejects.toThrow(Deno.errors.NotFound);
-    // What it noted of a run it removes after the service has the outcome.
+    // The runner removes its notes of a run after the service has the outcome.
     for (const folder of ["open", "files"]) {
       await eventually(folder, () => [...Deno.readDirSync(join(runner.root, folder))].length === 0);
     }

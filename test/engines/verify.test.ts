@@ -1,27 +1,21 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { PINS } from "./pins.ts";
+import { expect, it } from "vitest";
+import { describePins, selectPins } from "./pins.ts";
 import { Rig } from "./rig.ts";
 
-// Show 3 of verify, with real CLIs against a scripted model; `make test-engines` sets the variable.
-const WANTED = (Deno.env.get("SVC_TEST_ENGINES") ?? "").split(",");
-const engines = PINS.filter(({ kind }) => WANTED.includes(kind) || WANTED[0] === "all");
+// Verification with real CLIs and a scripted model. `make test-engines` sets the variable.
 
 const PATIENCE_MS = 600_000;
 
-// What it prints goes back to the agent, and the scripted model does what stands in it.
+// The agent gets this output, and the scripted model follows it.
 const CHECK = `echo "answer.txt says $(cat answer.txt)"
 grep -q right answer.txt && exit 0
 echo "It has to be right. [[tool:echo right > answer.txt]] [[recall]]"
 exit 1
 `;
 
-describe.skipIf(engines.length > 0)("verification of real engines", () => {
-  it.skip("real CLIs: run make test-engines", () => {});
-});
-
-describe.each(engines)("$kind $version is checked (contract 13)", { timeout: PATIENCE_MS }, (pin) => {
-  it("its first answer is wrong, it is told so in the same session, and the second is right", async () => {
+describePins("$kind $version with a check (contract 13)", selectPins(), PATIENCE_MS, (pin) => {
+  it("gets the failed check in the same session after a wrong answer, and then answers correctly", async () => {
     await using rig = await Rig.open(pin, { timeout: "9m" });
     const { app, worker } = rig;
     await Deno.mkdir(worker.work_dir, { recursive: true });
@@ -46,11 +40,11 @@ describe.each(engines)("$kind $version is checked (contract 13)", { timeout: PAT
       result: expect.stringMatching(/recall: the-question \| user texts: 3/),
     });
     expect(await Deno.readTextFile(rig.file("answer.txt"))).toBe("right\n");
-    // All of it was one session, that of the conversation.
+    // All attempts were one session, the conversation's.
     expect(await rig.contexts()).toMatchObject([{ session_id: execution.session_id }]);
     const [first] = (await app.call("GET /api/executions?page_size=2")).slice(1);
     expect(execution.session_id).toBe(first.session_id);
-    // The log tells it in its order.
+    // The log has the attempts in order.
     const told = [
       /echo wrong > answer\.txt/,
       /It is done\./,

@@ -1,7 +1,7 @@
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, vi } from "vitest";
 import { PASSWORD } from "./service/app.ts";
 
-/** How a test looks at the console. */
 export interface View {
   width: number;
   height: number;
@@ -11,7 +11,7 @@ export interface View {
 export const DESK: View = { width: 1280, height: 800, dark: false };
 export const PHONE: View = { width: 390, height: 844, dark: false };
 
-/** The path of a Chromium, or null where there is none: then tests of the console are left out. */
+/** Returns the path of a Chromium, or null without one. Console tests are skipped without it. */
 export async function findBrowser(): Promise<string | null> {
   const named = Deno.env.get("SVC_TEST_CHROMIUM");
   for (
@@ -24,7 +24,9 @@ export async function findBrowser(): Promise<string | null> {
   return null;
 }
 
-/** Starts a browser; one for each file of tests. */
+const CHROMIUM = await findBrowser();
+
+/** Starts a browser. Each test file starts one. */
 export function launch(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
@@ -33,18 +35,51 @@ const REPORT_BREACHES = `document.addEventListener("securitypolicyviolation", (e
   console.error("policy: " + event.violatedDirective + " " + event.blockedURI);
 });`;
 
-/** One visitor with a browser of their own, and everything that their pages complained about. */
-export class Visitor {
-  readonly context: BrowserContext;
-  readonly page: Page;
-  /** Breaches of the policy, errors of scripts, requests to other hosts. */
-  readonly complaints: string[] = [];
-  readonly url: string;
+interface VisitOptions {
+  /** Opens this path and signs in there. */
+  at?: string;
+  view?: View;
+  name?: string;
+  password?: string;
+  /** Expected complaints. */
+  allowed?: RegExp;
+}
 
-  private constructor(context: BrowserContext, page: Page, url: string) {
-    this.context = context;
-    this.page = page;
-    this.url = url;
+interface ConsoleTools {
+  newContext: () => Promise<BrowserContext>;
+  /** Opens a visitor, whose disposal fails after complaints. */
+  visit: (url: string, options?: VisitOptions) => Promise<Visitor>;
+}
+
+/** Defines tests of the console that share a browser. They are skipped without a Chromium. */
+export function describeConsole(name: string, define: (tools: ConsoleTools) => void): void {
+  // A browser is slow on a small machine that runs other tests, too.
+  vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
+  describe.skipIf(CHROMIUM === null)(name, () => {
+    let browser: Browser;
+    beforeAll(async () => {
+      browser = await launch(CHROMIUM ?? "");
+    });
+    afterAll(() => browser.close());
+    const visit = async (url: string, { at, view, name, password, allowed }: VisitOptions = {}) => {
+      const visitor = await Visitor.open(browser, url, view);
+      visitor.allowed = allowed ?? null;
+      if (at === undefined) return visitor;
+      await visitor.goto(at);
+      await visitor.signIn(name, password);
+      return visitor;
+    };
+    define({ visit, newContext: () => browser.newContext() });
+  });
+}
+
+/** A visitor with a separate browser context, and every complaint of its pages. */
+export class Visitor {
+  /** Policy breaches, script errors, and requests to other hosts. */
+  readonly complaints: string[] = [];
+  allowed: RegExp | null = null;
+
+  private constructor(readonly context: BrowserContext, readonly page: Page, readonly url: string) {
     this.#listen(page);
     context.on("page", (other) => this.#listen(other));
   }
@@ -77,12 +112,11 @@ export class Visitor {
     });
   }
 
-  /** Opens a path of the console. */
   async goto(path: string): Promise<void> {
     await this.page.goto(this.url + path);
   }
 
-  /** Signs in where the login is shown. */
+  /** Signs in on the login page. */
   async signIn(name = "admin", password = PASSWORD): Promise<void> {
     await this.page.getByLabel("Name").fill(name);
     await this.page.getByLabel("Password").fill(password);
@@ -92,10 +126,11 @@ export class Visitor {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.context.close();
+    expect(this.complaints.filter((one) => !this.allowed?.test(one))).toEqual([]);
   }
 }
 
-// Chromium itself writes every refused request there; what the page makes of it is what counts.
+// Chromium logs every refused request; tests check how the page handles it.
 function expected(text: string): boolean {
   return /^Failed to load resource: (the server responded with a status of (400|401|404|409)|net::ERR_)/.test(
     text,

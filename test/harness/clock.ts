@@ -1,15 +1,18 @@
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 
-interface Waiting {
+interface Timer {
   until: number;
   call: () => void;
 }
 
-/** A clock that only the test changes. Wall time and monotonic time move together with advance() and apart with jump(). */
+/**
+ * A clock that only the test changes. advance() moves wall time and monotonic time together; jump() moves
+ * wall time only.
+ */
 export class TestClock implements Clock {
   #now: number;
   #monotonic = 0;
-  #waiting = new Set<Waiting>();
+  #waiting = new Set<Timer>();
 
   constructor(now: number | string = "2026-01-05T08:00:00Z") {
     this.#now = new Date(now).getTime();
@@ -29,7 +32,6 @@ export class TestClock implements Clock {
     return () => this.#waiting.delete(waiting);
   }
 
-  /** Lets `ms` pass for everything. */
   advance(ms: number): void {
     this.#now += ms;
     this.#monotonic += ms;
@@ -40,13 +42,13 @@ export class TestClock implements Clock {
     }
   }
 
-  /** Sets the wall clock without time passing, as when somebody changes it. */
+  /** Sets the wall clock without time passing. */
   jump(to: number | string): void {
     this.#now = new Date(to).getTime();
   }
 }
 
-/** Returns the machine's clock made `factor` times as fast, so that waits of the service end sooner. */
+/** Returns the machine's clock sped up by `factor`, so that the service's waits end sooner. */
 export function fastClock(factor: number): Clock {
   const startedAt = Date.now();
   const began = performance.now();

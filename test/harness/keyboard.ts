@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
 
 const STEPS_MIN = 120;
-// What it looks for may still be on its way from the service.
+// The page may still be waiting for the service.
 const LOOK_MS = 10_000;
-// What has the focus, by the name that a screen reader says.
+// Computes the accessible name of the focused element.
 const NAME = `(() => {
   const one = document.activeElement;
   if (one === null || one === document.body) return "";
@@ -11,7 +11,7 @@ const NAME = `(() => {
   return (one.ariaLabel || label || one.textContent || "").trim();
 })()`;
 
-/** A visitor without a mouse: everything by keys alone, and only where Tab comes to. */
+/** A visitor without a mouse, who reaches elements only with Tab. */
 export class Keyboard {
   readonly #page: Page;
 
@@ -19,7 +19,7 @@ export class Keyboard {
     this.#page = page;
   }
 
-  /** Goes on by Tab until what has the focus is called so. Throws when it never is. */
+  /** Presses Tab until the focused element has this name. Throws if none has. */
   async to(name: string | RegExp): Promise<void> {
     const seen: string[] = [];
     const end = performance.now() + LOOK_MS;
@@ -38,14 +38,14 @@ export class Keyboard {
     await this.#page.keyboard.press("Enter");
   }
 
-  /** Writes into a field in place of what is there. */
+  /** Replaces the text of a field. */
   async write(name: string | RegExp, text: string): Promise<void> {
     await this.to(name);
     await this.#page.keyboard.press("Control+A");
     await this.#page.keyboard.type(text);
   }
 
-  /** Ticks, or unticks. */
+  /** Toggles a checkbox. */
   async tick(name: string | RegExp): Promise<void> {
     await this.to(name);
     await this.#page.keyboard.press("Space");

@@ -1,6 +1,6 @@
 import type { App } from "./service/app.ts";
 
-/** Calls a tool with arguments that no client would make: as JSON text that is sent as it is. */
+/** Calls a tool with raw JSON arguments that no client library would send. */
 export class McpCaller {
   readonly #app: App;
   #id = 0;

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { SVC } from "./service/process.ts";
+import { endProcess, SVC } from "./service/process.ts";
 import { WAIT_MAX_MS } from "./wait.ts";
 
-/** An interactive shell on a pseudo terminal with `svc` on its PATH, as a person uses it. */
+/** An interactive shell on a pseudo terminal with `svc` on its PATH. */
 export class Shell {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
@@ -15,7 +15,7 @@ export class Shell {
     void this.#read(child.stdout);
   }
 
-  /** Whether this machine has the shell, and `script`, which gives it a terminal. */
+  /** Returns whether this machine has the shell, and `script`, which gives it a terminal. */
   static async has(shell: string): Promise<boolean> {
     const { success } = await new Deno.Command("sh", {
       args: ["-c", `command -v ${shell} && command -v script`],
@@ -25,7 +25,7 @@ export class Shell {
     return success;
   }
 
-  /** Starts `command`, say `bash --norc -i`, in `folder`, which gets a `bin/svc`. */
+  /** Starts `command`, e.g. `bash --norc -i`, in `folder`, which gets a `bin/svc`. */
   static async start(command: string, folder: string, env: Record<string, string>): Promise<Shell> {
     const bin = join(folder, "bin");
     await Deno.mkdir(bin, { recursive: true });
@@ -52,7 +52,7 @@ export class Shell {
   async #read(output: ReadableStream<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
     for await (const chunk of output) {
-      // Colours and cursor movements are ignored.
+      // Drops colors and cursor movements.
       // deno-lint-ignore no-control-regex
       this.#seen += decoder.decode(chunk, { stream: true }).replace(/\u001b\[[0-9;?]*[A-Za-z]|\0/g, "");
       this.#wake();
@@ -83,11 +83,6 @@ export class Shell {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writer.close().catch(() => {});
-    try {
-      this.#child.kill("SIGKILL");
-    } catch {
-      // It has ended by itself.
-    }
-    await this.#child.status;
+    await endProcess(this.#child, "SIGKILL");
   }
 }

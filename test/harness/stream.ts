@@ -1,14 +1,14 @@
 import { createParser } from "eventsource-parser";
 
-/** One event of a stream, read by a strict parser. */
-export interface StreamEvent {
+/** An event of a stream, read by a strict parser. */
+interface StreamEvent {
   id: string | undefined;
   event: string;
   // deno-lint-ignore no-explicit-any
   data: any;
 }
 
-/** A client of an event stream that can be read event by event and dropped at any time. */
+/** A client of an event stream that a test reads event by event and drops at any time. */
 export class StreamClient {
   readonly events: StreamEvent[] = [];
   readonly comments: string[] = [];
@@ -26,7 +26,7 @@ export class StreamClient {
     this.#reading = this.#read(response);
   }
 
-  /** Opens `url`; resolves when the headers are there. */
+  /** Opens `url`; resolves after the headers. */
   static async open(url: string, headers: Record<string, string> = {}): Promise<StreamClient> {
     const abort = new AbortController();
     const response = await fetch(url, { headers, signal: abort.signal });
@@ -45,13 +45,12 @@ export class StreamClient {
     try {
       for await (const chunk of response.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }));
     } catch {
-      // It was dropped.
+      // The test has dropped the connection.
     }
     this.ended = true;
     this.#wake();
   }
 
-  /** Events with this name. */
   named(name: string): StreamEvent[] {
     return this.events.filter((event) => event.event === name);
   }
@@ -72,7 +71,6 @@ export class StreamClient {
     }
   }
 
-  /** Drops the connection. */
   async close(): Promise<void> {
     this.#abort.abort();
     await this.#reading;

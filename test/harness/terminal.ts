@@ -2,30 +2,37 @@ import { run } from "../../cli/ctl.ts";
 import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
 import type { App } from "./service/app.ts";
 
-/** How a call of `svc ctl` is made: as on a terminal or in a pipe, with which environment. */
-export interface CallOptions {
+/** How `svc ctl` is called: on a terminal or in a pipe, and with which environment. */
+interface CallOptions {
   terminal?: boolean;
   env?: Record<string, string>;
   stdin?: string | ReadableStream<Uint8Array>;
   width?: number;
-  /** Where it is called. */
   cwd?: string;
   signal?: AbortSignal;
-  /** Called with each piece of stdout as it comes. */
+  /** Called with each piece of stdout. */
   onOut?: (text: string) => void;
-  /** Nobody reads what is printed. */
+  /** The reader of stdout has closed it. */
   closedPipe?: boolean;
 }
 
-/** What a call printed, and its exit code. */
 export interface Called {
   code: number;
   out: string;
   err: string;
 }
 
+/** Splits a command line at blanks; single quotes keep a word together. */
+export function splitWords(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
+}
+
 /** Runs `svc ctl` in this process against a test's service. */
-export async function ctl(app: App | null, args: string[], options: CallOptions = {}): Promise<Called> {
+export async function ctl(
+  app: App | null,
+  args: string | string[],
+  options: CallOptions = {},
+): Promise<Called> {
   const { terminal = false, env = {}, stdin = "", width = 200, cwd = "/tmp" } = options;
   const said = { out: "", err: "" };
   const io: Io = {
@@ -51,6 +58,6 @@ export async function ctl(app: App | null, args: string[], options: CallOptions 
     cwd,
     signal: options.signal ?? new AbortController().signal,
   };
-  const code = await run(args, io);
+  const code = await run(typeof args === "string" ? splitWords(args) : args, io);
   return { code, ...said };
 }

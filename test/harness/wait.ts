@@ -1,4 +1,4 @@
-/** The longest that a test waits for an event, in ms. The event itself ends the wait, so that the limit costs nothing. */
+/** The longest wait for an event, in ms. The event ends the wait, so the limit costs nothing. */
 export const WAIT_MAX_MS = 60_000;
 
 /** Resolves when `done` returns true; calls it repeatedly. Throws after `ms`, with this message. */

@@ -12,16 +12,16 @@ import { documents } from "../harness/house/tree.ts";
 describe("citations (architecture, Style)", () => {
   const targets = readTargets();
 
-  it("lead to a rule, a fact, a decision or a file that is there", () => {
+  it("lead to a rule, a fact, a decision or a file that exists", () => {
     const prose = [...citingFiles(), ...documents(), "README.md", "CHANGELOG.md"].map(proseOf);
     expect(prose.flatMap((one) => unresolved(one, targets))).toEqual([]);
   });
 
-  it("have one form, and name no document that is not in this repository", () => {
+  it("have one form, and name no document outside this repository", () => {
     expect(citingFiles().map(proseOf).flatMap(refused)).toEqual([]);
   });
 
-  it("are found wherever a line breaks, with their line", () => {
+  it("are found across line breaks, with their line", () => {
     const text = "/** First.\n * Second (contract\n * 99.1). */\n// (interface 4.2,\n// task lost)\n";
     expect(unresolved(proseFrom("a.ts", text), targets)).toEqual([
       { place: "a.ts:2", problem: expect.stringContaining("contract 99.1") },
@@ -41,7 +41,7 @@ describe("citations (architecture, Style)", () => {
     "decision 9999",
     "see `src/nowhere.ts`",
     "see docs/nowhere.md",
-  ])("say so when they lead nowhere: %s", (citation) => {
+  ])("are reported if they lead nowhere: %s", (citation) => {
     expect(unresolved(proseFrom("a.ts", `// why (${citation})\n`), targets)).toHaveLength(1);
   });
 
@@ -55,7 +55,7 @@ describe("citations (architecture, Style)", () => {
     "facts, libSQL 8",
     "architecture, sentence 2",
     "decision 0021",
-  ])("are taken in each of their forms: %s", (citation) => {
+  ])("are accepted in each of their forms: %s", (citation) => {
     const prose = proseFrom("a.ts", `// why (${citation})\n`);
     expect([...unresolved(prose, targets), ...refused(prose)]).toEqual([]);
   });

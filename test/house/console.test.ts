@@ -30,7 +30,6 @@ interface Imported {
   from: string;
   to: string;
   typeOnly: boolean;
-  /** Loaded on demand. */
   lazy: boolean;
 }
 
@@ -99,7 +98,7 @@ describe("the console", () => {
     expect(findLines(/localStorage/, /^console\/live\/(session|notifications)\.ts$/)).toEqual([]);
   });
 
-  // The API describes every platform, so a new one needs no change here. Webhooks have their own pages.
+  // The API describes every platform, so a new one needs no change here. Webhooks have separate pages.
   it("names no platform except its own", () => {
     const folders = [...Deno.readDirSync(join(ROOT, "src/platform"))].filter(({ isDirectory }) =>
       isDirectory

@@ -5,7 +5,7 @@ import { sourceFiles, textOf } from "../harness/house/tree.ts";
 
 const FILES_MAX = 27;
 
-/** The topics of each floor. Every floor cuts its folder by the same words, see docs/explanation/architecture.md. */
+/** The topics of each floor. Every floor uses the same words, see docs/explanation/architecture.md. */
 const TOPICS: Record<string, readonly string[]> = {
   "src/store": ["db", "events", "work", "chat", "workers", "account", "migrations"],
   "src/api": ["call", "work", "chat", "workers", "account", "system"],
@@ -22,7 +22,7 @@ interface Edge {
   to: string;
 }
 
-/** Every static import between files of the folders, types included. */
+/** Lists the static imports between files of the folders, types included. */
 function listImports(...folders: string[]): Edge[] {
   return sourceFiles(...folders).flatMap((from) =>
     [...textOf(from).matchAll(/^(?:import|export)\b[^;]*?from "(\.[^"]+)";|^import "(\.[^"]+)";/gm)]
@@ -30,14 +30,14 @@ function listImports(...folders: string[]): Edge[] {
   );
 }
 
-/** The topic of a file on a floor, or null for a file at the top of the floor. */
+/** Returns the topic of a file on a floor, or null for a file at the top of the floor. */
 function findTopic(floor: string, file: string): string | null {
   const [topic = "", ...rest] = file.slice(floor.length + 1).split("/");
   return rest.length === 0 ? null : topic;
 }
 
 describe("folders (architecture, Folders)", () => {
-  it(`hold ${FILES_MAX} files at most`, () => {
+  it(`hold at most ${FILES_MAX} files`, () => {
     const counts = new Map<string, number>();
     for (const file of sourceFiles("src", "cli", "console", "test", "build", "bench")) {
       counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
@@ -49,12 +49,12 @@ describe("folders (architecture, Folders)", () => {
     const files = sourceFiles(floor);
     const edges = listImports(floor).filter(({ to }) => to.startsWith(`${floor}/`));
 
-    it("is cut by topics that the architecture names", () => {
+    it("have only topics that the architecture names", () => {
       const found = new Set(files.map((file) => findTopic(floor, file)).filter((topic) => topic !== null));
       expect([...found].filter((topic) => !topics.includes(topic))).toEqual([]);
     });
 
-    it("has no two topics that import each other, directly or in a circle", () => {
+    it("have no two topics that import each other, directly or in a circle", () => {
       const between = new Map<string, string[]>();
       for (const { from, to } of edges) {
         const [source, target] = [findTopic(floor, from), findTopic(floor, to)];
@@ -65,7 +65,7 @@ describe("folders (architecture, Folders)", () => {
     });
   });
 
-  it("have no circle of files, types and console included", () => {
+  it("have no circle of files, including types and the console", () => {
     const edges = new Map<string, string[]>();
     for (const { from, to } of listImports("src", "cli", "console")) {
       edges.set(from, [...edges.get(from) ?? [], to]);

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { projectImports, ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
 
-/** What each room may import beside itself. Rooms are the folders of src/, and what stands beside src/. */
+/** The allowed imports of each floor besides itself: the folders of src/, and the folders next to src/. */
 const MAY: Record<string, readonly string[]> = {
   base: [],
   domain: ["base"],
@@ -36,7 +36,7 @@ const MAY: Record<string, readonly string[]> = {
 
 const ROOMS_MAX = 17;
 
-/** Packages that only some files may use: what they are for is decided in one place. */
+/** Packages that only some files may import. */
 const PACKAGES: Record<string, RegExp> = {
   "@libsql/client": /^src\/store\/db\/remote_driver\.ts$/,
   "libsql": /^src\/store\/db\/(local_driver|copy)\.ts$/,
@@ -54,26 +54,27 @@ const PACKAGES: Record<string, RegExp> = {
   "@logtape/logtape": /^src\/base\/log\.ts$/,
 };
 
-// What the command line shares with the service, none of it with zod: it has to start fast (contract 6.9).
+// The command line shares these modules with the service. None imports zod, because the command line has to
+// start fast (contract 6.9).
 const DOMAIN_OF_CLI = /^src\/domain\/call\/(vocabulary|error|name)\.ts$/;
 
 const TYPES_OF_CONFIG = ["api", "run", "pipeline"];
 
-function roomOf(path: string): string {
+function findRoom(path: string): string {
   const [top = "", second = ""] = path.split("/");
   if (path === "main.ts") return "main";
   return top === "src" ? second : top;
 }
 
-function allowed(from: string, to: string, typeOnly: boolean): boolean {
-  const room = roomOf(from);
-  const target = roomOf(to);
-  // Of the configuration a room knows the types of what it is given; `boot` hands over the values.
+function isAllowed(from: string, to: string, typeOnly: boolean): boolean {
+  const room = findRoom(from);
+  const target = findRoom(to);
+  // Floors with TYPES_OF_CONFIG know the types of the configuration; `boot` passes the values.
   if (target === "config" && typeOnly && TYPES_OF_CONFIG.includes(room)) return true;
   // The client takes its types from the routes.
   if (room === "cli" && typeOnly && to === "src/http/app.ts") return true;
   if (room === "cli" && DOMAIN_OF_CLI.test(to)) return true;
-  // From source the console is bundled when it is asked for, and handed on in the form that http serves.
+  // From source, the build bundles the console on request and returns the type that http serves.
   if (room === "build" && typeOnly && to === "src/http/console.ts") return true;
   return room === target || MAY[room]?.includes(target) === true;
 }
@@ -84,12 +85,12 @@ describe("imports (architecture, Folders)", async () => {
   it("go only where the architecture allows", () => {
     const wrong = imports
       .filter(({ to }) => /^(src\/|cli\/|main\.ts)/.test(to))
-      .filter(({ from, to, typeOnly }) => !allowed(from, to, typeOnly))
+      .filter(({ from, to, typeOnly }) => !isAllowed(from, to, typeOnly))
       .map(({ from, to }) => `${from} -> ${to}`);
     expect(wrong).toEqual([]);
   });
 
-  it("are those of the table in docs/explanation/architecture.md", () => {
+  it("match the table in docs/explanation/architecture.md", () => {
     const rows = [
       ...textOf("docs/explanation/architecture.md").matchAll(
         /^\| `(?:src\/)?(\w+)(?:\/|\.ts)` \| .* \| ([^|;]*)/gm,
@@ -105,20 +106,20 @@ describe("imports (architecture, Folders)", async () => {
     );
   });
 
-  it("know every room, and there are no loose files at the top of src/", () => {
+  it("come from known floors, and src/ has no loose files at its top", () => {
     const top = [...Deno.readDirSync(join(ROOT, "src"))];
     expect(top.filter((entry) => !entry.isDirectory || !(entry.name in MAY))).toEqual([]);
     expect(top.length).toBeLessThanOrEqual(ROOMS_MAX);
   });
 
-  it("let domain use zod and croner only", () => {
+  it("of domain are zod and croner only", () => {
     const packages = imports.filter(({ from, to }) =>
       from.startsWith("src/domain/") && !to.startsWith("src/")
     );
     expect(packages.filter(({ to }) => to !== "zod" && to !== "croner")).toEqual([]);
   });
 
-  it("keep each package in its place", () => {
+  it("of a package are in its files only", () => {
     const wrong = imports.filter(({ from, to, typeOnly }) => {
       const name = Object.keys(PACKAGES).find((known) => to === known || to.startsWith(`${known}/`));
       return name !== undefined && !typeOnly && !PACKAGES[name]?.test(from);
@@ -126,14 +127,14 @@ describe("imports (architecture, Folders)", async () => {
     expect(wrong).toEqual([]);
   });
 
-  it("make main.ts load everything on demand", () => {
+  it("of main.ts are dynamic", () => {
     const eager = imports.filter(({ from, to, typeOnly, dynamic }) =>
       from === "main.ts" && !typeOnly && !dynamic && !/^src\/base\/(version|lazy_import)\.ts$/.test(to)
     );
     expect(eager).toEqual([]);
   });
 
-  it("load the folder of a platform on demand only, and all of `local` at once (decision 0005)", () => {
+  it("of a platform's folder are dynamic, except `local` (decision 0005)", () => {
     const folderOf = (path: string) => /^src\/platform\/(\w+)\//.exec(path)?.[1];
     const entries = imports.filter(({ from, to, typeOnly }) =>
       !typeOnly && folderOf(to) !== undefined && folderOf(to) !== "local" && folderOf(from) !== folderOf(to)
@@ -144,11 +145,11 @@ describe("imports (architecture, Folders)", async () => {
     expect(entries.map(({ to }) => folderOf(to)).sort()).toEqual(others);
   });
 
-  it("reach every file: none is dead", () => {
+  it("reach every file", () => {
     expect(sourceFiles("src", "cli").filter((file) => !files.includes(file))).toEqual([]);
   });
 
-  it("have no circles, those of types included", () => {
+  it("have no circles, including types", () => {
     const edges = new Map<string, string[]>();
     for (const { from, to, dynamic } of imports) {
       if (!dynamic) edges.set(from, [...edges.get(from) ?? [], to]);

@@ -8,17 +8,17 @@ import {
   type Text,
 } from "../harness/house/language.ts";
 
-/** Comments with a phrase of the dialect, per folder. A number may only fall: lower it when you rewrite some. */
+/** Allowed comments with a phrase of the dialect, per folder. A number may only fall. */
 const COMMENTS_LEFT: Record<string, number> = {};
 
 const SUBJECTS_CHECKED = 20;
 const SUBJECT_MAX_CHARACTERS = 72;
 
-function place({ file, line, text }: Text): string {
+function formatPlace({ file, line, text }: Text): string {
   return `${file}:${line}: ${text.slice(0, 100)}`;
 }
 
-function folderOf(file: string): string {
+function findFolder(file: string): string {
   const [top = "", second = ""] = file.split("/");
   return second.includes(".") || second === "" ? top : `${top}/${second}`;
 }
@@ -26,14 +26,14 @@ function folderOf(file: string): string {
 describe("texts (CONTRIBUTING.md)", () => {
   it("of the command line and the console have no phrase of the dialect", () => {
     const found = readUserTexts("main.ts", "cli", "console").filter(({ text }) => findDialect(text) !== null);
-    expect(found.map(place)).toEqual([]);
+    expect(found.map(formatPlace)).toEqual([]);
   });
 
   it("of comments have no more phrases of the dialect than before, in any folder", () => {
     const counts = new Map<string, number>();
     for (const { file, text } of readComments("main.ts", "src", "cli", "console", "build", "bench", "test")) {
       if (findDialectInComment(text) === null) continue;
-      counts.set(folderOf(file), (counts.get(folderOf(file)) ?? 0) + 1);
+      counts.set(findFolder(file), (counts.get(findFolder(file)) ?? 0) + 1);
     }
     expect([...counts].filter(([folder, found]) => found > (COMMENTS_LEFT[folder] ?? 0))).toEqual([]);
     expect(
@@ -44,7 +44,7 @@ describe("texts (CONTRIBUTING.md)", () => {
 
   it("of test names have no phrase of the dialect", () => {
     const found = readTestNames("test").filter(({ text }) => findDialectInComment(text) !== null);
-    expect(found.map(place)).toEqual([]);
+    expect(found.map(formatPlace)).toEqual([]);
   });
 
   it(`of the last commits have subjects of ${SUBJECT_MAX_CHARACTERS} characters at most`, () => {

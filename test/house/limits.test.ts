@@ -1,13 +1,16 @@
 import { expect, it } from "vitest";
 import { sourceFiles, textOf } from "../harness/house/tree.ts";
 
-/** Bounds that nobody meets: of caches, waits and readers inside, and those whose documents say them in other words. */
+/**
+ * Bounds that no user meets: of caches, waits and readers inside, and those that the documents describe in
+ * other words.
+ */
 const INSIDE = new Set([
   // Caches and groups.
   ...["ROUTES_MAX", "CHANNELS_KNOWN_MAX", "SENT_MAX"],
-  // What is routed in the commit that feeds it.
+  // Messages that are routed in the commit that feeds them.
   ...["AT_ONCE_MAX_BYTES", "AT_ONCE_MAX"],
-  // What an agent asks for and does not read.
+  // Unread responses to an agent's requests.
   ...["CANCEL_MAX_MS", "UNREAD_MAX_CHARACTERS", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS", "TOOLS_KNOWN_MAX"],
   ...["SEEN_MAX", "STEPS_KEPT_MAX", "LINES_MAX", "FENCE_MAX_CHARACTERS"],
   ...[
@@ -30,9 +33,9 @@ const INSIDE = new Set([
     "HASHES_IN_FLIGHT_MAX",
   ],
   ...["REMEMBERED_PEOPLE_MAX", "USED_FLOWS_MAX", "USER_AGENT_MAX"],
-  // Long events of a platform that are not whole yet, and its signs.
+  // Incomplete long events of a platform, and its signs.
   ...["EVENTS_MAX", "PIECES_MAX", "SIGNS_MAX", "PING_MAX_MS"],
-  // Waits and attempts of the machinery.
+  // Waits and attempts.
   ...[
     "TIMER_MAX_MS",
     "STOP_MAX_MS",
@@ -52,11 +55,11 @@ const INSIDE = new Set([
     "ASK_ATTEMPTS_MAX",
   ],
   ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES", "START_MAX_MS", "TURN_END_MAX_MS"],
-  // Of a runner: what its last claim may take, and which logs it keeps in memory.
+  // The last claim of a runner, and the logs that it keeps in memory.
   ...["LAST_CLAIM_MAX_MS"],
   ...["LEAVE_MAX_MS", "STANDBYS_LISTED_MAX"],
   ...["CAUSES_MAX", "LINKS_MAX", "ANSWER_MAX_S"],
-  // What is read of an engine's output, and shown of it in a log.
+  // An engine's output, and the part of it in a log.
   ...[
     "LINE_MAX_BYTES",
     "LINE_MAX_DEPTH",
@@ -75,20 +78,20 @@ const INSIDE = new Set([
   ...["ASKED_MAX_CHARACTERS", "WAITING_LISTED_MAX"],
   // Windows of a provider, and sums that stay whole numbers.
   ...["WINDOWS_MAX", "NAMES_MAX", "NAME_MAX_CHARACTERS", "UTILIZATION_MAX", "SUM_MAX"],
-  // What a notice shows of an instruction, and by how much clocks are set.
+  // The instruction in a notice, and clock changes.
   ...["TITLE_MAX_CHARACTERS", "CHANGE_MAX_MS"],
   ...["SAID_MAX_CHARACTERS", "VALUE_MAX_CHARACTERS", "PROMPT_MAX_BYTES"],
-  // The end of what a gate printed, in the words about its failure.
+  // The end of a gate's output in the message about its failure.
   "ERROR_TAIL_MAX_CHARACTERS",
-  // A log's own last line, what a refusal may say, and how many reports go at once.
+  // The last line of a log, the text of a refusal, and the reports of one request.
   ...["LOG_BEYOND_MAX_BYTES", "DETAIL_MAX_CHARACTERS", "PER_REQUEST_MAX"],
-  // Steps in which more is read.
+  // Batch sizes of readers.
   ...["BLOCKED_COUNT_MAX", "ROOM_MAX_ROWS", "LIST_MAX_BYTES", "WAITING_MAX_BYTES", "DESCRIPTIONS_MAX_BYTES"],
 ]);
 
 const DECLARED = /^(?:export )?const ([A-Z0-9_]*MAX[A-Z0-9_]*) = (.+);$/gm;
 
-it("docs/reference/limits.md has every limit that somebody can meet, with its value", () => {
+it("docs/reference/limits.md lists every limit that a user can meet, with its value", () => {
   const declared = new Map(
     sourceFiles("src").flatMap((path) =>
       [...textOf(path).matchAll(DECLARED)].map(([, name = "", value = ""]) => [name, value] as const)
@@ -102,25 +105,25 @@ it("docs/reference/limits.md has every limit that somebody can meet, with its va
   expect([...rows.keys()].sort()).toEqual(met.sort());
   expect([...INSIDE].filter((name) => !declared.has(name)), "gone from the source").toEqual([]);
   expect(Object.fromEntries(rows)).toEqual(
-    Object.fromEntries(met.map((name) => [name, shown(name, numberOf(name, declared))])),
+    Object.fromEntries(met.map((name) => [name, shown(name, evaluateConstant(name, declared))])),
   );
 });
 
-it("docs/reference/contract.md says how much one department tree and one memory scope hold", () => {
+it("docs/reference/contract.md states the size of a department tree and of a memory scope", () => {
   const contract = textOf("docs/reference/contract.md");
   expect(contract).toContain("2,000 departments");
   expect(contract).toContain("1,000 entries in a scope");
 });
 
-/** The value of a constant: a number, a product or power of numbers, or another constant. */
-function numberOf(name: string, declared: Map<string, string>): number {
+/** Evaluates a constant: a number, a product or power of numbers, or another constant. */
+function evaluateConstant(name: string, declared: Map<string, string>): number {
   const value = (declared.get(name) ?? "").replace(/\bMB\b/, "1000000").replaceAll("_", "");
   if (/^[\d *]+$/.test(value)) {
     return value.split(/ \* (?!\*)/).reduce((product, part) => product * power(part), 1);
   }
   const other = declared.get(name) ?? "";
   if (!declared.has(other)) throw new Error(`Cannot read the value of ${name}: ${other}`);
-  return numberOf(other, declared);
+  return evaluateConstant(other, declared);
 }
 
 function power(text: string): number {

@@ -19,19 +19,19 @@ const DECISIONS_MAX = 30;
 
 describe("documents", () => {
   it("link to files and headings that exist", () => {
-    expect(PAGES.flatMap((page) => brokenLinks(page, textOf(page)))).toEqual([]);
+    expect(PAGES.flatMap((page) => findBrokenLinks(page, textOf(page)))).toEqual([]);
   });
 
-  it("are checked: a missing file and a missing heading are found", () => {
+  it("with a missing file or a missing heading are reported", () => {
     const text =
       "[a](nowhere.md) [b](README.md#nowhere) [c](README.md#documentation) [d](https://example.org)";
-    expect(brokenLinks("docs/README.md", text)).toEqual([
+    expect(findBrokenLinks("docs/README.md", text)).toEqual([
       "docs/README.md: nowhere.md",
       "docs/README.md: README.md#nowhere",
     ]);
   });
 
-  it("live in a folder of their kind, and docs/README.md lists each", () => {
+  it("are in a folder of their kind, and docs/README.md lists each", () => {
     const folders = [...Deno.readDirSync(join(ROOT, "docs"))].filter((entry) => entry.isDirectory);
     expect(folders.map(({ name }) => name).sort()).toEqual(KINDS);
     const index = textOf("docs/README.md");
@@ -55,7 +55,7 @@ describe("documents", () => {
 });
 
 /** Finds the relative links of `page` that lead to no file or no heading. */
-function brokenLinks(page: string, source: string): string[] {
+function findBrokenLinks(page: string, source: string): string[] {
   const text = source.replace(/```[\s\S]*?```|`[^`\n]*`/g, "");
   return [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link)
     .filter((link) => !/^[a-z]+:/.test(link))
@@ -63,13 +63,13 @@ function brokenLinks(page: string, source: string): string[] {
       const [path = "", heading] = link.split("#");
       const target = path === "" ? page : join(page, "..", path);
       if (!exists(target)) return true;
-      return heading !== undefined && !headingsOf(textOf(target)).has(heading);
+      return heading !== undefined && !listHeadings(textOf(target)).has(heading);
     })
     .map((link) => `${page}: ${link}`);
 }
 
-/** Headings as GitHub turns them into anchors. */
-function headingsOf(text: string): Set<string> {
+/** Lists headings as GitHub turns them into anchors. */
+function listHeadings(text: string): Set<string> {
   return new Set(
     [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
       heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-")

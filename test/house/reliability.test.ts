@@ -5,11 +5,11 @@ import { buildReliability, findProofs, readPromises } from "../reliability.ts";
 
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 
-it("docs/reliability.md is what `make docs` makes of the promises and the tags of tests", () => {
+it("docs/reliability.md equals the output of `make docs`", () => {
   expect(textOf("docs/reliability.md")).toBe(buildReliability());
 });
 
-it("each promise has a test with its id, or says why not, and each tag names a promise", () => {
+it("each promise has a test with its id or a reason, and each tag names a promise", () => {
   const promises = readPromises();
   const proven = new Set(findProofs().flatMap(({ ids }) => ids));
   const ids = promises.map(({ id }) => id);

@@ -5,8 +5,8 @@ const LINES_MAX = 400;
 const SOURCES = sourceFiles("main.ts", "src", "cli", "console");
 const ALL = [...SOURCES, ...sourceFiles("build", "test", "bench")];
 
-/** Every place where `pattern` stands in the files, as `file:line`. */
-function places(files: string[], pattern: RegExp): string[] {
+/** Finds every match of `pattern` in the files, as `file:line`. */
+function findPlaces(files: string[], pattern: RegExp): string[] {
   return files.flatMap((file) =>
     textOf(file).split("\n").flatMap((line, index) => pattern.test(line) ? [`${file}:${index + 1}`] : [])
   );
@@ -19,7 +19,7 @@ describe("files (architecture, Style)", () => {
     expect(long.filter((file) => !file.startsWith("src/store/migrations/"))).toEqual([]);
   });
 
-  it("are named in snake_case after a noun, and never utils, helpers, common, misc, manager or handler", () => {
+  it("have snake_case names after a noun, and never utils, helpers, common, misc, manager or handler", () => {
     const wrong = ALL.filter((file) => {
       const name = file.split("/").at(-1)?.replace(/(\.test)?\.tsx?$/, "") ?? "";
       return !/^\d{0,4}_?[a-z0-9_]+(\.(config|timing))?$/.test(name) ||
@@ -29,13 +29,13 @@ describe("files (architecture, Style)", () => {
   });
 
   it("have no default exports, no barrels, no any, no TODO", () => {
-    expect(places(ALL, /^export default/)).toEqual([]);
-    expect(places(ALL, /^export \* from/)).toEqual([]);
-    expect(places(SOURCES, /(:|<|\bas) any\b(?!.*\*\/)/)).toEqual([]);
-    expect(places(SOURCES, /\b(TODO|FIXME|XXX)\b/)).toEqual([]);
+    expect(findPlaces(ALL, /^export default/)).toEqual([]);
+    expect(findPlaces(ALL, /^export \* from/)).toEqual([]);
+    expect(findPlaces(SOURCES, /(:|<|\bas) any\b(?!.*\*\/)/)).toEqual([]);
+    expect(findPlaces(SOURCES, /\b(TODO|FIXME|XXX)\b/)).toEqual([]);
   });
 
-  it("export only what another file uses", () => {
+  it("export only names that another file uses", () => {
     const users = sourceFiles("main.ts", "src", "cli", "console", "build", "test", "bench");
     const words = new Map(users.map((file) => [file, new Set(textOf(file).match(/\w+/g))]));
     const unused = SOURCES.flatMap((file) =>
@@ -46,61 +46,60 @@ describe("files (architecture, Style)", () => {
     expect(unused).toEqual([]);
   });
 
-  it("name the parts that an operation uses: only the composition takes them all", () => {
-    const whole = places(sourceFiles("src/api", "src/http"), /\bParts\b/);
+  it("name the dependencies that an operation uses; only the composition root takes all", () => {
+    const whole = findPlaces(sourceFiles("src/api", "src/http"), /\bParts\b/);
     expect(whole.filter((place) => !/^src\/api\/(call\/services|operations)\.ts:/.test(place))).toEqual([]);
   });
 
   it("keep SQL in store", () => {
     const sql = /\b(select\b.+\bfrom|insert (or \w+ )?into|update \w+ set|delete from)\b/;
-    expect(places(SOURCES.filter((file) => !file.startsWith("src/store/")), sql)).toEqual([]);
+    expect(findPlaces(SOURCES.filter((file) => !file.startsWith("src/store/")), sql)).toEqual([]);
   });
 
-  it("never open a transaction that waits, nor a second SQLite (facts, libSQL 11) [BAK-8]", () => {
+  it("never open a waiting transaction, nor a second SQLite (facts, libSQL 11) [BAK-8]", () => {
     const banned = /executeMultiple|\.transaction\(|\.migrate\(|node:sqlite|PRAGMA locking_mode/;
-    expect(places(SOURCES, banned)).toEqual([]);
+    expect(findPlaces(SOURCES, banned)).toEqual([]);
   });
 
-  // Another open and close in this process would release SQLite's locks, and rows would be lost (facts, libSQL 3).
-  it("leave the files of the database to libSQL [DUR-6]", () => {
+  // Another open and close in this process would release SQLite's locks and lose rows (facts, libSQL 3).
+  it("leave the database files to libSQL [DUR-6]", () => {
     const opening =
       /Deno\.(open|create|readFile|readTextFile|writeFile|writeTextFile|copyFile|truncate|link|symlink)(Sync)?\(/;
-    // The addon is a file of its own, unpacked from the one executable; and a copy is not the database yet.
+    // The addon is a separate file, unpacked from the executable. A copy is not the database yet.
     const other = ["src/store/db/addon.ts", "src/store/db/copy.ts"];
     const store = SOURCES.filter((file) => file.startsWith("src/store/") && !other.includes(file));
-    expect(places(store, opening)).toEqual([]);
-    // Who may know its name: the default, the archive (where it is a copy), and the doctor, which only checks it.
+    expect(findPlaces(store, opening)).toEqual([]);
+    // Files that may contain its name: the default, the archive, which works on a copy, and the doctor, which
+    // only checks it.
     const named = SOURCES.filter((file) => /svc\.db/.test(textOf(file)));
     expect(named).toEqual([
       "src/api/system/doctor.ts",
       "src/config/schema.ts",
       "src/domain/system/backup.ts",
     ]);
-    expect(places(["src/api/system/doctor.ts"], opening).length).toBe(
-      places(["src/api/system/doctor.ts"], /writeTextFile\(probe/).length,
+    expect(findPlaces(["src/api/system/doctor.ts"], opening).length).toBe(
+      findPlaces(["src/api/system/doctor.ts"], /writeTextFile\(probe/).length,
     );
   });
 
-  it("bound what they keep by lru-cache, and wait by backoffMs", () => {
-    expect(places(SOURCES, /\.size >=? [A-Z_]+_MAX\b/)).toEqual([]);
-    expect(places(SOURCES, /Math\.min\(.*(\* 2|\* \d+ \*\*|\b\d \*\* )/)).toEqual([]);
+  it("bound caches by lru-cache, and wait by backoffMs", () => {
+    expect(findPlaces(SOURCES, /\.size >=? [A-Z_]+_MAX\b/)).toEqual([]);
+    expect(findPlaces(SOURCES, /Math\.min\(.*(\* 2|\* \d+ \*\*|\b\d \*\* )/)).toEqual([]);
   });
 
   it("give every write its mode", () => {
-    expect(places(SOURCES, /client\.batch\((?!.*"write")/)).toEqual([]);
+    expect(findPlaces(SOURCES, /client\.batch\((?!.*"write")/)).toEqual([]);
   });
 
   it("use no private interface of the runtime (decision 0030)", () => {
-    expect(places(SOURCES, /\bDeno\b.*\binternal\b|\binternal\b.*\bDeno\b|\bDeno\s*\[|\[internal\]/)).toEqual(
-      [],
-    );
-    expect(places(SOURCES, /\bprocess\s*\.\s*binding\b|["']ext:|["']node:internal|\b__bootstrap\b/)).toEqual(
-      [],
-    );
+    expect(findPlaces(SOURCES, /\bDeno\b.*\binternal\b|\binternal\b.*\bDeno\b|\bDeno\s*\[|\[internal\]/))
+      .toEqual([]);
+    expect(findPlaces(SOURCES, /\bprocess\s*\.\s*binding\b|["']ext:|["']node:internal|\b__bootstrap\b/))
+      .toEqual([]);
   });
 
-  it("throw nothing that is not an Error, and name no host of a registry", () => {
-    expect(places(ALL, /throw ["'`]/)).toEqual([]);
-    expect(places(ALL, /registry\.npm|deb\.debian|jsr\.io/)).toEqual([]);
+  it("throw only Errors, and name no host of a registry", () => {
+    expect(findPlaces(ALL, /throw ["'`]/)).toEqual([]);
+    expect(findPlaces(ALL, /registry\.npm|deb\.debian|jsr\.io/)).toEqual([]);
   });
 });

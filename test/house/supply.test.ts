@@ -12,8 +12,8 @@ const config = JSON.parse(textOf("deno.json")) as Record<string, unknown> & {
   imports: Record<string, string>;
 };
 
-/** Packages that the program itself imports, and not only its tests and its build. */
-function runtimePackages(): string[] {
+/** Lists the packages that the program itself imports, without those of its tests and its build. */
+function listRuntimePackages(): string[] {
   const texts = sourceFiles("main.ts", "src", "cli").map(textOf);
   const names = Object.keys(config.imports);
   return names.filter((name) =>
@@ -43,7 +43,7 @@ describe("packages [SUP-1]", () => {
     }
   });
 
-  it("come from nowhere else: every import of ours is a package of the list, a file, or the runtime's own", () => {
+  it("come from nowhere else: every import is a listed package, a file, or part of the runtime", () => {
     const foreign: string[] = [];
     for (const file of sourceFiles("main.ts", "src", "cli", "build", "bench", "test")) {
       for (const [, specifier = ""] of textOf(file).matchAll(/^(?:import|export)[^"';]*?from "([^"]+)"/gm)) {
@@ -57,7 +57,7 @@ describe("packages [SUP-1]", () => {
     expect(foreign).toEqual([]);
   });
 
-  it("run no scripts when they are installed, and CI takes what the lock says or fails", () => {
+  it("run no install scripts, and CI accepts only the versions in the lock", () => {
     expect(config.allowScripts).toBeUndefined();
     const files = ["Makefile", ".ci/run", "Dockerfile", "install.sh"];
     const steps = files.map((file) => textOf(file)).join("\n");
@@ -76,7 +76,7 @@ describe("packages [SUP-1]", () => {
 });
 
 describe("native code [SUP-2]", () => {
-  it("is known by its sum for every target, and what is here is what was looked at [SUP-2]", async () => {
+  it("matches its checksum for every target, and the installed files were reviewed [SUP-2]", async () => {
     const lock = await readLock();
     for (const { addon } of TARGETS) {
       const version = lock.get(addon)?.[0]?.version;
@@ -98,20 +98,18 @@ describe("native code [SUP-2]", () => {
     expect(() => checkAddon(locked.name, "9.9.9", sum)).toThrow(/does not know it/);
   });
 
-  it("is in no other package: nothing is compiled or unpacked on the way", () => {
+  it("is in no other package: an installation compiles and unpacks nothing", () => {
     const lock = JSON.parse(textOf("deno.lock")) as { npm: Record<string, { scripts?: boolean }> };
-    // It counts installations for its makers, and is not run.
+    // The install script counts installations for its authors and is not run.
     expect(
       Object.entries(lock.npm).filter(([, one]) => one.scripts).map(([name]) => name.replace(/@[\d.]+$/, "")),
-    ).toEqual([
-      "@scarf/scarf",
-    ]);
+    ).toEqual(["@scarf/scarf"]);
   });
 });
 
 describe("the number of packages [SUP-3]", () => {
-  it(`stays below ${RUNTIME_PACKAGES_MAX + 1}, and the manual lists each with what it is for [SUP-3]`, () => {
-    const used = runtimePackages();
+  it(`stays below ${RUNTIME_PACKAGES_MAX + 1}, and the manual lists each with its purpose [SUP-3]`, () => {
+    const used = listRuntimePackages();
     expect(used.length).toBeGreaterThan(10);
     expect(used.length).toBeLessThanOrEqual(RUNTIME_PACKAGES_MAX);
     const listed = [...textOf("docs/reference/packages.md").matchAll(/^\| `([^`]+)` \| \S.*\|$/gm)].map((

@@ -6,7 +6,7 @@ import { startServer, svc, tempDir } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
 describe("chat message -> reply", () => {
-  it("reaches the mentioned worker's program and answers with its output (contract 4)", async () => {
+  it("reaches the mentioned worker's program and sends its output as the reply (contract 4)", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions");

@@ -1,9 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { knock, taker, walkedConfig } from "../harness/fakes/stranger.ts";
 import { ctl } from "../harness/terminal.ts";
 import { everyCommand, walkAllCommands } from "../harness/model/walk.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const FORMS = {
   terminal: { flags: [], terminal: true },
@@ -24,14 +26,18 @@ class Script {
     this.#form = form;
   }
 
-  /** Runs a command that succeeds; answers stdout. Words on stderr have to match `err`. */
+  /** Runs a command that succeeds and returns stdout. Its stderr has to match `err`. */
   async run(command: string, args: string[] = [], err: RegExp = /^$/, stdin = ""): Promise<string> {
     this.used.add(command);
     const { flags, terminal } = FORMS[this.#form];
     const called = await ctl(this.#app, [...command.split(" "), ...args, ...flags], { terminal, stdin });
-    // For a person, an empty answer says that it is empty.
+    // On a terminal an empty list says that it is empty.
     const words = terminal && called.out === "" && command.endsWith(" list") ? /none/ : err;
-    expect([command, called.code, stayed(called.err)]).toEqual([command, 0, expect.stringMatching(words)]);
+    expect([command, called.code, readLastingOutput(called.err)]).toEqual([
+      command,
+      0,
+      expect.stringMatching(words),
+    ]);
     this.#checkForm(command, called.out);
     return called.out;
   }
@@ -49,34 +55,18 @@ class Script {
   }
 }
 
-/** What of stderr is still there when a command has ended: without the line that says what is waited for. */
-function stayed(err: string): string {
+/** Returns the stderr that remains after a command has ended, without the progress line. */
+function readLastingOutput(err: string): string {
   return err.split("\r\u001b[2K").filter((piece) => !/[\u2800-\u28ff]/.test(piece.slice(0, 8))).join("");
 }
 
-/** What they say, they say on stderr. */
+/** Commands that print only on stderr. */
 const ANSWERS_NOTHING = new Set(["login", "logout", "context use"]);
 
 const NO_IDS = new Set([
-  "execution logs",
-  "config schema",
-  "config show",
-  "config validate",
-  "session list",
-  "chat",
-  "login",
-  "logout",
-  "whoami",
-  "context list",
-  "context use",
-  "usage",
-  "queue cancel",
-  "audit",
-  "system resume",
-  "schedule preview",
-  "export",
-  "apply",
-  "diff",
+  ...["execution logs", "config schema", "config show", "config validate", "session list", "chat"],
+  ...["login", "logout", "whoami", "context list", "context use", "usage", "queue cancel", "audit"],
+  ...["system resume", "schedule preview", "export", "apply", "diff"],
 ]);
 
 describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
@@ -97,6 +87,6 @@ describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
         run: (command, args, err, stdin) => script.run(command, args, err, stdin),
       });
       expect([...script.used].sort()).toEqual((await everyCommand()).sort());
-    }, 180_000);
+    });
   }
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
 import { parseYaml } from "../../src/config/yaml.ts";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
@@ -13,7 +13,9 @@ import {
 import { ExampleWorld } from "../harness/service/example_world.ts";
 import { textOf } from "../harness/house/tree.ts";
 
-/** What is shown and cannot be run here, with the reason; everything else is run. */
+vi.setConfig({ testTimeout: 300_000 });
+
+/** Examples that cannot run here, with the reason. */
 const CANNOT: [command: RegExp, reason: string][] = [
   [/^(cd \/var\/lib\/svc && )?sudo |^docker |&& docker /, "changes the machine: systemd, users, containers"],
   [/^svc service status --system$/, "asks systemd"],
@@ -21,7 +23,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
   [/^curl .*http:\/\/10\.0\.0\.3:/, "asks a database server on another machine"],
   [/^make /, "targets for developers; CI runs them"],
   [/^export PATH="\$PWD\/data\/bin:/, "svc is on the PATH here"],
-  // The world of these examples has none of them yet; the commands themselves are walked.
+  // The example world has no platforms. Other tests run these commands.
   [/^svc ctl platform (?!list)/, "needs somebody on a platform: test/harness/model/walk.ts"],
   [/^svc ctl message resend\b/, "needs a reply that was not delivered: test/platform/resend.test.ts"],
   [/^svc ctl engine lift\b/, "needs a provider's limit: test/harness/model/walk.ts"],
@@ -32,7 +34,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
   [/^svc ctl chat$/, "stays until Ctrl-D: test/cli/chat.test.ts"],
 ];
 
-/** What ends with another code than 0, because it goes on until it is interrupted. */
+/** Commands that run until they are interrupted, with their exit code. */
 const ENDLESS: [command: RegExp, code: number][] = [[/^svc ctl events -f/, 130], [/^curl -N /, 28]];
 
 const hasJq = await has("jq");
@@ -50,29 +52,29 @@ async function runAll(examples: Example[]): Promise<void> {
 }
 
 describe("every example", () => {
-  it("of the help of svc ctl works as it stands", async () => {
+  it("of the help of svc ctl works unchanged", async () => {
     const examples = await helpExamples();
     expect([...new Set(examples.map(({ from }) => from.split(" ")[0]))]).toEqual(Object.keys(GROUPS));
     await runAll(examples);
-  }, 300_000);
+  });
 
-  it("of the README and the documentation works as it stands", async () => {
+  it("of the README and the documentation works unchanged", async () => {
     const examples = writtenPages().flatMap((page) => shownCommands(page));
     expect(examples.length).toBeGreaterThan(20);
     await runAll(examples);
-  }, 120_000);
+  });
 
-  it("that cannot be run is still there: the list of exceptions has nothing else", async () => {
+  it("that cannot run still exists, and the list of exceptions has no other entry", async () => {
     const all = [...await helpExamples(), ...writtenPages().flatMap((page) => shownCommands(page))];
     const unused = CANNOT.filter(([pattern]) => !all.some(({ line }) => pattern.test(line)));
     expect(unused).toEqual([]);
   });
 
-  it("of a configuration is one that the service takes", () => {
+  it("of a configuration is valid", () => {
     const blocks = writtenPages().flatMap((page) => blocksOf(page, "yaml").map((text) => ({ page, text })));
     expect(blocks.length).toBeGreaterThan(4);
     for (const { page, text } of blocks) {
-      // A block that is indented is one more platform.
+      // An indented block is an entry of `platforms`.
       const under = text.startsWith("  ") ? "platforms:\n" : "";
       const checked = configSchema.safeParse(
         parseYaml(
@@ -84,16 +86,16 @@ describe("every example", () => {
     }
   });
 
-  it("that a sentence names exists: its group, its command and its flags", async () => {
+  it("in a sentence exists: its group, its command and its flags", async () => {
     for (const page of writtenPages()) {
       const named = [...textOf(page).matchAll(/`(svc [^`]+)`/g)].map(([, text = ""]) => text);
-      for (const text of named) expect([page, text, await problemOf(text)]).toEqual([page, text, ""]);
+      for (const text of named) expect([page, text, await findProblem(text)]).toEqual([page, text, ""]);
     }
   });
 });
 
-/** What of a command in a sentence does not exist; "" when all of it does. */
-async function problemOf(text: string): Promise<string> {
+/** Returns the first part of a command in a sentence that does not exist, or "". */
+async function findProblem(text: string): Promise<string> {
   const [, first = "", group = "", name = ""] = text.split(/\s+/);
   if (first !== "ctl") return /^[a-z]+$/.test(first) && !Object.hasOwn(TOP_COMMANDS, first) ? first : "";
   if (!/^[a-z]+$/.test(group) || group === "help") return "";
@@ -106,7 +108,7 @@ async function problemOf(text: string): Promise<string> {
     .filter((flag) => !known.includes(flag) && !SHARED.includes(flag)).join(" ");
 }
 
-// In the place of one that is not shown.
+// Replaces a secret that the example omits.
 const SECRET = `whsec_${btoa("x".repeat(32))}`;
 
 const SHARED = ["--config", "--ca", "--reconnect", "--json", "--quiet", "--help", "--version"];

@@ -10,7 +10,7 @@ memory: { tone: friendly }
 `;
 const OLD = "workers: [{ name: Old, engine: echo }]";
 
-it("a kill in the middle of an apply leaves all of it or nothing, and applying again completes it [FLT-1]", async () => {
+it("a kill in the middle of an apply leaves all of it or nothing, and a second apply completes it [FLT-1]", async () => {
   await using folder = await tempDir();
   const file = `${folder.path}/fleet.yaml`;
   await Deno.writeTextFile(file, FLEET);

@@ -1,10 +1,13 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
 
-// What a worker with default scopes tries from its shell, and the exit code of svc ctl that it gets: 3 for what does not
-// exist for it, 4 for what it may not (docs/explanation/security.md). $OTHER, $FOREIGN, $STRANGER: another worker, session, message.
+vi.setConfig({ testTimeout: 360_000 });
+
+// Commands that a worker with default scopes tries in its shell, and their exit codes: 3 for objects that do
+// not exist for it, 4 for forbidden ones (docs/explanation/security.md). $OTHER, $FOREIGN, $STRANGER: another
+// worker, session, message.
 const TRIES: [code: number, command: string][] = [
   [4, "worker create -n Evil"],
   [4, "worker create -n Evil --scopes '*:*'"],
@@ -71,78 +74,74 @@ echo tried
 `;
 
 describe("an agent with the default scopes (docs/explanation/security.md) [SCP-1]", () => {
-  it(
-    `is refused ${TRIES.length} forbidden things from its own shell, and its token dies with the run`,
-    async () => {
-      await using folder = await tempDir();
-      const agent = join(folder.path, "agent.sh");
-      await Deno.writeTextFile(agent, AGENT, { mode: 0o755 });
-      const env: Record<string, string> = { FOLDER: folder.path };
-      await using app = await openApp({
-        config: { engines: { default: "echo", agent: { kind: "command", command: agent, env } } },
-      });
-      const other = await app.call("POST /api/workers", { name: "Other" });
-      const foreign = await app.call("POST /api/local/sessions", { worker_id: other.id });
-      const sent = await app.call(`POST /api/local/sessions/${foreign.id}/messages`, {
-        content: "secret plans",
-      });
-      await app.call("POST /api/departments", { name: "Labs" });
-      for (const [scope, key] of [[`local:${foreign.id}`, "secret"], ["global", "tone"]]) {
-        await app.call("PUT /api/memory/entry", { scope, key, value: "kept" });
-      }
-      await app.settle();
-      const [execution] = await app.call("GET /api/executions");
-      const known: Record<string, string> = {
-        OTHER: other.id,
-        FOREIGN: `local:${foreign.id}`,
-        STRANGER: sent.message_id,
-        TASK: execution.task_id,
-        EXECUTION: execution.id,
+  it(`cannot do ${TRIES.length} forbidden things in its own shell, and its token expires with the run`, async () => {
+    await using folder = await tempDir();
+    const agent = join(folder.path, "agent.sh");
+    await Deno.writeTextFile(agent, AGENT, { mode: 0o755 });
+    const env: Record<string, string> = { FOLDER: folder.path };
+    await using app = await openApp({
+      config: { engines: { default: "echo", agent: { kind: "command", command: agent, env } } },
+    });
+    const other = await app.call("POST /api/workers", { name: "Other" });
+    const foreign = await app.call("POST /api/local/sessions", { worker_id: other.id });
+    const sent = await app.call(`POST /api/local/sessions/${foreign.id}/messages`, {
+      content: "secret plans",
+    });
+    await app.call("POST /api/departments", { name: "Labs" });
+    for (const [scope, key] of [[`local:${foreign.id}`, "secret"], ["global", "tone"]]) {
+      await app.call("PUT /api/memory/entry", { scope, key, value: "kept" });
+    }
+    await app.settle();
+    const [execution] = await app.call("GET /api/executions");
+    const known: Record<string, string> = {
+      OTHER: other.id,
+      FOREIGN: `local:${foreign.id}`,
+      STRANGER: sent.message_id,
+      TASK: execution.task_id,
+      EXECUTION: execution.id,
+    };
+    const setting = Object.entries(known).map(([name, value]) => `${name}='${value}'\n`).join("");
+    for (const [index, [, command]] of TRIES.entries()) {
+      await Deno.writeTextFile(
+        join(folder.path, `try-${index}`),
+        `${setting}exec "$SVC_CTL" ctl ${command}\n`,
+      );
+    }
+    const before = await state();
+    const evil = await app.call("POST /api/workers", { name: "Agent", engine: "agent" });
+    const own = await app.call("POST /api/local/sessions", { worker_id: evil.id });
+    await app.call(`POST /api/local/sessions/${own.id}/messages`, { content: "try it" });
+    await app.settle(60_000);
+
+    const kept = async (name: string) => (await Deno.readTextFile(join(folder.path, name))).trim();
+    for (const [index, [code, command]] of TRIES.entries()) {
+      const said = await kept(`out-${index}`);
+      expect([command, Number(await kept(`code-${index}`)), said]).toEqual([
+        command,
+        code,
+        expect.stringMatching(
+          code === 4 ? /lacks the scope|Cannot set|Cannot do this from a run/ : /no such/,
+        ),
+      ]);
+      expect(said).not.toMatch(/secret plans|kept/);
+    }
+    expect(await kept("no-token")).toMatch(/SVC_TOKEN is missing in this agent's run\n4$/);
+    expect(await state()).toEqual(before);
+    const dead = await app.send("GET /api/workers", undefined, {
+      authorization: `Bearer ${await kept("token")}`,
+    });
+    expect([dead.status, dead.body.code]).toEqual([401, "unauthenticated"]);
+
+    async function state() {
+      const workers = await app.call("GET /api/workers");
+      return {
+        workers: workers.filter((one: { name: string }) => one.name !== "Agent"),
+        departments: await app.call("GET /api/departments"),
+        global: await app.call("GET /api/memory?scope=global"),
+        foreign: await app.call(`GET /api/memory?scope=local:${foreign.id}`),
+        history: await app.call(`GET /api/local/sessions/${foreign.id}/messages`),
+        tasks: await app.call(`GET /api/tasks?worker_id=${other.id}`),
       };
-      const setting = Object.entries(known).map(([name, value]) => `${name}='${value}'\n`).join("");
-      for (const [index, [, command]] of TRIES.entries()) {
-        await Deno.writeTextFile(
-          join(folder.path, `try-${index}`),
-          `${setting}exec "$SVC_CTL" ctl ${command}\n`,
-        );
-      }
-      const before = await state();
-      const evil = await app.call("POST /api/workers", { name: "Agent", engine: "agent" });
-      const own = await app.call("POST /api/local/sessions", { worker_id: evil.id });
-      await app.call(`POST /api/local/sessions/${own.id}/messages`, { content: "try it" });
-      await app.settle(60_000);
-
-      const kept = async (name: string) => (await Deno.readTextFile(join(folder.path, name))).trim();
-      for (const [index, [code, command]] of TRIES.entries()) {
-        const said = await kept(`out-${index}`);
-        expect([command, Number(await kept(`code-${index}`)), said]).toEqual([
-          command,
-          code,
-          expect.stringMatching(
-            code === 4 ? /lacks the scope|Cannot set|Cannot do this from a run/ : /no such/,
-          ),
-        ]);
-        expect(said).not.toMatch(/secret plans|kept/);
-      }
-      expect(await kept("no-token")).toMatch(/SVC_TOKEN is missing in this agent's run\n4$/);
-      expect(await state()).toEqual(before);
-      const dead = await app.send("GET /api/workers", undefined, {
-        authorization: `Bearer ${await kept("token")}`,
-      });
-      expect([dead.status, dead.body.code]).toEqual([401, "unauthenticated"]);
-
-      async function state() {
-        const workers = await app.call("GET /api/workers");
-        return {
-          workers: workers.filter((one: { name: string }) => one.name !== "Agent"),
-          departments: await app.call("GET /api/departments"),
-          global: await app.call("GET /api/memory?scope=global"),
-          foreign: await app.call(`GET /api/memory?scope=local:${foreign.id}`),
-          history: await app.call(`GET /api/local/sessions/${foreign.id}/messages`),
-          tasks: await app.call(`GET /api/tasks?worker_id=${other.id}`),
-        };
-      }
-    },
-    360_000,
-  );
+    }
+  });
 });

@@ -1,13 +1,13 @@
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
 import { Database } from "../../src/store/db/database.ts";
-import { client, PASS_HASH } from "../harness/service/client.ts";
+import { client, type Json, PASS_HASH } from "../harness/service/client.ts";
 import { startServer, tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
+vi.setConfig({ testTimeout: 180_000 });
 
 const ENV = {
   SVC_AUTH__PASSWORD_HASH: PASS_HASH,
@@ -15,11 +15,11 @@ const ENV = {
   SVC_LIMITS__STOP_GRACE: "100ms",
   SVC_LIMITS__MAX_ATTEMPTS: "2",
 };
-// Leaves a process that nobody waits for, and goes on for ever.
+// Leaves a background process behind, and never ends.
 const STUBBORN =
   'echo "$SVC_RUN_ID" >>asked; setsid sh -c \'trap "" INT TERM HUP; sleep 300\' & trap "" INT TERM; sleep 300';
 
-async function occurrence(dataDir: string): Promise<Json> {
+async function readOccurrence(dataDir: string): Promise<Json> {
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   const row = await db.first<Json>("select * from occurrence");
   const reserved = await db.read("select * from reservation");
@@ -27,58 +27,48 @@ async function occurrence(dataDir: string): Promise<Json> {
   return { ...row, reserved: reserved.length };
 }
 
-it(
-  "a gate whose server is killed: its processes are gone before it is asked again, and the second loss is the last [CMD-1]",
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    let server = await startServer({ dataDir, env: ENV });
-    let api = await client(server.url);
-    const worker = await api.call("POST /api/workers", { name: "Ada" });
-    const task = await api.call("POST /api/tasks", {
-      ...{
-        message_id: "script",
-        worker_id: worker.id,
-        instruction: "hi",
-        type: "scheduled",
-        cron: "0 0 1 1 *",
-      },
-      ...{ gate: { command: ["sh", "-c", STUBBORN] }, pause_after_failures: 1 },
+it("the processes of a gate end before its second attempt after a server kill, and the second loss is the last [CMD-1]", async () => {
+  await using folder = await tempDir();
+  const dataDir = join(folder.path, "data");
+  await Deno.mkdir(dataDir);
+  let server = await startServer({ dataDir, env: ENV });
+  let api = await client(server.url);
+  const worker = await api.call("POST /api/workers", { name: "Ada" });
+  const task = await createSchedule(api, worker.id, "hi", {
+    gate: { command: ["sh", "-c", STUBBORN] },
+    pause_after_failures: 1,
+  });
+  await api.call(`POST /api/tasks/${task}/run`, {});
+  const asked = async () => {
+    const text = await Deno.readTextFile(join(worker.work_dir, "asked")).catch(() => "");
+    return text.split("\n").filter(Boolean);
+  };
+  for (let kill = 1; kill <= 2; kill++) {
+    await eventually("its gate is asked", async () => (await asked()).length === kill, 40_000);
+    const before = await asked();
+    await server.end("SIGKILL");
+    expect(await readOccurrence(dataDir)).toMatchObject({
+      status: "gating",
+      run_id: before.at(-1),
+      reserved: 1,
     });
-    await api.call(`POST /api/tasks/${task.id}/run`, {});
-    const asked = async () => {
-      const text = await Deno.readTextFile(join(worker.work_dir, "asked")).catch(() => "");
-      return text.split("\n").filter(Boolean);
-    };
-    for (let kill = 1; kill <= 2; kill++) {
-      await eventually("its gate is asked", async () => (await asked()).length === kill, 40_000);
-      const before = await asked();
-      await server.end("SIGKILL");
-      expect(await occurrence(dataDir)).toMatchObject({
-        status: "gating",
-        run_id: before.at(-1),
-        reserved: 1,
-      });
-      server = await startServer({ dataDir, env: ENV });
-      api = await client(server.url);
-      await eventually("the lost gate is dealt with", async () => {
-        const { status, run_id } = await occurrence(dataDir);
-        return status !== "gating" || run_id !== before.at(-1);
-      });
-      expect(await findMarked(new Set(before))).toEqual([]);
-    }
-    expect(await occurrence(dataDir)).toMatchObject({ status: "failed", gate_exit: null, reserved: 0 });
-    expect(await api.call(`GET /api/tasks/${task.id}`)).toMatchObject({
-      status: "scheduled",
-      paused: false,
-      last_status: "failed",
-      last_error: "server_lost: the service died while its gate ran",
-      failures_in_row: 0,
-      execution_id: null,
+    server = await startServer({ dataDir, env: ENV });
+    api = await client(server.url);
+    await eventually("the lost gate is dealt with", async () => {
+      const { status, run_id } = await readOccurrence(dataDir);
+      return status !== "gating" || run_id !== before.at(-1);
     });
-    expect((await asked()).length).toBe(2);
-    expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
-  },
-  180_000,
-);
+    expect(await findMarked(new Set(before))).toEqual([]);
+  }
+  expect(await readOccurrence(dataDir)).toMatchObject({ status: "failed", gate_exit: null, reserved: 0 });
+  expect(await api.call(`GET /api/tasks/${task}`)).toMatchObject({
+    status: "scheduled",
+    paused: false,
+    last_status: "failed",
+    last_error: "server_lost: the service died while its gate ran",
+    failures_in_row: 0,
+    execution_id: null,
+  });
+  expect((await asked()).length).toBe(2);
+  expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
+});

@@ -1,11 +1,13 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { startServer, svc, tempDir } from "../harness/service/process.ts";
 import { PASS_HASH } from "../harness/service/client.ts";
 
+vi.setConfig({ testTimeout: 360_000 });
+
 const URL_OF_NOBODY = "http://127.0.0.1:1";
 
-/** `svc ctl` as somebody on another machine has it: no data directory of the service, and logins of their own. */
+/** Runs `svc ctl` as on another machine: no data directory of the service, and a separate login file. */
 function elsewhere(home: string, env: Record<string, string> = {}) {
   return async (args: string[], stdin?: string) =>
     await svc(["ctl", ...args], {
@@ -16,7 +18,7 @@ function elsewhere(home: string, env: Record<string, string> = {}) {
 }
 
 describe("svc ctl from another machine (contract 9)", () => {
-  it("logs in, works for longer than an access token lives, logs out, and is refused", async () => {
+  it("logs in, works for longer than an access token is valid, logs out, and is refused", async () => {
     await using data = await tempDir();
     await using home = await tempDir();
     await using server = await startServer({
@@ -55,9 +57,9 @@ describe("svc ctl from another machine (contract 9)", () => {
       body: JSON.stringify({ refresh_token: refresh }),
     });
     expect(renewed.status).toBe(401);
-  }, 360_000);
+  });
 
-  it("CI: a token in a file is all that a script needs, within its scopes, until it is revoked", async () => {
+  it("CI: a script needs only a token in a file, within its scopes, until it is revoked", async () => {
     await using data = await tempDir();
     await using home = await tempDir();
     await using server = await startServer({ dataDir: data.path });
@@ -98,9 +100,9 @@ describe("svc ctl from another machine (contract 9)", () => {
     expect(entries).toEqual([expect.objectContaining({ kind: "task.created", address: "127.0.0.1" })]);
     expect((await admin("token", "delete", made.out.trim())).code).toBe(0);
     expect((await ci(["worker", "list"])).code).toBe(4);
-  }, 360_000);
+  });
 
-  it("a token of ctl's own making goes to the service beside its key alone", async () => {
+  it("sends a token that ctl signs only to the service that uses its key", async () => {
     await using data = await tempDir();
     await using _server = await startServer({ dataDir: data.path });
     const seen: (string | null)[] = [];
@@ -114,5 +116,5 @@ describe("svc ctl from another machine (contract 9)", () => {
     expect([asked.code, seen]).toEqual([4, [null]]);
     expect(asked.err).toContain(": no token. ");
     expect((await svc(["ctl", "worker", "list"], { dataDir: data.path })).code).toBe(0);
-  }, 180_000);
+  });
 });

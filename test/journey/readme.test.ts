@@ -8,7 +8,7 @@ const hasCurl = await new Deno.Command("curl", { args: ["--version"] }).output()
   () => false,
 );
 
-it.skipIf(!hasCurl)("the tutorial's walk through the REST API works as it stands", async () => {
+it.skipIf(!hasCurl)("the tutorial's walk through the REST API works unchanged", async () => {
   await using app = await openApp({ password: "read me" });
   await using folder = await tempDir();
   const script = /```sh\n(# tested:[\s\S]*?)```/.exec(textOf("docs/tutorials/rest-api.md"))?.[1] ?? "";

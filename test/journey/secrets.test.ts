@@ -1,11 +1,14 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { fakeEnvironment } from "../harness/fakes/agents.ts";
 import { client } from "../harness/service/client.ts";
 import { type ServerProcess, startServer, SVC, svc, tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
+import { taskFor } from "../harness/service/runner.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const CANARY = {
   password: "canary-password-5e1f0a",
@@ -18,12 +21,12 @@ const CANARY = {
 
 const decoder = new TextDecoder("latin1");
 
-/** Every file below a folder that holds one of the texts, except where it belongs. */
-async function filesWith(folder: string, texts: string[]): Promise<string[]> {
+/** Lists every file below a folder that contains one of the texts, except the allowed ones. */
+async function findFiles(folder: string, texts: string[]): Promise<string[]> {
   const found: string[] = [];
   for await (const entry of Deno.readDir(folder)) {
     const path = join(folder, entry.name);
-    if (entry.isDirectory) found.push(...await filesWith(path, texts));
+    if (entry.isDirectory) found.push(...await findFiles(path, texts));
     if (!entry.isFile || entry.name === "secret.key") continue;
     const content = decoder.decode(await Deno.readFile(path));
     for (const text of texts) if (content.includes(text)) found.push(`${path}: ${text.slice(0, 12)}…`);
@@ -31,8 +34,8 @@ async function filesWith(folder: string, texts: string[]): Promise<string[]> {
   return found;
 }
 
-/** Every process that shows one of the texts to all users of this machine, in its arguments. */
-async function argumentsWith(texts: string[]): Promise<string[]> {
+/** Lists every process that shows one of the texts in its arguments. */
+async function findArguments(texts: string[]): Promise<string[]> {
   const found: string[] = [];
   for (const { name } of Deno.readDirSync("/proc")) {
     const line = /^\d+$/.test(name) ? await Deno.readTextFile(`/proc/${name}/cmdline`).catch(() => "") : "";
@@ -41,7 +44,7 @@ async function argumentsWith(texts: string[]): Promise<string[]> {
   return found;
 }
 
-/** Everything in the answers: status, headers and bodies. */
+/** Collects the responses: status, headers and bodies. */
 class Sink {
   text = "";
 
@@ -65,85 +68,81 @@ class Sink {
 const FORMATS = (Deno.env.get("SVC_TEST_FORMATS") ?? "json").split(",");
 
 describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (format) => {
-  it(
-    "a token in the query of any route, answered in any way, reaches no log, file, header, body or metric [SEC-1]",
-    async () => {
-      await using folder = await tempDir();
-      const dataDir = join(folder.path, "data");
-      await Deno.mkdir(dataDir);
-      const env = {
-        ...fakeEnvironment(),
-        SVC_AUTH_PASSWORD: "pass",
-        SVC_LOG__LEVEL: "debug",
-        SVC_LOG__FORMAT: format,
-        SVC_FAULT: "accept.pre-commit:1:throw",
+  it("a token in the query of any route, with any response, reaches no log, file, header, body or metric [SEC-1]", async () => {
+    await using folder = await tempDir();
+    const dataDir = join(folder.path, "data");
+    await Deno.mkdir(dataDir);
+    const env = {
+      ...fakeEnvironment(),
+      SVC_AUTH_PASSWORD: "pass",
+      SVC_LOG__LEVEL: "debug",
+      SVC_LOG__FORMAT: format,
+      SVC_FAULT: "accept.pre-commit:1:throw",
+    };
+    await using server = await startServer({ dataDir, env });
+    const api = await client(server.url);
+    const sink = new Sink();
+    const bad = "canary-bad-token-1234567890";
+    const json = { "content-type": "application/json" };
+    const statuses = new Set<number>();
+    for (const token of [api.token, bad, `${api.token}x`]) {
+      const add = async (method: string, path: string, init: RequestInit = {}) => {
+        const query = `${path.includes("?") ? "&" : "?"}token=${token}`;
+        const referer = `${server.url}${path}${query}`;
+        statuses.add(
+          await sink.fetch(server.url + path + query, {
+            method,
+            ...init,
+            headers: { ...json, referer, ...init.headers },
+          }),
+        );
       };
-      await using server = await startServer({ dataDir, env });
-      const api = await client(server.url);
-      const sink = new Sink();
-      const bad = "canary-bad-token-1234567890";
-      const json = { "content-type": "application/json" };
-      const statuses = new Set<number>();
-      for (const token of [api.token, bad, `${api.token}x`]) {
-        const add = async (method: string, path: string, init: RequestInit = {}) => {
-          const query = `${path.includes("?") ? "&" : "?"}token=${token}`;
-          const referer = `${server.url}${path}${query}`;
-          statuses.add(
-            await sink.fetch(server.url + path + query, {
-              method,
-              ...init,
-              headers: { ...json, referer, ...init.headers },
-            }),
-          );
-        };
-        // The first creation hits the fault point: 500.
-        await add("POST", "/api/workers", { body: '{"name":"x"}' });
-        for (const { method, path, operation } of ROUTES as readonly AnyRoute[]) {
-          // Another key would end the login that this goes on with.
-          if (operation === "system.backup" || operation === "system.rotate_key") continue;
-          const url = path.replace(/:\w+/g, "01a1fd23-4a4c-746f-99ac-8860e2641168");
-          await add(method, url, method === "GET" ? {} : { body: "{}" });
-        }
-        await add("GET", "/api/nothing");
-        // Whatever looks like a token is masked everywhere.
-        if (token !== bad) await add("GET", `/api/workers/${token}`);
-        await add("PATCH", "/api/workers");
-        await add("POST", "/api/workers", { body: `{"name":"${"x".repeat(1_100_000)}"}` });
-        await add("POST", "/api/workers", { body: "x", headers: { "content-type": "text/plain" } });
-        await add("GET", "/api/workers?page_size=1");
-        await add("GET", "/api/workers?surely_not=1");
-        await add("GET", "/api/workers", { headers: { authorization: `Bearer ${token}` } });
-        await add("GET", "/metrics", { headers: { "x-forwarded-for": "1.2.3.4" } });
-        for (const open of ["/livez", "/readyz", "/openapi.json", "/docs", "/mcp", "/"]) {
-          await add("GET", open);
-        }
-        await add("POST", "/api/auth/login", { body: JSON.stringify({ username: token, password: token }) });
-        await add("POST", "/api/auth/refresh", { body: JSON.stringify({ refresh_token: token }) });
+      // The first creation hits the fault point: 500.
+      await add("POST", "/api/workers", { body: '{"name":"x"}' });
+      for (const { method, path, operation } of ROUTES as readonly AnyRoute[]) {
+        // A new key would end the login of this test.
+        if (operation === "system.backup" || operation === "system.rotate_key") continue;
+        const url = path.replace(/:\w+/g, "01a1fd23-4a4c-746f-99ac-8860e2641168");
+        await add(method, url, method === "GET" ? {} : { body: "{}" });
       }
-      expect([...statuses].sort()).toEqual(
-        expect.arrayContaining([200, 201, 400, 401, 404, 405, 413, 415, 500]),
-      );
-      await sink.fetch(`${server.url}/metrics`);
-      const events = await fetch(`${server.url}/api/events?page_size=100`, {
-        headers: { authorization: `Bearer ${api.token}`, accept: "application/json" },
-      });
-      sink.text += await events.text();
-      await server.end("SIGTERM");
-      const signature = api.token.split(".")[2] ?? "";
-      for (const secret of [signature, bad]) {
-        expect(linesWith(server.stderr, secret)).toEqual([]);
-        // A request for a worker with a token as its id is 404 and repeats the token.
-        const told = linesWith(sink.text, secret).filter((line) => !line.includes("no such worker"));
-        expect(told).toEqual([]);
+      await add("GET", "/api/nothing");
+      // Every text that looks like a token is masked everywhere.
+      if (token !== bad) await add("GET", `/api/workers/${token}`);
+      await add("PATCH", "/api/workers");
+      await add("POST", "/api/workers", { body: `{"name":"${"x".repeat(1_100_000)}"}` });
+      await add("POST", "/api/workers", { body: "x", headers: { "content-type": "text/plain" } });
+      await add("GET", "/api/workers?page_size=1");
+      await add("GET", "/api/workers?surely_not=1");
+      await add("GET", "/api/workers", { headers: { authorization: `Bearer ${token}` } });
+      await add("GET", "/metrics", { headers: { "x-forwarded-for": "1.2.3.4" } });
+      for (const open of ["/livez", "/readyz", "/openapi.json", "/docs", "/mcp", "/"]) {
+        await add("GET", open);
       }
-      expect(server.stderr.length).toBeGreaterThan(10_000);
-      expect(await filesWith(dataDir, [signature, bad])).toEqual([]);
-      expect(sink.text).toMatch(/referrer-policy: no-referrer/);
-    },
-    180_000,
-  );
+      await add("POST", "/api/auth/login", { body: JSON.stringify({ username: token, password: token }) });
+      await add("POST", "/api/auth/refresh", { body: JSON.stringify({ refresh_token: token }) });
+    }
+    expect([...statuses].sort()).toEqual(
+      expect.arrayContaining([200, 201, 400, 401, 404, 405, 413, 415, 500]),
+    );
+    await sink.fetch(`${server.url}/metrics`);
+    const events = await fetch(`${server.url}/api/events?page_size=100`, {
+      headers: { authorization: `Bearer ${api.token}`, accept: "application/json" },
+    });
+    sink.text += await events.text();
+    await server.end("SIGTERM");
+    const signature = api.token.split(".")[2] ?? "";
+    for (const secret of [signature, bad]) {
+      expect(findLines(server.stderr, secret)).toEqual([]);
+      // A request for a worker with a token as its id is 404 and repeats the token.
+      const told = findLines(sink.text, secret).filter((line) => !line.includes("no such worker"));
+      expect(told).toEqual([]);
+    }
+    expect(server.stderr.length).toBeGreaterThan(10_000);
+    expect(await findFiles(dataDir, [signature, bad])).toEqual([]);
+    expect(sink.text).toMatch(/referrer-policy: no-referrer/);
+  });
 
-  it("passwords, keys and tokens are only where they belong, whatever an agent prints [SEC-2]", async () => {
+  it("passwords, keys and tokens are only in their allowed files, whatever an agent prints [SEC-2]", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
@@ -190,8 +189,8 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
       tokens[0]?.split(".")[2] ?? "",
     ];
     expect(secrets.every((secret) => secret.length > 10)).toBe(true);
-    expect(await argumentsWith(secrets)).toEqual([]);
-    const environments = await agentEnvironments(dataDir);
+    expect(await findArguments(secrets)).toEqual([]);
+    const environments = await readAgentEnvironments(dataDir);
     expect(environments).toContain(CANARY.engineKey);
     for (const hidden of [CANARY.password, CANARY.key, CANARY.databaseToken, CANARY.other]) {
       expect(environments).not.toContain(hidden);
@@ -221,87 +220,78 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
     for (const run of runs) expect(await api.text(`/api/executions/${run.id}/logs`)).toMatch(/starts in/);
     await server.end("SIGTERM");
     for (const secret of secrets) {
-      expect(linesWith(server.stderr, secret)).toEqual([]);
-      expect(linesWith(answers, secret)).toEqual([]);
-      expect(linesWith(decoder.decode(await Deno.readFile(backup)), secret)).toEqual([]);
+      expect(findLines(server.stderr, secret)).toEqual([]);
+      expect(findLines(answers, secret)).toEqual([]);
+      expect(findLines(decoder.decode(await Deno.readFile(backup)), secret)).toEqual([]);
     }
     // The run in progress had its environment in its own files until now.
-    expect(await filesWith(dataDir, secrets)).toEqual([]);
-  }, 180_000);
+    expect(await findFiles(dataDir, secrets)).toEqual([]);
+  });
 
-  it(
-    "control characters from outside forge no line and control no terminal [SEC-5]",
-    async () => {
-      await using folder = await tempDir();
-      const env = { ...fakeEnvironment(), SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format };
-      await using server = await startServer({ dataDir: folder.path, env });
-      const api = await client(server.url);
-      const evil = [
-        "\r\n",
-        "\n",
-        "\r",
-        "\u001b[2J\u001b[31m",
-        "\u001b]0;title\u0007",
-        "\u0000",
-        "\u0008\u0008",
-        "\u007f",
-        "\u009b31m",
-        "\u2028",
-        "\u2029",
-        "\u0085",
-      ];
-      for (const [index, characters] of evil.entries()) {
-        const text = `a${characters}FORGED-${index} ready at http://evil.example`;
-        await api.send(`GET /api/${encodeURIComponent(text)}`);
-        await api.send(`GET /api/workers/${encodeURIComponent(text)}`);
-        await api.send(`GET /api/departments/${encodeURIComponent(text)}`);
-        await api.send(`GET /api/workers?name=${encodeURIComponent(text)}`);
-        if (index % 4 === 0) {
-          await api.send("POST /api/auth/login", { username: text, password: text });
-          const scopes = ["fly:moon"];
-          const { id } = await api.call("POST /api/workers", {
-            name: "w",
-            description: text.replaceAll("\0", ""),
-            scopes,
-          });
-          const instruction = `exit 3 ${text.replaceAll("\0", "")}`;
-          await api.call("POST /api/tasks", {
-            message_id: "m",
-            worker_id: id,
-            instruction,
-            type: "immediate",
-          });
-        }
-        await rawRequest(
-          server,
-          `GET /${index} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-request-id: a\u001b[31mFORGED\r\nconnection: close\r\n\r\n`,
-        );
+  it("control characters from outside forge no line and control no terminal [SEC-5]", async () => {
+    await using folder = await tempDir();
+    const env = { ...fakeEnvironment(), SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format };
+    await using server = await startServer({ dataDir: folder.path, env });
+    const api = await client(server.url);
+    const evil = [
+      "\r\n",
+      "\n",
+      "\r",
+      "\u001b[2J\u001b[31m",
+      "\u001b]0;title\u0007",
+      "\u0000",
+      "\u0008\u0008",
+      "\u007f",
+      "\u009b31m",
+      "\u2028",
+      "\u2029",
+      "\u0085",
+    ];
+    for (const [index, characters] of evil.entries()) {
+      const text = `a${characters}FORGED-${index} ready at http://evil.example`;
+      await api.send(`GET /api/${encodeURIComponent(text)}`);
+      await api.send(`GET /api/workers/${encodeURIComponent(text)}`);
+      await api.send(`GET /api/departments/${encodeURIComponent(text)}`);
+      await api.send(`GET /api/workers?name=${encodeURIComponent(text)}`);
+      if (index % 4 === 0) {
+        await api.send("POST /api/auth/login", { username: text, password: text });
+        const scopes = ["fly:moon"];
+        const { id } = await api.call("POST /api/workers", {
+          name: "w",
+          description: text.replaceAll("\0", ""),
+          scopes,
+        });
+        const instruction = `exit 3 ${text.replaceAll("\0", "")}`;
+        await taskFor(api, id, instruction);
       }
-      await eventually("the runs are over", async () => {
-        const { tasks } = await api.call("GET /api/system/overview");
-        return tasks.pending + tasks.running === 0;
-      });
-      await server.end("SIGTERM");
-      const lines = server.stderr.trimEnd().split("\n");
-      expect(lines.filter((line) => line.includes("FORGED")).length).toBeGreaterThan(5);
-      // deno-lint-ignore no-control-regex
-      expect(lines.filter((line) => /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/.test(line)))
-        .toEqual([]);
-      expect(lines.filter((line) => /^\W*FORGED/.test(line))).toEqual([]);
-      if (format === "json") {
-        for (const line of lines) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) });
-      }
-    },
-    180_000,
-  );
+      await sendRawRequest(
+        server,
+        `GET /${index} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-request-id: a\u001b[31mFORGED\r\nconnection: close\r\n\r\n`,
+      );
+    }
+    await eventually("the runs are over", async () => {
+      const { tasks } = await api.call("GET /api/system/overview");
+      return tasks.pending + tasks.running === 0;
+    });
+    await server.end("SIGTERM");
+    const lines = server.stderr.trimEnd().split("\n");
+    expect(lines.filter((line) => line.includes("FORGED")).length).toBeGreaterThan(5);
+    // deno-lint-ignore no-control-regex
+    expect(lines.filter((line) => /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/.test(line)))
+      .toEqual([]);
+    expect(lines.filter((line) => /^\W*FORGED/.test(line))).toEqual([]);
+    if (format === "json") {
+      for (const line of lines) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) });
+    }
+  });
 });
 
-function linesWith(text: string, secret: string): string[] {
+function findLines(text: string, secret: string): string[] {
   return text.split("\n").filter((line) => line.includes(secret)).map((line) => line.slice(0, 300));
 }
 
-/** The environments of the running agents of this server. */
-async function agentEnvironments(dataDir: string): Promise<string> {
+/** Reads the environments of this server's running agents. */
+async function readAgentEnvironments(dataDir: string): Promise<string> {
   let text = "";
   for (const { name } of Deno.readDirSync("/proc")) {
     const environment = /^\d+$/.test(name)
@@ -312,7 +302,7 @@ async function agentEnvironments(dataDir: string): Promise<string> {
   return text;
 }
 
-async function rawRequest(server: ServerProcess, text: string): Promise<void> {
+async function sendRawRequest(server: ServerProcess, text: string): Promise<void> {
   const { hostname, port } = new URL(server.url);
   const connection = await Deno.connect({ hostname, port: Number(port) });
   await connection.write(new TextEncoder().encode(text));
@@ -321,66 +311,62 @@ async function rawRequest(server: ServerProcess, text: string): Promise<void> {
   connection.close();
 }
 
-it(
-  "whatever the mask it was started with, all that the service writes is its user's alone [SEC-7]",
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir, { mode: 0o700 });
-    const program = ["/bin/sh", "-c", 'umask 000; exec "$@"', "sh", ...SVC];
-    await using server = await startServer({
-      dataDir: join(dataDir, "svc"),
-      env: fakeEnvironment(),
-      program,
-      cwd: dataDir,
-    });
-    const root = join(dataDir, "svc");
-    const api = await client(server.url);
-    const worker = await api.call("POST /api/workers", { name: "Ada" });
-    const session = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-    const form = new FormData();
-    form.set("file", new File(["x"], "x.txt"));
-    const file = await api.upload(`/api/local/sessions/${session.id}/media`, form);
-    await api.call(`POST /api/local/sessions/${session.id}/messages`, {
-      content: "touch made-by-the-agent",
-      media_path: file.path,
-    });
-    await eventually(
-      "it is done",
-      async () => (await api.call("GET /api/system/overview")).tasks.completed === 1,
+it("all files of the service are private to its user under any umask [SEC-7]", async () => {
+  await using folder = await tempDir();
+  const dataDir = join(folder.path, "data");
+  await Deno.mkdir(dataDir, { mode: 0o700 });
+  const program = ["/bin/sh", "-c", 'umask 000; exec "$@"', "sh", ...SVC];
+  await using server = await startServer({
+    dataDir: join(dataDir, "svc"),
+    env: fakeEnvironment(),
+    program,
+    cwd: dataDir,
+  });
+  const root = join(dataDir, "svc");
+  const api = await client(server.url);
+  const worker = await api.call("POST /api/workers", { name: "Ada" });
+  const session = await api.call("POST /api/local/sessions", { worker_id: worker.id });
+  const form = new FormData();
+  form.set("file", new File(["x"], "x.txt"));
+  const file = await api.upload(`/api/local/sessions/${session.id}/media`, form);
+  await api.call(`POST /api/local/sessions/${session.id}/messages`, {
+    content: "touch made-by-the-agent",
+    media_path: file.path,
+  });
+  await eventually(
+    "it is done",
+    async () => (await api.call("GET /api/system/overview")).tasks.completed === 1,
+  );
+  const going = await api.call("POST /api/local/sessions", { worker_id: worker.id });
+  await api.call(`POST /api/local/sessions/${going.id}/messages`, { content: "sleep 60" });
+  await eventually(
+    "one goes on",
+    async () => (await api.call("GET /api/executions?status=running")).length === 1,
+  );
+  const backup = join(dataDir, "backup.tar");
+  const env = { SVC_URL: server.url, SVC_TOKEN: api.token };
+  const made = await svc(["ctl", "system", "backup", backup], { dataDir: root, env, program });
+  expect([made.code, made.err]).toEqual([0, expect.any(String)]);
+  const modes: string[] = [];
+  const walk = async (path: string) => {
+    const { mode, isDirectory } = await Deno.lstat(path);
+    modes.push(
+      `${isDirectory ? "d" : "f"} ${((mode ?? 0) & 0o777).toString(8)} ${path.slice(dataDir.length)}`,
     );
-    const going = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-    await api.call(`POST /api/local/sessions/${going.id}/messages`, { content: "sleep 60" });
-    await eventually(
-      "one goes on",
-      async () => (await api.call("GET /api/executions?status=running")).length === 1,
-    );
-    const backup = join(dataDir, "backup.tar");
-    const env = { SVC_URL: server.url, SVC_TOKEN: api.token };
-    const made = await svc(["ctl", "system", "backup", backup], { dataDir: root, env, program });
-    expect([made.code, made.err]).toEqual([0, expect.any(String)]);
-    const modes: string[] = [];
-    const walk = async (path: string) => {
-      const { mode, isDirectory } = await Deno.lstat(path);
-      modes.push(
-        `${isDirectory ? "d" : "f"} ${((mode ?? 0) & 0o777).toString(8)} ${path.slice(dataDir.length)}`,
-      );
-      if (isDirectory) {
-        for await (const entry of Deno.readDir(path)) {
-          await walk(join(path, entry.name));
-        }
+    if (isDirectory) {
+      for await (const entry of Deno.readDir(path)) {
+        await walk(join(path, entry.name));
       }
-    };
-    await walk(root);
-    await walk(backup);
-    const own = join(worker.work_dir, "made-by-the-agent").slice(dataDir.length);
-    // An agent's files follow the umask of the service; they are in a directory that only its user can enter.
-    expect(modes).toContain(`f 666 ${own}`);
-    const wrong = modes.filter((line) =>
-      !/^(d 700|f 600) /.test(line) && !line.endsWith(own) && !/^f 755 \/svc\/bin\/svc$/.test(line)
-    );
-    expect(wrong).toEqual([]);
-    expect(modes.length).toBeGreaterThan(20);
-  },
-  180_000,
-);
+    }
+  };
+  await walk(root);
+  await walk(backup);
+  const own = join(worker.work_dir, "made-by-the-agent").slice(dataDir.length);
+  // An agent's files follow the umask of the service, in a directory that only its user can enter.
+  expect(modes).toContain(`f 666 ${own}`);
+  const wrong = modes.filter((line) =>
+    !/^(d 700|f 600) /.test(line) && !line.endsWith(own) && !/^f 755 \/svc\/bin\/svc$/.test(line)
+  );
+  expect(wrong).toEqual([]);
+  expect(modes.length).toBeGreaterThan(20);
+});

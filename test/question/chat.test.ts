@@ -4,9 +4,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { type Asker, startAsker } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
 import { found } from "../harness/wait.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import type { Json } from "../harness/service/client.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -14,7 +12,7 @@ function open(options: { clock?: TestClock; config?: Json } = {}): Promise<App> 
   return openApp({ ...options, config: { engines: fakeEngines(), ...options.config } });
 }
 
-/** Writes in the conversation as the operator; answers the message as it is when it is routed. */
+/** Sends a message in the conversation as the operator; returns the message as it is routed. */
 async function say(app: App, run: Asker, body: Record<string, unknown>): Promise<Json> {
   const { message_id: id } = await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, body);
   return await found(async () => {
@@ -27,14 +25,14 @@ async function get(app: App, id: string): Promise<Json> {
   return await app.call(`GET /api/questions/${id}`);
 }
 
-/** Which message of the conversation asks the question. */
-async function messageOf(app: App, run: Asker, id: string): Promise<string> {
+/** Returns the conversation's message that asks the question. */
+async function findMessage(app: App, run: Asker, id: string): Promise<string> {
   const history: Json[] = await app.call(`GET /api/local/sessions/${run.sessionId}/messages`);
   return history.find((message) => message.question_id === id)?.id;
 }
 
 describe("an answer in the chat (contract 12)", () => {
-  it("is exactly an option's text or number of the only open question, and nothing else is", async () => {
+  it("is exactly an option's text or number of the only open question", async () => {
     await using app = await open();
     const run = await startAsker(app);
     for (const [words, answer] of [["Blue", "Blue"], [" 1 ", "Red"], ["3", "1"]]) {
@@ -58,7 +56,7 @@ describe("an answer in the chat (contract 12)", () => {
     await run.end();
   });
 
-  it("to a free question is the first plain message within ten minutes, and later ones are messages", async () => {
+  it("to a free question is the first plain message within ten minutes; later ones are messages", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
     const run = await startAsker(app);
@@ -77,12 +75,12 @@ describe("an answer in the chat (contract 12)", () => {
     await run.end();
   });
 
-  it("is a reply to its question, whatever else is open, and /answer when one is", async () => {
+  it("is a reply to its question even with other open questions, and /answer with one open question", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const one = await run.ask({ text: "One?", options: ["Yes", "No"] });
     const two = await run.ask({ text: "Two?" });
-    await say(app, run, { content: "2", reply_to: await messageOf(app, run, one.id) });
+    await say(app, run, { content: "2", reply_to: await findMessage(app, run, one.id) });
     expect(await get(app, one.id)).toMatchObject({ status: "answered", answer: "No" });
     const three = await run.ask({ text: "Three?", options: ["a"] });
     const unclear = await say(app, run, { content: "/answer this" });
@@ -92,7 +90,7 @@ describe("an answer in the chat (contract 12)", () => {
       content: "There are 2 open questions here. Reply to the one that you mean.",
       reply_to: unclear.id,
     });
-    await say(app, run, { content: "/answer of mine", reply_to: await messageOf(app, run, two.id) });
+    await say(app, run, { content: "/answer of mine", reply_to: await findMessage(app, run, two.id) });
     expect(await get(app, two.id)).toMatchObject({ status: "answered", answer: "of mine" });
     await say(app, run, { content: "!answer\nneither\nnor" });
     expect(await get(app, three.id)).toMatchObject({ status: "answered", answer: "neither\nnor" });
@@ -101,22 +99,22 @@ describe("an answer in the chat (contract 12)", () => {
     await app.settle();
   });
 
-  it("belongs to the task that it becomes, so that what comes of it answers the message", async () => {
+  it("belongs to the task that it becomes, so that the task's reply answers the message", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const { id } = await run.ask({ options: ["Yes"] });
     await run.end();
-    const message = await say(app, run, { content: "yes", reply_to: await messageOf(app, run, id) });
+    const message = await say(app, run, { content: "yes", reply_to: await findMessage(app, run, id) });
     await app.settle();
     const { tasks } = await app.call(`GET /api/messages/${message.id}/trace`);
     expect(tasks).toHaveLength(1);
     expect(tasks[0]).toMatchObject({ worker_id: run.workerId, message_id: message.id });
   });
 
-  it("does not wait for the quiet window, and is no part of what stands before it there", async () => {
+  it("does not wait for the debounce window, and is not merged with earlier messages", async () => {
     await using app = await open({ config: { bee: { quiet_window: "2s" } } });
     const run = await startAsker(app);
-    // Said before the question: it cannot be its answer.
+    // A message from before the question cannot be its answer.
     const { message_id: before } = await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, {
       content: "ok before",
     });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
@@ -7,12 +7,12 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { type Asker, startAsker } from "../harness/fakes/asker.ts";
 import { someToken, someUser } from "../harness/model/people.ts";
 import { eventually } from "../harness/wait.ts";
+import type { Json } from "../harness/service/client.ts";
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
+vi.setConfig({ testTimeout: 180_000 });
 
-/** The values with which an answer could be given by any field of any route. */
-function bodyOf(route: AnyRoute, question: Json): Json {
+/** Fills every field of a route with values that could answer the question. */
+function buildBody(route: AnyRoute, question: Json): Json {
   const words: Json = {
     answer: "Yes",
     content: "/answer Yes",
@@ -27,8 +27,8 @@ function bodyOf(route: AnyRoute, question: Json): Json {
   return { ...example, ...own, ...(known.includes("message_id") ? { message_id: question.message_id } : {}) };
 }
 
-/** The statuses and answers of every question. */
-async function answers(app: App): Promise<string[]> {
+/** Lists the statuses and answers of every question. */
+async function listAnswers(app: App): Promise<string[]> {
   const rows = await app.db.read<{ answer: string; answered_by: string }>(
     "select answer, answered_by from question",
   );
@@ -39,8 +39,8 @@ async function chat(app: App, run: Asker, body: Json, headers: Record<string, st
   return (await app.send(`POST /api/local/sessions/${run.sessionId}/messages`, body, headers)).status;
 }
 
-describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
-  it("a run with *:* does not by any route there is, nor by a tool [QST-2]", async () => {
+describe("only a person answers a question (contract 12) [QST-2]", () => {
+  it("a run with *:* cannot answer by any route or tool [QST-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app, { scopes: ["*:*"] });
     const other = await startAsker(app, { name: "Other" });
@@ -48,7 +48,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     const others = await other.ask();
     let tried = 0;
     for (const question of [own, others]) {
-      // What ends the run itself, or its conversation, ends the test: a clear cancels, and answers nothing.
+      // Routes that end the run or its conversation would end the test: a clear cancels, and answers nothing.
       const routes = (ROUTES as readonly AnyRoute[]).filter(({ operation }) =>
         !["session.clear", "chat.delete", "execution.cancel"].includes(operation)
       );
@@ -57,7 +57,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
           /:(\w+)/g,
           (_, name) => /local\/sessions/.test(route.path) && name === "id" ? run.sessionId : question.id,
         );
-        const body = route.method === "GET" ? undefined : JSON.stringify(bodyOf(route, question));
+        const body = route.method === "GET" ? undefined : JSON.stringify(buildBody(route, question));
         const url = `http://localhost${path}${route.method === "GET" ? "?timeout_ms=0" : ""}`;
         const headers = {
           ...run.headers,
@@ -77,12 +77,12 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
       const reply = await app.send(`POST /api/questions/${own.id}/${verb}`, body, run.headers);
       expect([reply.status, reply.body.detail]).toEqual([403, expect.stringMatching(/only people may/)]);
     }
-    const tools = await mcp(app, run, "tools/list", {});
+    const tools = await callMcp(app, run, "tools/list", {});
     expect(tools).toContain('"ask"');
     expect(tools).not.toMatch(/question_(answer|cancel)/);
     const called = { name: "question_answer", arguments: { id: own.id, answer: "Yes" } };
-    expect(await mcp(app, run, "tools/call", called)).toMatch(/error/i);
-    expect(await answers(app)).toEqual([]);
+    expect(await callMcp(app, run, "tools/call", called)).toMatch(/error/i);
+    expect(await listAnswers(app)).toEqual([]);
     for (const { id } of [own, others]) {
       expect((await app.call(`GET /api/questions/${id}`)).status).toBe("open");
     }
@@ -90,7 +90,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     await other.end();
   });
 
-  it("a run does not by writing in the chat, in any form, nor by quoting somebody [QST-2]", async () => {
+  it("a run cannot answer by any message in the chat, nor by a quote [QST-2]", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app, { scopes: ["*:*"] });
     const chosen = await run.ask({ options: ["Yes", "No"] });
@@ -104,21 +104,21 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
       expect((await app.send("POST /api/messages", said, run.headers)).status).toBe(201);
     }
     await app.until("message.routed", 2 * words.length + 1);
-    expect(await answers(app)).toEqual([]);
-    // A free one, too, right after it was asked.
+    expect(await listAnswers(app)).toEqual([]);
+    // A new free question cannot be answered either.
     await app.call(`POST /api/questions/${chosen.id}/cancel`, {});
     const free = await run.ask({ text: "Which?" });
     expect(await chat(app, run, { content: "This one", alone: true }, run.headers)).toBe(202);
     await app.until("message.routed", 2 * words.length + 2);
     expect((await app.call(`GET /api/questions/${free.id}`)).status).toBe("open");
-    // The same words of a person do.
+    // The same text from a user is an answer.
     expect(await chat(app, run, { content: "That one" }, {})).toBe(202);
     await app.until("question.answered");
     expect((await app.call(`GET /api/questions/${free.id}`)).answer).toBe("That one");
     await run.end();
   });
 
-  it("a program does not by a webhook into the conversation that is asked [QST-2]", async () => {
+  it("a program cannot answer by a webhook into the conversation [QST-2]", async () => {
     const platforms = { alerts: { kind: "webhook", worker: "Agent" } as never };
     await using app = await openApp({ config: { engines: fakeEngines(), platforms } });
     const run = await startAsker(app);
@@ -138,7 +138,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     await run.end();
   });
 
-  it("a run asks and reads in its own conversation only, whatever its scopes are", async () => {
+  it("a run asks and reads only in its own conversation, with any scopes", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app, { scopes: ["*:*"] });
     const reader = await startAsker(app, { name: "Reader", scopes: ["read:*"] });
@@ -159,9 +159,7 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
     await reader.end();
   });
 
-  it(
-    "people answer with write:questions: operators have it, viewers do not, a token as it says",
-    async () => {
+  it("users answer with write:questions: operators have it, viewers don't, and tokens only if listed", async () => {
       await using app = await openApp({ inMemory: true });
       const viewer = await someUser(app, "Vera", "viewer");
       const operator = await someUser(app, "Otto", "operator");
@@ -175,12 +173,10 @@ describe("nobody but a person answers a question (contract 12) [QST-2]", () => {
       expect((await give(poor.headers)).status).toBe(403);
       expect((await give(operator.headers)).body.answered_by).toBe("user:Otto");
       expect((await give(token.headers)).body.answered_by).toBe("token:bot");
-    },
-    180_000,
-  );
+  });
 });
 
-async function mcp(app: App, run: Asker, method: string, params: Json): Promise<string> {
+async function callMcp(app: App, run: Asker, method: string, params: Json): Promise<string> {
   const response = await app.server.fetch(
     new Request("http://localhost/mcp", {
       method: "POST",

@@ -1,18 +1,15 @@
-import { expect, it } from "vitest";
-import type { Client } from "../harness/service/client.ts";
+import { expect, it, vi } from "vitest";
+import type { Client, Json } from "../harness/service/client.ts";
 import { runScenario, type World } from "../harness/model/scenario.ts";
 import { found } from "../harness/wait.ts";
 import { pause } from "../harness/model/workload.ts";
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
-
-// A round is a start of the service; more of them with SVC_TEST_RACES.
+// Each round starts a service. SVC_TEST_RACES adds rounds.
 const ROUNDS = Deno.env.has("SVC_TEST_RACES") ? 50 : 2;
 const OFFSET_MAX_MS = 5;
 
 /** The open question, its conversation, and the status of the answer that raced with the kill. */
-interface Asked {
+interface OpenQuestion {
   worker: string;
   session: string;
   id: string;
@@ -20,39 +17,37 @@ interface Asked {
   first: number;
 }
 
-it(
-  `an answer survives kill -9 of the service at any moment, and is brought once: ${ROUNDS} kills [QST-1]`,
-  () =>
-    runScenario<Asked>({
-      seed: 7,
-      rounds: ROUNDS,
-      fault: { kind: "kill", afterMs: offsetMs },
-      setup: async (world) => {
-        const worker = (await world.api.call("POST /api/workers", { name: "Ada" })).id;
-        return await ask(world, worker, 0);
-      },
-      action: async (world, asked) => {
-        const { api } = world;
-        await pause(offsetMs(world));
-        asked.first = await api.send(`POST /api/questions/${asked.id}/answer`, { answer: "early" })
-          .then(({ status }) => status, () => 0);
-      },
-      restarted: async (world, asked, round) => {
-        await checkAnswered(world.api, asked);
-        await world.api.call(`DELETE /api/local/sessions/${asked.session}`);
-        if (round + 1 < ROUNDS) Object.assign(asked, await ask(world, asked.worker, round + 1));
-      },
-      check: () => Promise.resolve(),
-    }),
-  120_000 + ROUNDS * 60_000,
-);
+vi.setConfig({ testTimeout: 120_000 + ROUNDS * 60_000 });
+
+it(`an answer survives kill -9 of the service at any moment, and is delivered once: ${ROUNDS} kills [QST-1]`, () =>
+  runScenario<OpenQuestion>({
+    seed: 7,
+    rounds: ROUNDS,
+    fault: { kind: "kill", afterMs: offsetMs },
+    setup: async (world) => {
+      const worker = (await world.api.call("POST /api/workers", { name: "Ada" })).id;
+      return await ask(world, worker, 0);
+    },
+    action: async (world, asked) => {
+      const { api } = world;
+      await pause(offsetMs(world));
+      asked.first = await api.send(`POST /api/questions/${asked.id}/answer`, { answer: "early" })
+        .then(({ status }) => status, () => 0);
+    },
+    restarted: async (world, asked, round) => {
+      await checkAnswered(world.api, asked);
+      await world.api.call(`DELETE /api/local/sessions/${asked.session}`);
+      if (round + 1 < ROUNDS) Object.assign(asked, await ask(world, asked.worker, round + 1));
+    },
+    check: () => Promise.resolve(),
+  }));
 
 function offsetMs({ chance }: World): number {
   return Math.floor(chance() * (OFFSET_MAX_MS + 1));
 }
 
-/** Asks as the agent of a run that stays. */
-async function ask({ api, path }: World, worker: string, round: number): Promise<Asked> {
+/** Asks as the agent of a run that does not end. */
+async function ask({ api, path }: World, worker: string, round: number): Promise<OpenQuestion> {
   const { id: session } = await api.call("POST /api/local/sessions", { worker_id: worker });
   const file = path(`token-${round}`);
   const { message_id } = await api.call(`POST /api/local/sessions/${session}/messages`, {
@@ -64,8 +59,8 @@ async function ask({ api, path }: World, worker: string, round: number): Promise
   return { worker, session, id, text, first: 0 };
 }
 
-/** Exactly one answer counts: the early one, or a late one when the early one was lost. */
-async function checkAnswered(api: Client, { id, text, session, first }: Asked): Promise<void> {
+/** Exactly one answer is stored: the early one, or a late one if the early one was lost. */
+async function checkAnswered(api: Client, { id, text, session, first }: OpenQuestion): Promise<void> {
   const { status } = await api.call(`GET /api/questions/${id}`);
   expect(first === 200 ? "answered" : status).toBe(status);
   const second = await api.send(`POST /api/questions/${id}/answer`, { answer: "late" });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Call } from "../../src/api/call/call.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
 import { valueOf } from "../../src/domain/call/json.ts";
@@ -8,7 +8,7 @@ import { callOf, type ClaimedRun, claimRun, endClaimed, type How } from "../harn
 import { TestClock } from "../harness/clock.ts";
 import { random } from "../harness/model/schedule.ts";
 
-// CI runs 25 seeds of 2,000; elsewhere a part of one finds most faults.
+// CI runs 25 seeds of 2,000; locally a part of one seed finds most faults.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 1);
 const OPERATIONS = Deno.env.has("SVC_TEST_SEEDS") ? 2_000 : 500;
 const MAX_CHAIN_DEPTH = 2;
@@ -17,8 +17,8 @@ const OPEN_QUESTIONS_MAX = 100;
 const SESSIONS = ["cli:one", "cli:two"];
 const TEXTS = ["Which?", "When?", "Really?"];
 
-/** What a question should be. */
-interface Asked {
+/** The expected state of a question. */
+interface ExpectedQuestion {
   id: string;
   session: string;
   worker: string;
@@ -34,19 +34,18 @@ interface Asked {
   brought: boolean;
 }
 
-/** A run in progress. */
 interface Run extends ClaimedRun {
-  /** How many questions it asked. */
+  /** The number of questions that it asked. */
   asked: number;
 }
 
-/** The state machine of contract 12 as a person can read it; the database has to agree with it. */
+/** The state machine of contract 12. The database has to agree with it. */
 class Model {
-  readonly questions = new Map<string, Asked>();
+  readonly questions = new Map<string, ExpectedQuestion>();
   readonly runs = new Map<string, Run>();
 
-  /** Which question a run's asking leads to: an equal one, a new one (null), or a refusal. */
-  ask(run: Run, text: string, fallback: string): Asked | null | "refused" {
+  /** Returns the question that a run's request leads to: an equal one, a new one (null), or a refusal. */
+  ask(run: Run, text: string, fallback: string): ExpectedQuestion | null | "refused" {
     if (++run.asked > RUN_QUESTIONS_MAX) return run.asked--, "refused";
     if (fallback !== "" && run.depth >= MAX_CHAIN_DEPTH) return "refused";
     const equal =
@@ -76,8 +75,8 @@ class Model {
     return true;
   }
 
-  /** The run looks at its question. */
-  see(one: Asked, run: Run): void {
+  /** Marks the question as read by the run. */
+  see(one: ExpectedQuestion, run: Run): void {
     if (one.status === "answered" && one.run === run.id) one.seen = true;
   }
 
@@ -92,34 +91,36 @@ class Model {
     this.runs.delete(id);
     if (how === "cancelled") return this.withdraw((one) => one.run === id);
     for (const one of this.all((one) => one.run === id && one.status === "answered" && !one.brought)) {
-      // What a lost run saw may be lost with it.
+      // A lost run may also lose what it read.
       if (how === "lost") one.seen = false;
       this.#bring(one);
     }
   }
 
-  withdraw(which: (one: Asked) => boolean): void {
+  withdraw(which: (one: ExpectedQuestion) => boolean): void {
     for (const one of this.all(which)) {
       if (one.status === "open") one.status = "cancelled";
       else if (one.status === "answered") one.seen = true;
     }
   }
 
-  all(which: (one: Asked) => boolean): Asked[] {
+  all(which: (one: ExpectedQuestion) => boolean): ExpectedQuestion[] {
     return [...this.questions.values()].filter(which);
   }
 
-  // Nobody waits for it any more: the answer becomes a task.
-  #bring(one: Asked): void {
+  // No run waits for the answer, so it becomes a task.
+  #bring(one: ExpectedQuestion): void {
     if (one.task === "" || one.seen || this.runs.has(one.run)) return;
     one.seen = one.brought = true;
   }
 }
 
+vi.setConfig({ testTimeout: 60_000 + SEEDS * 600_000 });
+
 describe("the state machine of a question equals its model (contract 12) [QST-1]", () => {
   it(`over ${SEEDS} seeds of ${OPERATIONS} random operations each, with restarts`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) await new World(seed).compare();
-  }, 60_000 + SEEDS * 600_000);
+  });
 });
 
 const CALL: Call = {
@@ -128,7 +129,9 @@ const CALL: Call = {
   idempotency: null,
 };
 
-/** A service whose stages are stopped, but for the one of questions: this does their work, one step at a time. */
+/**
+ * A service whose stages are stopped, except the one of questions: the test does their work, step by step.
+ */
 class World {
   readonly #chance: () => number;
   readonly #seed: number;
@@ -185,11 +188,11 @@ class World {
   async #step(label: string): Promise<void> {
     const dice = this.#chance();
     const run = this.#pick([...this.#model.runs.values()]) as Run | undefined;
-    // Mostly what can still change.
+    // Prefers questions that can still change.
     const open = this.#model.all(({ status }) => status === "open");
     const one = this.#pick(
       this.#chance() < 0.7 && open.length > 0 ? open : [...this.#model.questions.values()],
-    ) as Asked | undefined;
+    ) as ExpectedQuestion | undefined;
     if (dice < 0.15 || run === undefined) await this.#start();
     else if (dice < 0.40 || one === undefined) await this.#ask(run, label);
     else if (dice < 0.55) await this.#answer(one, label);
@@ -217,7 +220,7 @@ class World {
     else await this.#advance();
   }
 
-  /** A run of a task that waits, or of a new one. */
+  /** Starts a run of a pending task, or of a new one. */
   async #start(): Promise<void> {
     const { db } = this.#app;
     const waiting = await db.first<{ id: string }>(
@@ -273,14 +276,14 @@ class World {
     });
   }
 
-  async #answer({ id }: Asked, label: string): Promise<void> {
+  async #answer({ id }: ExpectedQuestion, label: string): Promise<void> {
     const words = this.#pick(["yes", "no"]);
     const won = await done(() => this.#api.question.answer(CALL, id, words));
     expect(won, label).toBe(this.#model.answer(id, words, "user:test", this.#clock.now()));
   }
 
   async #see(run: Run): Promise<void> {
-    const own = this.#pick(this.#model.all((one) => one.run === run.id)) as Asked | undefined;
+    const own = this.#pick(this.#model.all((one) => one.run === run.id)) as ExpectedQuestion | undefined;
     if (own === undefined) return;
     const limits = { timeoutMs: 0, signal: new AbortController().signal };
     await this.#api.question.wait(await callOf(this.#app.db, run), own.id, limits);
@@ -292,14 +295,14 @@ class World {
     if (run === undefined) return;
     const { db } = this.#app;
     const task = await findTask(db, run.task);
-    // What was cancelled meanwhile ends as that.
+    // A task that was cancelled meanwhile ends as cancelled.
     const how = task?.status === "cancelled" ? "cancelled" : wish;
     expect(await endClaimed(db, run, how, this.#clock.now())).toBe(true);
     expect(await endClaimed(db, run, how, this.#clock.now()), "a second outcome").toBe(false);
     this.#model.end(id, how);
   }
 
-  /** As after kill -9: the next start finds every run lost. */
+  /** Simulates kill -9: the next start finds every run lost. */
   async #restart(): Promise<void> {
     const cancelled = new Set<string>();
     for (const run of this.#model.runs.values()) {
@@ -311,23 +314,13 @@ class World {
       this.#model.end(id, cancelled.has(id) ? "cancelled" : "lost");
     }
     this.#model.tick(this.#clock.now());
-    await this.#stage();
+    await this.#app.runStage("question");
   }
 
   async #advance(): Promise<void> {
     this.#clock.advance(this.#pick([100, 900, 30_000, 600_000]));
-    await this.#stage();
+    await this.#app.runStage("question");
     this.#model.tick(this.#clock.now());
-  }
-
-  /** Lets the stage of questions do what is due. */
-  async #stage(): Promise<void> {
-    const stage = this.#app.server.stages.find(({ name }) => name === "question");
-    const rounds = stage?.rounds ?? 0;
-    stage?.wake();
-    while ((stage?.rounds ?? 0) <= rounds || !stage?.idle) {
-      await new Promise((resolve) => setTimeout(resolve, 0));
-    }
   }
 
   async #agree(label: string): Promise<void> {

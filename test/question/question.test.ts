@@ -3,9 +3,7 @@ import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { startAsker } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import type { Json } from "../harness/service/client.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -18,13 +16,13 @@ function answer(app: App, id: string, text: string) {
   return app.send(`POST /api/questions/${id}/answer`, { answer: text });
 }
 
-/** The tasks that brought answers. */
-function brought(app: App): Promise<Json[]> {
+/** Lists the tasks that delivered answers. */
+function listDeliveredTasks(app: App): Promise<Json[]> {
   return app.db.read("select task.* from task join question on answer_task_id = task.id order by task.id");
 }
 
 describe("a question (contract 12)", () => {
-  it("is sent to its conversation, and its answer becomes a task of the same worker", async () => {
+  it("reaches its conversation, and its answer becomes a task of the same worker", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const question = await run.ask({ options: ["Red", "Blue"], default: "Blue" });
@@ -47,7 +45,7 @@ describe("a question (contract 12)", () => {
     const answered = await answer(app, question.id, "2");
     expect(answered.body).toMatchObject({ status: "answered", answer: "Blue", answered_by: "user:admin" });
     expect(answered.body.seen_at).not.toBeNull();
-    const [task] = await brought(app);
+    const [task] = await listDeliveredTasks(app);
     expect(task).toMatchObject({
       worker_id: run.workerId,
       session_key: run.sessionKey,
@@ -63,26 +61,26 @@ describe("a question (contract 12)", () => {
     await app.settle();
   });
 
-  it("that is answered while its run goes on becomes a task when that ends, unless the run has seen it", async () => {
+  it("with an answer during its run creates a task after the run, unless the run has read the answer", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const unseen = await run.ask({ text: "One?" });
     const seen = await run.ask({ text: "Two?" });
     await answer(app, unseen.id, "first");
     expect((await answer(app, seen.id, "second")).body.seen_at).toBeNull();
-    // Whoever else looks has not seen it for the agent.
+    // Only the agent's own request marks the answer as seen.
     expect((await app.call(`GET /api/questions/${seen.id}/wait`)).seen_at).toBeNull();
     const waited = await app.send(`GET /api/questions/${seen.id}/wait`, undefined, run.headers);
     expect(waited.body).toMatchObject({ answer: "second", seen_at: expect.any(Number) });
-    expect(await brought(app)).toEqual([]);
+    expect(await listDeliveredTasks(app)).toEqual([]);
     await run.end();
-    const tasks = await brought(app);
+    const tasks = await listDeliveredTasks(app);
     expect(tasks.map((task) => task.instruction)).toEqual([expect.stringContaining("You asked: One?")]);
     expect((await app.call(`GET /api/questions/${unseen.id}`)).seen_at).not.toBeNull();
     await app.settle();
   });
 
-  it("is the same question when it is equal, open and of the same task, and then that of the run that asks", async () => {
+  it("is the same question if it is equal, open and of the same task, and then belongs to the asking run", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const [one, two] = await Promise.all([run.ask({ options: ["a"] }), run.ask({ options: ["a"] })]);
@@ -92,7 +90,7 @@ describe("a question (contract 12)", () => {
     expect((await app.call("GET /api/questions?status=open")).length).toBe(3);
     await answer(app, one.id, "a");
     expect((await run.ask({ options: ["a"] })).id).not.toBe(one.id);
-    // Another task asks for itself.
+    // A question of another task is another question.
     const other = await startAsker(app, { name: "Other" });
     expect((await other.ask()).task_id).toBe(other.taskId);
     expect((await app.call(`GET /api/questions?worker_id=${other.workerId}`)).length).toBe(1);
@@ -101,7 +99,7 @@ describe("a question (contract 12)", () => {
     await app.settle();
   });
 
-  it("counts its default at its time, and else is expired; both say so once", async () => {
+  it("gets its default at its deadline or else expires; both create one notice", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
     const run = await startAsker(app);
@@ -121,16 +119,16 @@ describe("a question (contract 12)", () => {
       answered_at: fallback.expires_at,
     });
     expect(await app.call(`GET /api/questions/${none.id}`)).toMatchObject({ status: "expired", answer: "" });
-    const tasks = await brought(app);
+    const tasks = await listDeliveredTasks(app);
     expect(tasks).toHaveLength(1);
-    // Nobody took part: the task is a step in a chain of agents.
+    // No user took part, so the task continues the agents' chain.
     expect(tasks[0]).toMatchObject({ created_by: `worker:${run.workerId}`, depth: 1 });
     expect(tasks[0].instruction).toContain("The answer: Red (no answer in time; this is your default)");
     for (const { id } of [fallback, none]) expect((await answer(app, id, "late")).status).toBe(409);
     await app.settle();
   });
 
-  it("whose time was over while the service was down cannot be answered after the next start", async () => {
+  it("with a deadline during a downtime cannot be answered after the next start", async () => {
     const clock = new TestClock();
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const config = { engines: fakeEngines() };
@@ -153,13 +151,13 @@ describe("a question (contract 12)", () => {
     expect((await answer(app, expired, "late")).status).toBe(409);
     expect((await answer(app, byDefault, "late")).body.detail).toMatch(/it is answered by default/);
     expect((await answer(app, open, "in time")).status).toBe(200);
-    expect(await brought(app)).toHaveLength(2);
+    expect(await listDeliveredTasks(app)).toHaveLength(2);
     await app.settle();
     await app.stop();
     await Deno.remove(dataDir, { recursive: true });
   });
 
-  it("is refused after its time, even before its end is stored", async () => {
+  it("cannot be answered after its deadline, even before its end is stored", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
     const run = await startAsker(app, { script: true });
@@ -172,7 +170,7 @@ describe("a question (contract 12)", () => {
     await run.end();
   });
 
-  it("ends with a clear of its conversation, its worker or its run, and its answer is not brought any more", async () => {
+  it("ends with a clear of its conversation, its worker or its run, and its answer is no longer delivered", async () => {
     await using app = await open();
     const cleared = await startAsker(app, { name: "A" });
     const deleted = await startAsker(app, { name: "B" });
@@ -189,7 +187,7 @@ describe("a question (contract 12)", () => {
     await app.call(`POST /api/executions/${cancelled.executionId}/cancel`);
     await app.call(`DELETE /api/local/sessions/${gone.sessionId}`);
     for (const id of ids) expect((await app.call(`GET /api/questions/${id}`)).status).toBe("cancelled");
-    expect(await brought(app)).toEqual([]);
+    expect(await listDeliveredTasks(app)).toEqual([]);
     expect((await app.call(`GET /api/questions?session_key=${gone.sessionKey}`)).length).toBe(0);
     const events = await app.call("GET /api/events?kind=question.cancelled", undefined, {
       accept: "application/json",
@@ -198,7 +196,7 @@ describe("a question (contract 12)", () => {
     await app.settle();
   });
 
-  it("of a script's task is in the inbox, and so is that of a person; nothing is sent", async () => {
+  it("of a script's task or a person's is in the inbox, and nothing is sent", async () => {
     await using app = await open();
     const run = await startAsker(app, { script: true });
     const asked = await run.ask({ options: ["Yes", "No"] });
@@ -217,14 +215,14 @@ describe("a question (contract 12)", () => {
     ]);
     expect(await app.call("GET /api/messages/outbound")).toEqual([]);
     await answer(app, own.id, "Go");
-    expect(await brought(app)).toEqual([]);
+    expect(await listDeliveredTasks(app)).toEqual([]);
     await answer(app, asked.id, "yes");
     await run.end();
-    expect((await brought(app)).map((task) => task.session_key)).toEqual([asked.session_key]);
+    expect((await listDeliveredTasks(app)).map((task) => task.session_key)).toEqual([asked.session_key]);
     await app.settle();
   });
 
-  it("is refused with a word when something about it is wrong", async () => {
+  it("with an invalid field is refused with a reason", async () => {
     await using app = await open();
     const run = await startAsker(app);
     const refused = async (body: Json, headers = run.headers) => {
@@ -252,7 +250,7 @@ describe("a question (contract 12)", () => {
     await run.end();
   });
 
-  it("of one run, and open ones of one conversation, are bounded; a chain of defaults ends", async () => {
+  it("has a limit per run and per conversation, and a chain of defaults ends", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_chain_depth: 1 } },
     });

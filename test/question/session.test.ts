@@ -3,13 +3,12 @@ import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../harness/service/app.ts";
 import { runningOf } from "../harness/fakes/asker.ts";
 import { runToken } from "../harness/service/run.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import { createSchedule } from "../harness/model/workload.ts";
+import type { Json } from "../harness/service/client.ts";
 
 const FAKE_CLAUDE = new URL("../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 
-/** A service with a worker whose engine has sessions, and a conversation with it. */
+/** Starts a service with a worker whose engine has sessions, and a conversation with it. */
 async function open(): Promise<{ app: App; worker: Json; session: Json }> {
   const engines = { default: "claude", claude: { command: FAKE_CLAUDE, env: { ANTHROPIC_API_KEY: "x" } } };
   const app = await openApp({ config: { engines } });
@@ -18,7 +17,7 @@ async function open(): Promise<{ app: App; worker: Json; session: Json }> {
   return { app, worker, session };
 }
 
-/** Asks in the run that goes on, lets that end, and answers; resolves when all is done. */
+/** Asks in the active run, ends it, and answers; resolves when all work is done. */
 async function askAndAnswer(app: App, worker: Json, file: string, mode = "prompt"): Promise<Json> {
   const run = await runningOf(app, worker.id);
   const headers = { authorization: `Bearer ${await runToken(app, run, [])}` };
@@ -26,70 +25,61 @@ async function askAndAnswer(app: App, worker: Json, file: string, mode = "prompt
   const { body: question } = await app.send("POST /api/questions", asked, headers);
   await Deno.writeTextFile(file, "");
   await app.settle();
-  // The last line is what the fake engine does: it stores its prompt.
+  // The last line decides what the fake engine does: it stores its prompt.
   await app.call(`POST /api/questions/${question.id}/answer`, { answer: `Blue\n${mode}` });
   await app.settle();
   return run;
 }
 
-async function executions(app: App): Promise<Json[]> {
+async function listExecutions(app: App): Promise<Json[]> {
   return (await app.call("GET /api/executions")).reverse();
 }
 
-describe("the answer comes to the same session (contract 12)", () => {
+describe("the answer reaches the same session (contract 12)", () => {
   it("of its conversation", async () => {
     const { app, worker, session } = await open();
     await using _ = app;
     const file = join(app.dataDir, "end");
     await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: `until ${file}` });
     await askAndAnswer(app, worker, file);
-    const [first, second] = await executions(app);
+    const [first, second] = await listExecutions(app);
     expect(second).toMatchObject({ session_id: first.session_id, result: "1" });
     const prompt = await Deno.readTextFile(join(worker.work_dir, "prompt.txt"));
     expect(prompt).toContain("You asked: Which?\n\nThe answer: Blue\nprompt");
     expect(prompt).not.toContain("The task in which you asked");
   });
 
-  it("that a run of a schedule had, and leaves the session of the conversation alone", async () => {
+  it("of a schedule's run, and leaves the session of the conversation unchanged", async () => {
     const { app, worker, session } = await open();
     await using _ = app;
     const said = await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "ok one" });
     await app.settle();
-    const [chat] = await executions(app);
+    const [chat] = await listExecutions(app);
     const file = join(app.dataDir, "end");
-    const schedule = await app.call("POST /api/tasks", {
-      message_id: said.message_id,
-      worker_id: worker.id,
-      instruction: `until ${file}`,
-      type: "scheduled",
-      cron: "0 0 1 1 *",
-    });
-    await app.call(`POST /api/tasks/${schedule.id}/run`, {});
+    const schedule = await createSchedule(app, worker.id, `until ${file}`, { message_id: said.message_id });
+    await app.call(`POST /api/tasks/${schedule}/run`, {});
     await askAndAnswer(app, worker, file);
-    const [, asking, answered] = await executions(app);
+    const [, asking, answered] = await listExecutions(app);
     expect(asking.session_id).not.toBe(chat.session_id);
     expect(answered).toMatchObject({ session_id: asking.session_id, result: "1" });
     const [context] = await app.call(`GET /api/contexts?session_key=local:${session.id}`);
     expect(context.session_id).toBe(chat.session_id);
   });
 
-  it("whose totals were counted before, and are not counted twice", async () => {
+  it("whose totals are already counted, and does not count them twice", async () => {
     const { app, worker } = await open();
     await using _ = app;
     const file = join(app.dataDir, "end");
-    const schedule = await app.call("POST /api/tasks", {
-      ...{ message_id: "nightly", worker_id: worker.id, instruction: `until ${file}` },
-      ...{ type: "scheduled", cron: "0 0 1 1 *" },
-    });
-    await app.call(`POST /api/tasks/${schedule.id}/run`, {});
-    // Claude Code tells what its session has cost, with all runs of it.
+    const schedule = await createSchedule(app, worker.id, `until ${file}`);
+    await app.call(`POST /api/tasks/${schedule}/run`, {});
+    // Claude Code reports the total cost of its session, including all earlier runs.
     await askAndAnswer(app, worker, file, "cost 0.8");
-    const [asking, answered] = await executions(app);
+    const [asking, answered] = await listExecutions(app);
     expect(answered.session_id).toBe(asking.session_id);
     expect([asking.usage.cost_usd, answered.usage.cost_usd]).toEqual([0.5, 0.3]);
   });
 
-  it("and tells a new one in which task it was asked, when the context was cleared", async () => {
+  it("or, after a clear of the context, a new one with the task of the question", async () => {
     const { app, worker, session } = await open();
     await using _ = app;
     const file = join(app.dataDir, "end");
@@ -97,7 +87,7 @@ describe("the answer comes to the same session (contract 12)", () => {
     const run = await runningOf(app, worker.id);
     await app.call(`DELETE /api/contexts/${worker.id}?session_key=${run.session_key}`);
     await askAndAnswer(app, worker, file);
-    const [first, second] = await executions(app);
+    const [first, second] = await listExecutions(app);
     expect(second.session_id).not.toBe(first.session_id);
     const prompt = await Deno.readTextFile(join(worker.work_dir, "prompt.txt"));
     expect(prompt).toContain(`# The task in which you asked\n\nuntil ${file}`);

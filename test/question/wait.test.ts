@@ -4,9 +4,8 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { type Asker, startAsker } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import { taskFor } from "../harness/service/runner.ts";
+import type { Json } from "../harness/service/client.ts";
 
 function wait(app: App, run: Asker, id: string, ms = 60_000): Promise<Json> {
   return app.send(`GET /api/questions/${id}/wait?timeout_ms=${ms}`, undefined, run.headers);
@@ -14,27 +13,25 @@ function wait(app: App, run: Asker, id: string, ms = 60_000): Promise<Json> {
 
 const until = (look: () => Promise<boolean>) => eventually("the API answers what is expected", look);
 
-function executionsOf(app: App, workerId: string): Promise<Json[]> {
+function listExecutions(app: App, workerId: string): Promise<Json[]> {
   return app.db.read("select * from execution where worker_id = ? order by id", [workerId]);
 }
 
 describe("a run that waits for an answer (contract 12)", () => {
-  it("holds no slot, but its lane, and its worker is waiting", async () => {
+  it("holds no slot, but keeps its work directory lock, and its worker is waiting", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_concurrent_runs: 1 } },
     });
     const run = await startAsker(app);
     const other = await app.call("POST /api/workers", { name: "Other" });
-    const give = (worker_id: string) =>
-      app.call("POST /api/tasks", { message_id: "m", worker_id, instruction: "say hi", type: "immediate" });
-    await give(run.workerId);
-    await give(other.id);
+    await taskFor(app, run.workerId, "say hi");
+    await taskFor(app, other.id, "say hi");
     const statusOf = async () => (await app.call(`GET /api/workers/${run.workerId}`)).status;
     expect(await statusOf()).toBe("working");
-    expect(await executionsOf(app, other.id)).toEqual([]);
+    expect(await listExecutions(app, other.id)).toEqual([]);
     const { id } = await run.ask();
     const { done } = await app.listening(() => wait(app, run, id));
-    await until(async () => (await executionsOf(app, other.id))[0]?.status === "completed");
+    await until(async () => (await listExecutions(app, other.id))[0]?.status === "completed");
     expect(await statusOf()).toBe("waiting");
     expect((await app.call(`GET /api/workers/${run.workerId}/status`)).status).toBe("waiting");
     expect((await app.call("GET /api/system/overview")).workers).toMatchObject({
@@ -42,17 +39,17 @@ describe("a run that waits for an answer (contract 12)", () => {
       working: 0,
       idle: 1,
     });
-    // Its own directory is its own.
-    expect(await executionsOf(app, run.workerId)).toHaveLength(1);
+    // A separate work directory has a separate lock.
+    expect(await listExecutions(app, run.workerId)).toHaveLength(1);
     await app.call(`POST /api/questions/${id}/answer`, { answer: "Green" });
     expect((await done).body).toMatchObject({ answer: "Green", seen_at: expect.any(Number) });
     expect(await statusOf()).toBe("working");
     await run.end();
     await app.settle();
-    expect(await executionsOf(app, run.workerId)).toHaveLength(2);
+    expect(await listExecutions(app, run.workerId)).toHaveLength(2);
   });
 
-  it("lets as many others run as there are slots, however many wait", async () => {
+  it("allows as many other runs as there are slots, with any number of waiting runs", async () => {
     await using app = await openApp({
       config: { engines: fakeEngines(), limits: { max_concurrent_runs: 2 } },
     });
@@ -67,15 +64,10 @@ describe("a run that waits for an answer (contract 12)", () => {
     }
     const fourth = await startAsker(app, { name: "D" });
     const fifth = await app.call("POST /api/workers", { name: "E" });
-    await app.call("POST /api/tasks", {
-      message_id: "m",
-      worker_id: fifth.id,
-      instruction: "say hi",
-      type: "immediate",
-    });
+    await taskFor(app, fifth.id, "say hi");
     await app.server.dispatcher.stage.wake();
     expect(app.server.dispatcher.running).toBe(4);
-    expect(await executionsOf(app, fifth.id)).toEqual([]);
+    expect(await listExecutions(app, fifth.id)).toEqual([]);
     for (const { run, id } of runs) {
       await app.call(`POST /api/questions/${id}/answer`, { answer: "x" });
       await run.end();
@@ -85,19 +77,19 @@ describe("a run that waits for an answer (contract 12)", () => {
     await app.settle();
   });
 
-  it("is not ended for its silence, and is when it is silent without waiting", async () => {
+  it("does not end for its silence, but ends when it is silent without waiting", async () => {
     await using app = await openApp({ config: { engines: fakeEngines({ idle_timeout: "1s" }) } });
     const run = await startAsker(app);
     const { id } = await run.ask();
     const started = performance.now();
     expect((await wait(app, run, id, 2_500)).body.status).toBe("open");
     expect(performance.now() - started).toBeGreaterThan(2_400);
-    expect((await executionsOf(app, run.workerId))[0].status).toBe("running");
-    await until(async () => (await executionsOf(app, run.workerId))[0].failure === "idle_timeout");
+    expect((await listExecutions(app, run.workerId))[0].status).toBe("running");
+    await until(async () => (await listExecutions(app, run.workerId))[0].failure === "idle_timeout");
     await app.settle();
   });
 
-  it("uses up no minutes of a budget meanwhile (contract 14)", async () => {
+  it("uses up no minutes of a budget (contract 14)", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock, config: { engines: fakeEngines({ timeout: "9h" }) } });
     const budget = { name: "Time", unit: "minutes", limit: 10, period: "24h", action: "stop" };
@@ -114,7 +106,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await until(async () => (await app.call(`GET /api/workers/${run.workerId}`)).status === "working");
     clock.advance(60_000);
     expect(await used()).toBe(3);
-    expect((await executionsOf(app, run.workerId))[0].status).toBe("running");
+    expect((await listExecutions(app, run.workerId))[0].status).toBe("running");
     await run.end();
     expect(await used()).toBe(3);
     clock.advance(60_000);
@@ -122,7 +114,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await app.settle();
   });
 
-  it("is told that the question is over, and one that leaves has not seen the answer", async () => {
+  it("learns that the question has ended, and does not mark the answer as seen if it leaves", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startAsker(app);
     const expired = await run.ask({ text: "Now?", timeout_ms: 1_000 });

@@ -2,11 +2,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
-import { Database } from "../../src/store/db/database.ts";
-import { checkAtAnyMoment, checkAtRest, type Evidence } from "./checker.ts";
+import { checkAtAnyMoment, checkAtRest, type Evidence, withChangedCopy } from "./checker.ts";
 
-/** A data directory after a message, its task, its run and its reply, and an upload. */
-async function peaceful(dataDir: string): Promise<Evidence> {
+/** Creates a data directory after a message, its task, its run and its reply, and an upload. */
+async function createDataDir(dataDir: string): Promise<Evidence> {
   await using app = await openApp({ dataDir });
   const worker = await app.call("POST /api/workers", { name: "Ada" });
   const { id } = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -49,18 +48,18 @@ describe("the checker of the torture test", () => {
   it("finds nothing in a correct directory, and each kind of violation in a damaged one", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
-    const evidence = await peaceful(dataDir);
+    const evidence = await createDataDir(dataDir);
     expect(await checkAtAnyMoment(dataDir)).toEqual([]);
     expect(await checkAtRest(evidence)).toEqual([]);
     for (const [rule, sql] of BREAKS) {
-      const broken = join(folder.path, "broken");
-      await new Deno.Command("cp", { args: ["-r", dataDir, broken] }).output();
-      const db = await Database.open(`file:${join(broken, "svc.db")}`);
-      for (const one of sql.split(";")) await db.write([{ sql: one, args: [] }]);
-      await db.close();
-      const faults = await checkAtRest({ ...evidence, dataDir: broken });
-      expect([sql, faults.some((fault) => rule.test(fault)), faults]).toEqual([sql, true, expect.any(Array)]);
-      await Deno.remove(broken, { recursive: true });
+      await withChangedCopy(dataDir, sql.split(";"), async (copy) => {
+        const faults = await checkAtRest({ ...evidence, dataDir: copy });
+        expect([sql, faults.some((fault) => rule.test(fault)), faults]).toEqual([
+          sql,
+          true,
+          expect.any(Array),
+        ]);
+      });
     }
     await Deno.writeTextFile(
       join(folder.path, "ledger"),

@@ -1,4 +1,4 @@
-// What must be true of a data directory, whatever was done to its server (reliability I1 to I9).
+// Checks the invariants of a data directory after kills of its server (reliability I1 to I9).
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { findMarked } from "../../src/engine/process/isolation.ts";
@@ -6,45 +6,45 @@ import { RUNNER_STOPPED, STOPPED } from "../../src/run/ending.ts";
 import { Database, inspect, type Value } from "../../src/store/db/database.ts";
 import { brokenCounters } from "../harness/model/counters.ts";
 
-/** What clients know for certain, and what agents were given. */
+/** The acknowledgments of clients, and the agents' inputs. */
 export interface Evidence {
   dataDir: string;
-  /** Ids of messages and tasks, and paths of uploads, that were acknowledged. */
+  /** Ids of acknowledged messages and tasks, and paths of acknowledged uploads. */
   messages?: Iterable<string>;
   tasks?: Iterable<string>;
   uploads?: Iterable<string>;
-  /** Contents that were sent, perhaps again and again under one idempotency key: each may exist at most once. */
+  /** Contents that were sent, possibly repeatedly, under one idempotency key: each may exist at most once. */
   once?: Iterable<string>;
-  /** Contents that may exist twice: sent again without a key because no answer came. */
+  /** Contents that were sent again without a key after a lost response: each may exist twice. */
   atMostTwice?: Iterable<string>;
   /** The ledger of the fake agents. */
   agentLedger?: string;
   maxAttempts: number;
   /** Texts that must not be in any log or row. */
   secrets?: string[];
-  /** Files beside the data directory that are searched for them, too. */
+  /** Files outside the data directory that are searched for secrets, too. */
   alsoSearched?: string[];
 }
 
-/** Invariants that hold at any moment, also right after a SIGKILL. Answers the violations; [] when there are none. */
+/** Checks the invariants that hold at any moment, also right after a SIGKILL. Returns the violations. */
 export async function checkAtAnyMoment(dataDir: string): Promise<string[]> {
   const path = join(dataDir, "svc.db");
   const faults = (await inspect(path)).map((fault) => `I7: ${fault}`);
   const db = await Database.open(`file:${path}`);
   try {
-    return [...faults, ...await brokenRows(db, HALF_STATES), ...await brokenCounters(db)];
+    return [...faults, ...await findBrokenRows(db, HALF_STATES), ...await brokenCounters(db)];
   } finally {
     await db.close();
   }
 }
 
-/** All invariants, of a server that was left alone until no work was left, and then stopped. */
+/** Checks all invariants of a server that finished all work and then stopped. */
 export async function checkAtRest(evidence: Evidence): Promise<string[]> {
   const { dataDir, agentLedger } = evidence;
   const faults = await checkAtAnyMoment(dataDir);
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   try {
-    faults.push(...await brokenRows(db, AT_REST, evidence.maxAttempts), ...await lost(db, evidence));
+    faults.push(...await findBrokenRows(db, AT_REST, evidence.maxAttempts), ...await findLost(db, evidence));
     const runs = await db.read<{ run_id: string }>(
       "select run_id from execution union select run_id from bee_run",
     );
@@ -64,8 +64,8 @@ export async function checkAtRest(evidence: Evidence): Promise<string[]> {
     for (const line of lines) if (line.startsWith("OVERLAP")) faults.push(`I3: ${line}`);
   }
   faults.push(
-    ...await leaks(dataDir, evidence.secrets ?? [], evidence.alsoSearched ?? []),
-    ...await leftovers(dataDir),
+    ...await findLeaks(dataDir, evidence.secrets ?? [], evidence.alsoSearched ?? []),
+    ...await findLeftovers(dataDir),
   );
   return faults;
 }
@@ -103,7 +103,7 @@ const HALF_STATES: Rule[] = [
       and task.session_key in (select 'local:' || id from chat_session)
       and execution.id not in (select execution_id from outbound_message where execution_id is not null)`,
   ],
-  // What answers a question goes to the run that asked, as long as that goes on, and becomes a task after it.
+  // An answer goes to the run that asked while it is running, and becomes a task afterwards.
   [
     "a routed message left neither task nor word",
     `select id from inbound_message where status = 'bee_processed'
@@ -131,7 +131,7 @@ const AT_REST: Rule[] = [
     "I6: a reply is not sent",
     "select id from outbound_message where status = 'failed' and due_at is not null",
   ],
-  // An orderly stop does not count the attempt, and a schedule counts from one each time.
+  // An orderly stop does not count the attempt, and each occurrence of a schedule counts from one.
   [
     "I4: attempts do not increase",
     `select later.id from execution as later
@@ -153,7 +153,7 @@ const AT_REST: Rule[] = [
   ],
 ];
 
-async function brokenRows(db: Database, rules: Rule[], maxAttempts = 0): Promise<string[]> {
+async function findBrokenRows(db: Database, rules: Rule[], maxAttempts = 0): Promise<string[]> {
   const faults: string[] = [];
   for (const [words, sql] of rules) {
     const args: Value[] = sql.includes("?") ? [maxAttempts] : [];
@@ -163,7 +163,7 @@ async function brokenRows(db: Database, rules: Rule[], maxAttempts = 0): Promise
   return faults;
 }
 
-async function lost(db: Database, evidence: Evidence): Promise<string[]> {
+async function findLost(db: Database, evidence: Evidence): Promise<string[]> {
   const faults: string[] = [];
   for (const [table, ids] of [["inbound_message", evidence.messages], ["task", evidence.tasks]] as const) {
     for (const id of ids ?? []) {
@@ -174,7 +174,7 @@ async function lost(db: Database, evidence: Evidence): Promise<string[]> {
   const limits = [[evidence.once ?? [], 1], [evidence.atMostTwice ?? [], 2]] as const;
   const counts = await countContents(
     db,
-    Math.max(0, ...limits.flatMap(([contents]) => [...contents].map(bytesOf))),
+    Math.max(0, ...limits.flatMap(([contents]) => [...contents].map(countBytes))),
   );
   for (const [contents, most] of limits) {
     for (const content of contents) {
@@ -185,7 +185,9 @@ async function lost(db: Database, evidence: Evidence): Promise<string[]> {
   return faults;
 }
 
-/** How often each content is there, of those up to so many bytes: what a hostile client wrote is larger, and may be gigabytes. */
+/**
+ * Counts each content of at most `maxBytes`. A hostile client's contents are larger, and may be gigabytes.
+ */
 async function countContents(db: Database, maxBytes: number): Promise<Map<string, number>> {
   const rows = await db.read<{ content: string; count: number }>(
     `select content, count(*) as count from (
@@ -198,30 +200,31 @@ async function countContents(db: Database, maxBytes: number): Promise<Map<string
   return new Map(rows.map(({ content, count }) => [content, count]));
 }
 
-function bytesOf(text: string): number {
+function countBytes(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 
-/** I9: secrets in logs and rows. The key's own file, and the hash of the password, are where they belong. */
-async function leaks(dataDir: string, secrets: string[], more: string[]): Promise<string[]> {
+/** Finds secrets in logs and rows (I9), except in the key's own file and the password's hash. */
+async function findLeaks(dataDir: string, secrets: string[], more: string[]): Promise<string[]> {
   const faults: string[] = [];
   for (const path of [...await Array.fromAsync(walk(dataDir)), ...more]) {
     if (path.endsWith("secret.key") || path.endsWith("-shm")) continue;
     for (const secret of secrets) {
       // No secret is in a log, in the database or in a backup [SEC-2].
-      if (await holds(path, secret)) faults.push(`I9: a secret is in ${path}`);
+      if (await containsText(path, secret)) faults.push(`I9: a secret is in ${path}`);
     }
   }
   return faults;
 }
 
-/** What exists only while work is in progress. */
-async function leftovers(dataDir: string): Promise<string[]> {
+/** Finds files and rows that exist only during work. */
+async function findLeftovers(dataDir: string): Promise<string[]> {
   const faults: string[] = [];
   for await (const path of walk(dataDir)) {
     if (/\.part(\/|$)/.test(path)) faults.push(`half a file is left: ${path}`);
   }
-  // A kill can leave a file whose row was never written: retention takes it after a day. Never the other way round.
+  // A kill can leave a file without a row, which retention deletes after a day. A row without a file must not
+  // exist.
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   const known = new Set((await db.read<{ path: string }>("select path from upload")).map((row) => row.path));
   await db.close();
@@ -233,10 +236,10 @@ async function leftovers(dataDir: string): Promise<string[]> {
   return faults;
 }
 
-/** Whether a file of any size holds these words; one that is gone holds nothing. */
-async function holds(path: string, words: string): Promise<boolean> {
+/** Returns whether a file of any size contains these words. */
+async function containsText(path: string, words: string): Promise<boolean> {
   const wanted = Buffer.from(words);
-  // A connection of this process that is freed only now would delete its -wal.
+  // Freeing a connection of this process now would delete its -wal.
   using file = await Deno.open(path).catch(() => null);
   if (file === null) return false;
   let before = Buffer.alloc(0);
@@ -248,7 +251,22 @@ async function holds(path: string, words: string): Promise<boolean> {
   return false;
 }
 
-/** Every file below a folder. Throws when there is no such folder. */
+/** Copies a data directory, changes its database, and passes the copy to `check`. */
+export async function withChangedCopy(
+  dataDir: string,
+  statements: string[],
+  check: (copy: string) => Promise<void>,
+): Promise<void> {
+  const copy = `${dataDir}-changed`;
+  await new Deno.Command("cp", { args: ["-r", dataDir, copy] }).output();
+  const db = await Database.open(`file:${join(copy, "svc.db")}`);
+  for (const sql of statements) await db.write([{ sql, args: [] }]);
+  await db.close();
+  await check(copy);
+  await Deno.remove(copy, { recursive: true });
+}
+
+/** Lists every file below a folder. Throws if the folder does not exist. */
 export async function* walk(folder: string): AsyncGenerator<string> {
   for await (const entry of Deno.readDir(folder)) {
     const path = join(folder, entry.name);

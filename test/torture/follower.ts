@@ -1,7 +1,6 @@
-import { join } from "node:path";
-import { Database } from "../../src/store/db/database.ts";
 import { StreamClient } from "../harness/stream.ts";
 import type { Victim } from "./victim.ts";
+import { readRows } from "../harness/model/workload.ts";
 
 /** A reader of one conversation's stream that often loses its connection and resumes with Last-Event-ID. */
 export class Follower {
@@ -25,7 +24,7 @@ export class Follower {
     return this.#seen.length;
   }
 
-  /** Reads on until nothing new has come for a moment. */
+  /** Reads until no new event arrives for a moment. */
   async finish(): Promise<void> {
     for (let before = -1; before !== this.#seen.length;) {
       before = this.#seen.length;
@@ -35,14 +34,13 @@ export class Follower {
     await this.#reading;
   }
 
-  /** Finds replies that came twice or never to a client that reconnects [SSE-1, SSE-2]. */
+  /** Finds replies that a reconnecting client got twice or never [SSE-1, SSE-2]. */
   async faults(dataDir: string): Promise<string[]> {
-    const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-    const rows = await db.read<{ id: string }>(
+    const rows = await readRows<{ id: string }>(
+      dataDir,
       "select id from outbound_message where session_key = ? and status = 'sent'",
       [`local:${this.#session}`],
     );
-    await db.close();
     const seen = new Set(this.#seen);
     const missing = rows.filter((row) => !seen.has(row.id)).map((row) => row.id);
     return [

@@ -8,12 +8,13 @@ const MENTION_BYTES = 250_000;
 const WATCH_EVERY_MS = 200;
 const FOREIGN = { "x-forwarded-for": "203.0.113.66" };
 
-/** How many files the server of a hostile torture may open. */
+/** The server's limit of open files in a hostile torture. */
 export const HOSTILE_FILES_MAX = 1_024;
 
 /**
- * A client that does harm while others are served [BYT-3]: texts of control characters and reads of all of them, idle connections, logins with random names,
- * storms of mentions. Beside it somebody asks /livez, and the memory of the service is watched.
+ * A hostile client next to others [BYT-3]: texts of control characters and reads of all of them, idle
+ * connections, logins with random names, storms of mentions. A probe requests /livez meanwhile, and the
+ * service's memory is measured.
  */
 export class Hostile {
   readonly #victim: Victim;
@@ -30,7 +31,7 @@ export class Hostile {
     this.#work = [];
   }
 
-  /** Begins; the victim has to be ready. */
+  /** Starts the client; the victim has to be ready. */
   static async begin(victim: Victim): Promise<Hostile> {
     const hostile = new Hostile(victim);
     const api = await victim.reach();
@@ -49,7 +50,7 @@ export class Hostile {
     return hostile;
   }
 
-  /** Ends it; resolves when nothing of it is left to do for the service. */
+  /** Stops the client; resolves when the service has no work left from it. */
   async end(): Promise<void> {
     this.#ended = true;
     this.#probe.terminate();
@@ -57,7 +58,7 @@ export class Hostile {
     await quiet(await this.#victim.reach(), 180_000);
   }
 
-  /** What the neighbours noticed. */
+  /** Formats the effects on the neighbours. */
   report(): string[] {
     const times = this.#times.sort((a, b) => a - b);
     const at = (share: number) => (times[Math.floor((times.length - 1) * share)] ?? NaN).toFixed(0);
@@ -70,7 +71,7 @@ export class Hostile {
     ];
   }
 
-  // The server may be killed at any moment: then it is tried again with the next one.
+  // A kill may fail `work` at any moment; then the next server gets it.
   async #repeat(pauseMs: number, work: () => Promise<void>): Promise<void> {
     while (!this.#ended) {
       await work().catch(() => {});
@@ -131,7 +132,7 @@ export class Hostile {
     this.counts.logins++;
   }
 
-  // The probe asks only while there is a server, so it measures how long one takes to answer.
+  // The probe requests only while a server runs, so it measures only the response time.
   async #watch(): Promise<void> {
     this.#probe.postMessage(this.#victim.api?.url ?? null);
     this.#memory = Math.max(this.#memory, await this.#victim.memory());

@@ -1,21 +1,23 @@
 const encoder = new TextEncoder();
 
-/** A client's request and its result. Without an answer nobody knows whether it took effect. */
+/** A client's request and its result. Without a response its effect is unknown. */
 export interface Entry {
   key: string;
   kind: "message" | "task" | "upload" | "cancel" | "backup";
-  /** The text by which it is found in the database. */
+  /** The text that identifies it in the database. */
   content: string;
   /** Whether it was sent under an idempotency key. */
   keyed: boolean;
-  /** How often it was sent. */
+  /** The number of attempts. */
   sent: number;
   outcome: "unknown" | "accepted" | "refused";
   /** The id that the server gave it. */
   id: string;
 }
 
-/** Every request is written down before it is sent and after its answer, so that the ledger is complete, whatever is killed. */
+/**
+ * Writes down every request before it is sent and after its response, so that the ledger survives any kill.
+ */
 export class ClientLedger {
   readonly entries: Entry[] = [];
   readonly #file: Deno.FsFile;
@@ -49,7 +51,6 @@ export class ClientLedger {
     this.#write(entry, outcome);
   }
 
-  /** Accepted ids of a kind. */
   accepted(kind: Entry["kind"]): string[] {
     return this.entries.filter((entry) => entry.kind === kind && entry.outcome === "accepted").map((entry) =>
       entry.id

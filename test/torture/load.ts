@@ -3,27 +3,27 @@ import type { Client } from "../harness/service/client.ts";
 import type { ClientLedger, Entry } from "./ledger.ts";
 import type { Victim } from "./victim.ts";
 
-// Each fires every minute for as long as the torture lasts: more would in the end be all that it does.
+// Each schedule fires every minute during the whole torture, so a larger number would become the only load.
 const SCHEDULES_MAX = 12;
-// A request without an answer is sent again, mostly under its key.
+// The share of requests that are repeated under their key after a lost response.
 const KEYED = 0.7;
 const ATTEMPTS_MAX = 40;
 
-/** What is asked of whom. */
+/** The load of a torture. */
 export interface Plan {
-  /** The labels of each worker; none: it runs on the service's own machine. */
+  /** The labels of each worker; without one it runs on the service's own machine. */
   workers: readonly (readonly string[])[];
-  /** The engines of the first so many workers; the others have the default. */
+  /** The engines of the first workers; the others have the default. */
   engines?: readonly string[];
-  /** How many conversations there are: one worker after the other gets one, and again. */
+  /** The number of conversations, assigned to the workers in turn. */
   sessions: number;
-  /** What agents are told to do; the number makes each text unique. */
+  /** Instructions of agents; the number makes each text unique. */
   deeds: readonly [share: number, text: (n: number, dice: number) => string][];
-  /** How far ahead a countdown is: the service wants five seconds, the rest is for a request that waits. */
+  /** The lead of a countdown. The service requires five seconds; the rest is for a request that waits. */
   countdownMs: number;
 }
 
-/** What agents are told anywhere. */
+/** Instructions for agents on any machine. */
 export const DEEDS: Plan["deeds"] = [
   [0.45, (n) => `say hello ${n}`],
   [0.25, (n, dice) => `sleep ${(dice * 1.5).toFixed(2)} # ${n}`],
@@ -35,7 +35,7 @@ export const DEEDS: Plan["deeds"] = [
   [0.05, (n) => `env-dump ${n}`],
 ];
 
-/** What is asked of a service that is alone. */
+/** The load of a service without runners. */
 export const HERE: Plan = {
   workers: Array.from({ length: 6 }, () => []),
   sessions: 4,
@@ -43,7 +43,7 @@ export const HERE: Plan = {
   countdownMs: 15_000,
 };
 
-/** Clients of a server that is killed again and again: they send, lose the answer, and send again. */
+/** Clients of a server that is killed repeatedly: they send, lose the response, and send again. */
 export class Load {
   readonly #victim: Victim;
   readonly #ledger: ClientLedger;
@@ -76,12 +76,12 @@ export class Load {
     }
   }
 
-  /** Workers that run where this label is. */
+  /** Lists the workers on runners with this label. */
   workersOn(label: string): string[] {
     return this.workers.filter((_, i) => this.#plan.workers[i]?.includes(label));
   }
 
-  /** Sends one more request, without waiting for its result. */
+  /** Sends another request, without waiting for its result. */
   begin(): void {
     const n = this.#count++;
     const dice = this.#chance();
@@ -100,7 +100,7 @@ export class Load {
     this.#going.add(going);
   }
 
-  /** Resolves when every request has its answer. */
+  /** Resolves when every request has its response. */
   async finished(): Promise<void> {
     while (this.#going.size > 0) await Promise.all([...this.#going]);
   }
@@ -134,7 +134,7 @@ export class Load {
   async #task(instruction: string, keyed: boolean, dice: number): Promise<void> {
     const scheduled = dice >= 0.95 && this.#schedules++ < SCHEDULES_MAX;
     const type = dice < 0.6 ? "immediate" : scheduled ? "scheduled" : "countdown";
-    // A key stands for one body, and the time of a countdown has to be ahead whenever it is sent.
+    // A key belongs to one body, and the time of a countdown has to be in the future at each attempt.
     const entry = this.#ledger.begin("task", instruction, keyed && type !== "countdown");
     const base = { message_id: "torture", worker_id: this.#pick(this.workers), instruction, type };
     await this.#send(entry, (api, headers) => {
@@ -195,7 +195,8 @@ export class Load {
       try {
         const { status, body } = await request(api, headers);
         if (status === 503 || status === 429 || status === 401 || isLate(status, body)) {
-          // Refused: the server is stopping, the login is from the server before, or it came after its time. Nothing was done.
+          // The service refused the request and did nothing: it is stopping, the login is from the server
+          // before, or the countdown is late.
           entry.sent--;
           await new Promise((resolve) => setTimeout(resolve, 100));
           continue;
@@ -212,7 +213,7 @@ export class Load {
         return;
       } catch (error) {
         if (!lostAnswer(error)) throw error;
-        // Without a key, sending it again may create it twice; one retry is enough to show that.
+        // Without a key a second attempt may create the message twice. One retry is enough to show that.
         if (!entry.keyed && entry.sent >= 2) return;
         await new Promise((resolve) => setTimeout(resolve, 30));
       }
@@ -220,14 +221,14 @@ export class Load {
   }
 }
 
-/** Whether the connection broke, so that it is unknown whether it was done. */
+/** Returns whether the connection broke, so that the effect is unknown. */
 export function lostAnswer(error: unknown): boolean {
   return error instanceof TypeError || error instanceof SyntaxError ||
     error instanceof Error &&
       /connection|reset|closed|error reading a body|unexpected end/i.test(error.message);
 }
 
-// A countdown that was under way so long that its time has nearly come.
+// Returns whether a countdown arrived so late that its lead is too short.
 function isLate(status: number, { detail }: Record<string, unknown>): boolean {
   return status === 400 && String(detail).startsWith("scheduled_at: must be at least");
 }

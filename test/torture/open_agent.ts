@@ -1,5 +1,5 @@
-// Speaks like Claude Code, for one turn or staying open (decision 0011), and writes down of each turn whose token, words and memory it
-// has (reliability CHD-15). The last line of what it is told says what it does.
+// Speaks like Claude Code, for one turn or staying open (decision 0011), and records the token, context and
+// memory of each turn (reliability CHD-15). The last line of its prompt says what it does.
 const LEDGER = Deno.env.get("FAKE_OPEN_LEDGER") ?? "";
 const STAYS = Deno.args.includes("--input-format=stream-json");
 const RESUMED = Deno.args.includes("--resume");
@@ -7,7 +7,7 @@ const SESSION = Deno.args[Deno.args.indexOf(RESUMED ? "--resume" : "--session-id
 const KNOWN = `${Deno.env.get("CLAUDE_CONFIG_DIR")}/${SESSION}.turns`;
 const REMEMBERED_MAX = 30;
 const ASK_MAX_MS = 2_000;
-// What a bash that it starts is told of the run.
+// Prints the run's variables in a bash that the agent starts.
 const ECHO = 'echo "$SVC_EXECUTION_ID $SVC_TASK_ID $SVC_MESSAGE_ID $SVC_TOKEN"';
 
 let past: string[] = [];
@@ -29,7 +29,7 @@ function result(text: string, more: object = {}): void {
   say({ type: "result", subtype: "success", is_error: false, result: text, usage, ...more });
 }
 
-/** The token of the run; null when there is none any more. */
+/** Returns the token of the run, or null. */
 function readToken(): string | null {
   try {
     return Deno.env.get("SVC_TOKEN") ?? Deno.readTextFileSync(Deno.env.get("SVC_TOKEN_FILE") ?? "");
@@ -38,14 +38,14 @@ function readToken(): string | null {
   }
 }
 
-/** The execution that a token is for, as it says itself. */
-function executionIn(token: string): string {
+/** Returns the execution in the token's claims. */
+function parseExecution(token: string): string {
   const [, claims = ""] = token.split(".");
   return claims === "" ? "" : JSON.parse(atob(claims.replaceAll("-", "+").replaceAll("_", "/"))).execution_id;
 }
 
-/** The status that the service answers to who has this token; 0 where it does not answer. */
-async function statusOf(token: string): Promise<number> {
+/** Returns the status of a request with this token; 0 without a response. */
+async function fetchStatus(token: string): Promise<number> {
   try {
     const response = await fetch(`${Deno.env.get("SVC_URL")}/api/auth/whoami`, {
       headers: { authorization: `Bearer ${token}` },
@@ -58,11 +58,11 @@ async function statusOf(token: string): Promise<number> {
   }
 }
 
-async function toldToBash(): Promise<object> {
+async function readBashVariables(): Promise<object> {
   const bash = new Deno.Command("bash", { args: ["-c", ECHO], stdin: "null", stderr: "null" });
   const said = new TextDecoder().decode((await bash.output()).stdout).trimEnd();
   const [execution, task, message, token = ""] = said.split(" ");
-  return { execution, task, message, token: executionIn(token) };
+  return { execution, task, message, token: parseExecution(token) };
 }
 
 async function witness(words: string): Promise<void> {
@@ -74,11 +74,11 @@ async function witness(words: string): Promise<void> {
     worker: Deno.env.get("SVC_WORKER_ID"),
     key: Deno.env.get("SVC_SESSION_KEY"),
     ...{ words, past: past.slice(-REMEMBERED_MAX) },
-    token: executionIn(token),
-    bash: await toldToBash(),
+    token: parseExecution(token),
+    bash: await readBashVariables(),
     context: { words: lastLine(task.instruction), key: message.session_key },
-    status: await statusOf(token),
-    statusBefore: tokenBefore === "" ? null : await statusOf(tokenBefore),
+    status: await fetchStatus(token),
+    statusBefore: tokenBefore === "" ? null : await fetchStatus(tokenBefore),
   });
   tokenBefore = token;
 }
@@ -135,7 +135,7 @@ function lastLine(text: string): string {
   return text.trim().split("\n").at(-1) ?? "";
 }
 
-/** What it was told before; false when the session does not exist. */
+/** Reads the session's earlier prompts; false if the session does not exist. */
 function remember(): boolean {
   if (!RESUMED) return true;
   try {

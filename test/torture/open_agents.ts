@@ -8,10 +8,10 @@ import { checkTurns, readNotes } from "./open_checker.ts";
 
 const AGENT = new URL("./open_agent.ts", import.meta.url).pathname;
 const CALM_MEAN_MS = 600;
-// Of all that is done to them: one that is stopped holds up its worker for a while.
+// The share of stops among all actions. A stopped agent delays its worker for a while.
 const STOP_SHARE = 0.04;
 const ENGINE = "open";
-// All that it starts hold the lock of its session.
+// All processes that it starts hold the lock of its session.
 const SCRIPT = `#!/bin/sh
 session=$(printf '%s\\n' "$@" | grep -A1 -xe --resume -e --session-id | tail -n 1)
 if [ -n "$session" ]; then
@@ -21,7 +21,9 @@ fi
 exec ${Deno.execPath()} run -A ${AGENT} "$@"
 `;
 
-/** What is asked of a service whose agents stay open: their workers have two conversations each, the others one. */
+/**
+ * The load of a service whose agents stay open: their workers have two conversations each, the others one.
+ */
 export const OPEN_PLAN: Plan = {
   ...HERE,
   workers: Array.from({ length: 8 }, () => []),
@@ -29,7 +31,7 @@ export const OPEN_PLAN: Plan = {
   sessions: 13,
 };
 
-/** The agents of a torture that stay open, and are killed while they wait, work or start. */
+/** The open agents of a torture, which are killed while they wait, work or start. */
 export class OpenAgents {
   readonly #ledger: string;
   readonly #program: string;
@@ -42,14 +44,16 @@ export class OpenAgents {
     this.#program = join(folder, "open_agent");
   }
 
-  /** Writes down their program. */
   static async begin(folder: string): Promise<OpenAgents> {
     const agents = new OpenAgents(folder);
     await Deno.writeTextFile(agents.#program, SCRIPT, { mode: 0o755 });
     return agents;
   }
 
-  /** What a service needs to have them: few stay, and none for long, so that all of it happens. */
+  /**
+   * Returns the environment of the service: few agents stay open, and none for long, so that every case
+   * happens.
+   */
   get env(): Record<string, string> {
     const engine = `SVC_ENGINES__${ENGINE.toUpperCase()}__`;
     return {
@@ -65,12 +69,12 @@ export class OpenAgents {
     };
   }
 
-  /** Kills one after the other, and stops some, until then. */
+  /** Kills agents one after the other, and stops some, until `until`. */
   trouble(seed: number, until: number): void {
     this.#troubling = this.#trouble(random(seed), until);
   }
 
-  /** Resolves when nothing is done to them any more. */
+  /** Resolves when no more agent is killed or stopped. */
   async calm(): Promise<void> {
     await this.#troubling;
   }
@@ -84,24 +88,27 @@ export class OpenAgents {
       if (pid === undefined) continue;
       const stops = chance() < STOP_SHARE;
       if (stops) this.#stopped++;
-      else this.#killed.push({ mark: markOf(pid), at: Date.now() });
+      else this.#killed.push({ mark: readMark(pid), at: Date.now() });
       signal(pid, stops ? "SIGSTOP" : "SIGKILL");
     }
   }
 
-  /** Finds agents that are still alive, and what they saw of other conversations, after the service has stopped [CHD-15]. */
+  /**
+   * Finds agents that are still alive after the service has stopped, and data of other conversations in their
+   * notes [CHD-15].
+   */
   async faults(dataDir: string): Promise<string[]> {
     const alive = this.#alive();
     return [
       ...(alive.length === 0
         ? []
         : [`I8: processes of agents that stay open are alive: ${alive.join(", ")}`]),
-      ...directoriesIn(dataPaths(dataDir).runs),
+      ...findLeftDirectories(dataPaths(dataDir).runs),
       ...await checkTurns(dataDir, this.#ledger),
     ];
   }
 
-  /** What was done to them, and what they did. */
+  /** Formats the actions and the turns of the agents. */
   async report(): Promise<string[]> {
     const notes = await readNotes(this.#ledger);
     const turns = notes.filter(({ word }) => word === "turn");
@@ -125,17 +132,17 @@ export class OpenAgents {
   }
 }
 
-/** Whether it is the program itself, staying open, and none that it has started. */
+/** Returns whether the process is the open agent itself and not one of its children. */
 function isOpen(pid: number): boolean {
-  const words = textOf(`/proc/${pid}/cmdline`).split("\0");
+  const words = readText(`/proc/${pid}/cmdline`).split("\0");
   return words[0] === Deno.execPath() && words.includes("--input-format=stream-json");
 }
 
-function markOf(pid: number): string {
-  return /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(textOf(`/proc/${pid}/environ`))?.[1] ?? "";
+function readMark(pid: number): string {
+  return /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(readText(`/proc/${pid}/environ`))?.[1] ?? "";
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch {
@@ -143,8 +150,8 @@ function textOf(path: string): string {
   }
 }
 
-/** Each run and each open process has one of its own, which ends with it. */
-function directoriesIn(runs: string): string[] {
+/** Lists the directories of runs and open processes, each of which ends with its owner. */
+function findLeftDirectories(runs: string): string[] {
   try {
     const left = [...Deno.readDirSync(runs)].map(({ name }) => name);
     return left.length === 0 ? [] : [`I8: directories of runs are left: ${left.slice(0, 5).join(", ")}`];

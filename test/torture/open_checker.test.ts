@@ -1,13 +1,15 @@
 import { join } from "node:path";
-import { expect, it } from "vitest";
-import { Database } from "../../src/store/db/database.ts";
+import { expect, it, vi } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { OpenAgents } from "./open_agents.ts";
 import { checkTurns, type Note, readNotes } from "./open_checker.ts";
+import { withChangedCopy } from "./checker.ts";
 
-/** A data directory after two turns in one process. */
-async function talked(folder: string, dataDir: string): Promise<void> {
+vi.setConfig({ testTimeout: 180_000 });
+
+/** Creates a data directory after two turns in one process. */
+async function createTurns(folder: string, dataDir: string): Promise<void> {
   const { env } = await OpenAgents.begin(folder);
   const open = {
     kind: "claude",
@@ -48,38 +50,32 @@ const NOTES: [rule: RegExp, change: (note: Note) => Note][] = [
   [/no process stayed open/, (note) => ({ ...note, process: crypto.randomUUID() })],
 ];
 
-it(
-  "the checker of agents that stay open finds nothing where all agree, and each kind of violation [CHD-15]",
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    const ledger = join(folder.path, "turns.log");
-    await Deno.mkdir(dataDir);
-    await talked(folder.path, dataDir);
-    expect(await checkTurns(dataDir, ledger)).toEqual([]);
-    for (const [rule, sql] of ROWS) {
-      const broken = join(folder.path, "broken");
-      await new Deno.Command("cp", { args: ["-r", dataDir, broken] }).output();
-      const db = await Database.open(`file:${join(broken, "svc.db")}`);
-      await db.write([{ sql, args: [] }]);
-      await db.close();
-      expect(await checkTurns(broken, ledger)).toContainEqual(expect.stringMatching(rule));
-      await Deno.remove(broken, { recursive: true });
-    }
-    const notes = await readNotes(ledger);
-    for (const [rule, change] of NOTES) {
-      const changed = notes.map((note) => JSON.stringify(note.word === "turn" ? change(note) : note));
-      await Deno.writeTextFile(ledger, `${changed.join("\n")}\n`);
-      expect(await checkTurns(dataDir, ledger)).toContainEqual(expect.stringMatching(rule));
-    }
-    const second = JSON.stringify({ word: "overlap", process: "x", words: "y" });
-    await Deno.writeTextFile(ledger, `${notes.map((note) => JSON.stringify(note)).join("\n")}\n${second}\n`);
-    expect(await checkTurns(dataDir, ledger)).toEqual(["CHD-15: two processes had the session y"]);
-    const twice = [...notes, ...notes].map((note) => JSON.stringify(note));
-    await Deno.writeTextFile(ledger, `${twice.join("\n")}\n`);
-    expect(await checkTurns(dataDir, ledger)).toContainEqual(
-      expect.stringMatching(/DSP-1: .* was begun 2 times/),
+it("the checker of open agents finds nothing in a correct directory, and each kind of violation [CHD-15]", async () => {
+  await using folder = await tempDir();
+  const dataDir = join(folder.path, "data");
+  const ledger = join(folder.path, "turns.log");
+  await Deno.mkdir(dataDir);
+  await createTurns(folder.path, dataDir);
+  expect(await checkTurns(dataDir, ledger)).toEqual([]);
+  for (const [rule, sql] of ROWS) {
+    await withChangedCopy(
+      dataDir,
+      [sql],
+      async (copy) => expect(await checkTurns(copy, ledger)).toContainEqual(expect.stringMatching(rule)),
     );
-  },
-  180_000,
-);
+  }
+  const notes = await readNotes(ledger);
+  for (const [rule, change] of NOTES) {
+    const changed = notes.map((note) => JSON.stringify(note.word === "turn" ? change(note) : note));
+    await Deno.writeTextFile(ledger, `${changed.join("\n")}\n`);
+    expect(await checkTurns(dataDir, ledger)).toContainEqual(expect.stringMatching(rule));
+  }
+  const second = JSON.stringify({ word: "overlap", process: "x", words: "y" });
+  await Deno.writeTextFile(ledger, `${notes.map((note) => JSON.stringify(note)).join("\n")}\n${second}\n`);
+  expect(await checkTurns(dataDir, ledger)).toEqual(["CHD-15: two processes had the session y"]);
+  const twice = [...notes, ...notes].map((note) => JSON.stringify(note));
+  await Deno.writeTextFile(ledger, `${twice.join("\n")}\n`);
+  expect(await checkTurns(dataDir, ledger)).toContainEqual(
+    expect.stringMatching(/DSP-1: .* was begun 2 times/),
+  );
+});

@@ -1,8 +1,10 @@
-// What agents that stay open have written down of each turn, against what is stored of its run (reliability CHD-15).
-import { join } from "node:path";
-import { Database } from "../../src/store/db/database.ts";
+// Compares the notes of open agents with the stored rows of their runs (reliability CHD-15).
+import { readRows } from "../harness/model/workload.ts";
 
-/** What an agent has written down: that a turn began, and what it saw then; that it ended; that another had its session; or that there was no token. */
+/**
+ * An agent's note: the start of a turn with its context; its end; a session that another agent had; or a
+ * missing token.
+ */
 export interface Note {
   word: "turn" | "end" | "overlap" | "blind";
   /** The mark of its process. */
@@ -13,14 +15,14 @@ export interface Note {
   worker: string;
   key: string;
   words: string;
-  /** What it was told in turns before this one. */
+  /** The prompts of earlier turns. */
   past: string[];
-  /** The execution that its token is for. */
+  /** The execution in its token. */
   token: string;
-  /** What a bash was told of the run. */
+  /** The run's variables in a bash. */
   bash: { execution: string; task: string; message: string; token: string };
   context: { words: string; key: string };
-  /** What the service answered to its token, and to that of the turn before; 0: nothing. */
+  /** The service's status for its token, and for the token of the previous turn; 0 without a response. */
   status: number;
   statusBefore: number | null;
 }
@@ -44,26 +46,24 @@ const OK = 200;
 const REFUSED = 401;
 const UNANSWERED = 0;
 
-/** What is in their ledger so far. */
 export async function readNotes(ledger: string): Promise<Note[]> {
   const text = await Deno.readTextFile(ledger).catch(() => "");
   return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
 }
 
-/** Checks the turns of a server that has stopped. Answers the violations; [] when there are none. */
+/** Checks the turns of a server that has stopped. Returns the violations. */
 export async function checkTurns(dataDir: string, ledger: string): Promise<string[]> {
-  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-  const rows = await db.read<Run>(
+  const rows = await readRows<Run>(
+    dataDir,
     `select id, worker_id, session_key, task_id, message_id, instruction, status, failure, engine, substr(result, 1, 10000) as result
     from execution`,
   );
-  await db.close();
   const notes = await readNotes(ledger);
   const turns = notes.filter(({ word }) => word === "turn");
   const runs = new Map(rows.map((run) => [run.id, run]));
-  const owners = ownersOf(rows);
-  // Whoever cancels a run takes its token away.
-  const cancelled = new Set(rows.filter(({ failure }) => failure === "cancelled").map(wordsOf));
+  const owners = mapOwners(rows);
+  // Cancelling a run revokes its token.
+  const cancelled = new Set(rows.filter(({ failure }) => failure === "cancelled").map(readLastLine));
   const done = Map.groupBy(turns, ({ token }) => token);
   return [
     ...(turns.some((turn, i) => turns.findIndex(({ process }) => process === turn.process) < i)
@@ -73,7 +73,7 @@ export async function checkTurns(dataDir: string, ledger: string): Promise<strin
     ...notes.filter(({ word, words }) => word === "blind" && !cancelled.has(words))
       .map(({ words }) => `CHD-15: the turn ${JSON.stringify(words)} had no token`),
     ...turns.flatMap((turn) =>
-      wrongIn(turn, runs.get(turn.token), owners).map((words) =>
+      findWrong(turn, runs.get(turn.token), owners).map((words) =>
         `CHD-15: the turn ${JSON.stringify(turn.words)} of the process ${turn.process} ${words}`
       )
     ),
@@ -87,38 +87,38 @@ export async function checkTurns(dataDir: string, ledger: string): Promise<strin
   ];
 }
 
-/** Which conversations each text was said in. */
-function ownersOf(runs: readonly Run[]): Map<string, Set<string>> {
+/** Maps each text to the conversations that contain it. */
+function mapOwners(runs: readonly Run[]): Map<string, Set<string>> {
   const owners = new Map<string, Set<string>>();
   for (const run of runs) {
     const { worker_id, session_key } = run;
-    const words = wordsOf(run);
+    const words = readLastLine(run);
     owners.set(words, (owners.get(words) ?? new Set()).add(`${worker_id} ${session_key}`));
   }
   return owners;
 }
 
 // No turn has the token, the context or the memory of another conversation [CHD-15].
-function wrongIn(turn: Note, run: Run | undefined, owners: Map<string, Set<string>>): string[] {
+function findWrong(turn: Note, run: Run | undefined, owners: Map<string, Set<string>>): string[] {
   if (run === undefined) return [`has a token of no run: ${turn.token}`];
   const { bash, context } = turn;
   const conversation = `${turn.worker} ${turn.key}`;
   const strange = turn.past.filter((words) => owners.get(words)?.has(conversation) !== true);
   const rules: [isWrong: boolean, words: string][] = [
     [conversation !== `${run.worker_id} ${run.session_key}`, "has the token of another conversation"],
-    [turn.words !== wordsOf(run), `has the token of ${JSON.stringify(run.instruction)}`],
+    [turn.words !== readLastLine(run), `has the token of ${JSON.stringify(run.instruction)}`],
     [bash.token !== run.id || bash.execution !== run.id, "has a bash with another run's token"],
     [bash.task !== run.task_id || bash.message !== run.message_id, "has a bash of another run"],
     [context.words !== turn.words || context.key !== run.session_key, "has the context of another run"],
     [strange.length > 0, `remembers what was said to others: ${strange.slice(0, 3).join(", ")}`],
-    // Of a run that was cancelled meanwhile the token is over.
+    // The token of a run that was cancelled meanwhile is invalid.
     [turn.status === REFUSED && run.status !== "failed", "had a token that is over"],
     [![null, REFUSED, UNANSWERED].includes(turn.statusBefore), "could use the token before"],
   ];
   return rules.filter(([isWrong]) => isWrong).map(([, words]) => words);
 }
 
-/** What its agent was told last. */
-function wordsOf({ instruction }: Pick<Run, "instruction">): string {
+/** Returns the last line of the agent's prompt. */
+function readLastLine({ instruction }: Pick<Run, "instruction">): string {
   return instruction.trim().split("\n").at(-1) ?? "";
 }

@@ -1,5 +1,5 @@
 /// <reference lib="deno.worker" />
-// Asks /livez all the time, in a thread of its own: what holds up the hostile client is not counted as the service's.
+// Requests /livez continuously in a separate thread, so that the hostile client's delays do not count as the service's.
 const PROBE_EVERY_MS = 50;
 
 let url: string | null = null;
@@ -14,7 +14,7 @@ while (true) {
     const started = performance.now();
     const ok: ArrayBuffer | null = await fetch(`${asked}/livez`).then((response) => response.arrayBuffer())
       .catch(() => null);
-    // A server that was killed meanwhile answers nothing.
+    // A server that was killed meanwhile sends no response.
     if (ok !== null && asked === url) self.postMessage(performance.now() - started);
   }
   await new Promise((resolve) => setTimeout(resolve, PROBE_EVERY_MS));

@@ -1,16 +1,16 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
-import { Database } from "../../src/store/db/database.ts";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { checkRuns, checkWorkRoot } from "./run_checker.ts";
+import { withChangedCopy } from "./checker.ts";
 
 const OTHER = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
-/** A data directory after a run that marked; answers its execution. */
-async function marked(dataDir: string, ledger: string): Promise<string> {
+/** Creates a data directory after a run that marked; returns its execution. */
+async function createMarkedRun(dataDir: string, ledger: string): Promise<string> {
   const engines = fakeEngines({ ledger, env: { FAKE_LANES: "1" } });
   await using app = await openApp({ dataDir, config: { engines } });
   const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -44,20 +44,18 @@ const ROWS: [rule: RegExp, sql: (id: string) => string][] = [
 ];
 
 describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
-  it("finds nothing where programs and rows agree, and each kind of violation where they do not", async () => {
+  it("finds nothing where programs and rows agree, and each kind of violation otherwise", async () => {
     await using folder = await tempDir();
     const dataDir = join(folder.path, "data");
     const ledger = join(folder.path, "ledger");
-    const id = await marked(dataDir, ledger);
+    const id = await createMarkedRun(dataDir, ledger);
     expect(await checkRuns(dataDir, ledger)).toEqual([]);
     for (const [rule, sql] of ROWS) {
-      const broken = join(folder.path, "broken");
-      await new Deno.Command("cp", { args: ["-r", dataDir, broken] }).output();
-      const db = await Database.open(`file:${join(broken, "svc.db")}`);
-      await db.write([{ sql: sql(id), args: [] }]);
-      await db.close();
-      expect(await checkRuns(broken, ledger)).toContainEqual(expect.stringMatching(rule));
-      await Deno.remove(broken, { recursive: true });
+      await withChangedCopy(
+        dataDir,
+        [sql(id)],
+        async (copy) => expect(await checkRuns(copy, ledger)).toContainEqual(expect.stringMatching(rule)),
+      );
     }
     const written = await Deno.readTextFile(ledger);
     expect(written.split("\n").map((line) => line.split(" ")[0])).toEqual(["start", "end", ""]);
@@ -83,7 +81,7 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
     ]);
   });
 
-  it("finds what a runner has left in its work_root", async () => {
+  it("finds the files of a runner in its work_root", async () => {
     await using folder = await tempDir();
     const paths = dataPaths(folder.path);
     await Deno.mkdir(join(folder.path, "workers", "w"), { recursive: true });
@@ -97,7 +95,7 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
     ]);
   });
 
-  it("a program notes a second one in its lane", async () => {
+  it("a program notes a second one in its work directory", async () => {
     await using folder = await tempDir();
     const ledger = join(folder.path, "ledger");
     const agent = new URL("../harness/fakes/fake_agent.sh", import.meta.url).pathname;

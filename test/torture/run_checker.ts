@@ -1,4 +1,4 @@
-// What programs have written down themselves, against what is stored of their runs (reliability DSP-1, DSP-2).
+// Compares the programs' own notes with the stored rows of their runs (reliability DSP-1, DSP-2).
 import { join } from "node:path";
 import { dataPaths, logPath } from "../../src/base/paths.ts";
 import { Database } from "../../src/store/db/database.ts";
@@ -6,7 +6,7 @@ import { readLedger } from "../harness/fakes/agents.ts";
 import { walk } from "./checker.ts";
 
 const LOG_MAX_BYTES = 1_000_000;
-// A program that marks says which execution it is, and which attempt.
+// A program that marks prints its execution and its attempt.
 const MARK = /\bmark ([0-9a-f-]{36}) (\d+)/g;
 
 interface Run extends Record<string, string | number> {
@@ -15,11 +15,11 @@ interface Run extends Record<string, string | number> {
   status: string;
   engine: string;
   result: string;
-  /** What its conversation was told. */
+  /** The reply in its conversation. */
   said: string;
 }
 
-/** Checks the runs of a server that has stopped, with runners or without. Answers the violations; [] when there are none. */
+/** Checks the runs of a server that has stopped, with runners or without. Returns the violations. */
 export async function checkRuns(dataDir: string, agentLedger: string): Promise<string[]> {
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   try {
@@ -29,17 +29,17 @@ export async function checkRuns(dataDir: string, agentLedger: string): Promise<s
       from execution`,
     );
     return [
-      ...await brokenLeases(db),
-      ...runs.flatMap(wrongMarks),
-      ...await wrongLogs(dataDir, runs),
-      ...await wrongStarts(agentLedger, runs),
+      ...await findBrokenLeases(db),
+      ...runs.flatMap(findWrongMarks),
+      ...await findWrongLogs(dataDir, runs),
+      ...await findWrongStarts(agentLedger, runs),
     ];
   } finally {
     await db.close();
   }
 }
 
-/** What a runner that has stopped has left in its work_root, of runs that are over. Answers the violations. */
+/** Finds files of ended runs in the work_root of a stopped runner. */
 export async function checkWorkRoot(root: string): Promise<string[]> {
   const left = await Promise.all(
     ["open", "logs", "files", "runs"].map((folder) =>
@@ -59,7 +59,7 @@ const LEASES: [words: string, sql: string][] = [
   ],
 ];
 
-async function brokenLeases(db: Database): Promise<string[]> {
+async function findBrokenLeases(db: Database): Promise<string[]> {
   const faults: string[] = [];
   for (const [words, sql] of LEASES) {
     const rows = await db.read<{ id: string }>(sql);
@@ -69,21 +69,21 @@ async function brokenLeases(db: Database): Promise<string[]> {
 }
 
 // The output of attempt N is the result and the reply of attempt N, never of another one [DSP-2].
-function wrongMarks({ id, attempt, result, said }: Run): string[] {
+function findWrongMarks({ id, attempt, result, said }: Run): string[] {
   return [["result", result], ["reply", said]].flatMap(([what, text = ""]) =>
     [...text.matchAll(MARK)].filter(([, by, no]) => by !== id || Number(no) !== attempt)
       .map(([mark]) => `DSP-2: the ${what} of ${id}, attempt ${attempt}, is of another run: ${mark}`)
   );
 }
 
-async function wrongLogs(dataDir: string, runs: readonly Run[]): Promise<string[]> {
+async function findWrongLogs(dataDir: string, runs: readonly Run[]): Promise<string[]> {
   const faults: string[] = [];
   for (const { id, status, result } of runs) {
     const path = logPath(dataPaths(dataDir), id);
     const { size } = await Deno.stat(path).catch(() => ({ size: 0 }));
     const text = size === 0 || size > LOG_MAX_BYTES ? "" : await Deno.readTextFile(path);
     const marks = [...text.matchAll(MARK)];
-    // A run that has completed has its whole log; of one that was lost, perhaps a part.
+    // A completed run has its whole log; a lost run may have a part.
     const least = status === "completed" && result.startsWith("mark ") ? 1 : 0;
     if (marks.length < least || marks.length > 1) {
       faults.push(`DSP-2: the log of ${id} has ${marks.length} marks`);
@@ -94,7 +94,7 @@ async function wrongLogs(dataDir: string, runs: readonly Run[]): Promise<string[
 }
 
 // No execution starts twice, not even one after the other [DSP-1]. A completed one was started and ended by a program.
-async function wrongStarts(agentLedger: string, runs: readonly Run[]): Promise<string[]> {
+async function findWrongStarts(agentLedger: string, runs: readonly Run[]): Promise<string[]> {
   const begun = new Map<string, number>();
   const ended = new Map<string, number>();
   for (const { word, execution } of await readLedger(agentLedger)) {

@@ -2,8 +2,9 @@ import { join } from "node:path";
 import { Proxy } from "../harness/fakes/proxy.ts";
 import { type RunnerProcess, startRunner } from "../harness/service/runner.ts";
 import { SHORT_LEASES } from "./leases.ts";
+import { pause } from "../harness/model/workload.ts";
 
-/** What is done to a runner, and how often of all. "For long" is longer than a lease. */
+/** The actions on a runner, with their shares. "For long" is longer than a lease. */
 const TROUBLES = [
   [0.14, "killed"],
   [0.13, "killed for long"],
@@ -20,15 +21,17 @@ const TROUBLES = [
 
 type Kind = typeof TROUBLES[number][1];
 
-/** The ways in which a network is gone: nothing passes, no answer passes, every answer is cut off, every connection is. */
+/**
+ * The ways to lose the network: nothing passes, no response passes, every response is cut off, every
+ * connection is.
+ */
 const CUTS = ["hold", "hold-answers", "cut-answers", "refuse"] as const;
 
 const REVIVE_PAUSE_MS = 1_000;
 const END_MAX_MS = 70_000;
-// By number 15.
 const ENDED_BY_SIGNAL = 143;
 
-/** Something that was done to a runner, and when (Unix ms). */
+/** An action on a runner, with its times (Unix ms). */
 export interface Trouble {
   runner: string;
   kind: Kind;
@@ -36,18 +39,18 @@ export interface Trouble {
   to: number;
 }
 
-/** Where a runner of a torture works, and for whom. */
+/** How a runner of a torture is started. */
 interface RunnerVictimOptions {
   name: string;
   token: string;
   folder: string;
   /** Lines of its runner.yaml. */
   config: string;
-  /** Where the service is now; null while there is none. */
+  /** The service's current address, or null. */
   service: () => string | null;
-  /** Keeps what a process said that has ended. */
+  /** Stores the output of a process that has ended. */
   keep: (said: string) => void;
-  /** Its process has ended by itself. */
+  /** Reports that the runner's process ended unexpectedly. */
   broke: (words: string) => void;
 }
 
@@ -67,7 +70,7 @@ export class RunnerVictim {
     this.#proxy = new Proxy(options.service);
   }
 
-  /** Starts its process, unless there is one; it need not be connected yet. */
+  /** Starts its process, unless one runs; it need not be connected yet. */
   async start(): Promise<void> {
     if (this.#process !== null) return;
     const { token, config } = this.#options;
@@ -76,7 +79,7 @@ export class RunnerVictim {
     void process.child.status.then(({ code }) => this.#ended(process, code));
   }
 
-  // Others are told before they end.
+  // The callback runs before the process is forgotten.
   async #ended(process: RunnerProcess, code: number): Promise<void> {
     if (this.#process !== process) return;
     this.#process = null;
@@ -88,7 +91,7 @@ export class RunnerVictim {
     await this.start();
   }
 
-  /** Ends it in order; answers its exit code. */
+  /** Ends the process in order; returns its exit code. */
   async stop(): Promise<number> {
     const code = await this.#end("SIGTERM");
     this.#proxy[Symbol.dispose]();
@@ -96,8 +99,8 @@ export class RunnerVictim {
   }
 
   /**
-   * Does something bad to it, and puts it right again. `onGone` is called before that when it has been dead or cut off for longer than a
-   * lease: all its runs have ended by then.
+   * Kills, stops or cuts off the runner, and repairs it. Calls `onGone` first if the runner was away for
+   * longer than a lease, when all its runs have ended.
    */
   async suffer(chance: () => number, onGone: (name: string) => Promise<void>): Promise<void> {
     const kind = draw(chance());
@@ -127,7 +130,7 @@ export class RunnerVictim {
         return await onGone();
       case "killed while cut off":
         this.#cutOff(chance());
-        // Long enough for an outcome to be on its way when it dies: it arrives when the next process has come.
+        // The outcome is on its way when the process dies, and arrives after the next one has started.
         await pause(ms / 2);
         await this.#end("SIGKILL");
         await this.start();
@@ -164,7 +167,7 @@ export class RunnerVictim {
     if (this.#proxy.mode === "refuse") this.#proxy.cut();
   }
 
-  // Its runs may end for 30 s, then they are ended, and it tries to tell that for a while.
+  // Runs may take 30 s to end, then the runner ends them and tries to report that for a while.
   async #endInOrder(): Promise<void> {
     const process = this.#process;
     const late = setTimeout(() => {
@@ -173,7 +176,7 @@ export class RunnerVictim {
     }, END_MAX_MS);
     const code = await this.#end("SIGTERM");
     clearTimeout(late);
-    // One that was young is ended by the signal itself.
+    // The signal itself ends a process that has just started.
     const isYoung = code === ENDED_BY_SIGNAL && process?.stderr.includes("Connected") === false;
     if (code !== 0 && !isYoung) {
       this.#options.broke(`the runner ${this.name} was ended in order with exit code ${code}`);
@@ -197,8 +200,4 @@ function draw(dice: number): Kind {
     left -= share;
   }
   return "killed";
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

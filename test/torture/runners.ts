@@ -3,33 +3,42 @@ import { FAKE_AGENT } from "../harness/fakes/agents.ts";
 import { online } from "../harness/service/runner.ts";
 import { random } from "../harness/model/schedule.ts";
 import { RUNNER_LOST } from "../../src/run/ending.ts";
-import { Database } from "../../src/store/db/database.ts";
 import { walk } from "./checker.ts";
 import { SHORT_LEASES } from "./leases.ts";
 import { DEEDS, lostAnswer, type Plan } from "./load.ts";
 import { checkWorkRoot } from "./run_checker.ts";
 import { RunnerVictim, type Trouble } from "./runner_victim.ts";
 import type { Victim } from "./victim.ts";
+import { pause, readRows } from "../harness/model/workload.ts";
 
 const CALM_MEAN_MS = 6_000;
-// Of the lives of the service: it is stopped in the middle; it stays away for longer than a lease after its end.
+// The share of the service's lives in which it is stopped. Afterwards the service stays away for longer than
+// a lease.
 const FREEZE_SHARE = 0.2;
 const AWAY_SHARE = 0.12;
-// How often a worker moves away from a runner that is gone.
+// How often a worker moves away from a lost runner.
 const MOVE_SHARE = 0.5;
-// Some outlive a lease, and some of those can be ended by force only.
+// Long runs outlive a lease, and a part of them ends only by force.
 const MARKS: Plan["deeds"] = [
   [0.3, (n, dice) => `mark ${(dice * 1.5).toFixed(2)} # ${n}`],
   [0.04, (n, dice) => `mark ${(4 + dice * 22).toFixed(2)} # ${n}`],
   [0.04, (n, dice) => `mark-stubborn ${(4 + dice * 22).toFixed(2)} # ${n}`],
 ];
 
-/** How long a run may take, so that the longest is not too long. */
+/** The timeout of a run, which bounds the longest one. */
 export const TIMEOUT = "40s";
 
-/** What is asked of a service with so many runners: workers here, of each runner alone, and of any of them; half of them talk. */
+/**
+ * Plans the load of a service with `runners` runners: workers here, on each runner alone, and on any of them;
+ * half of them talk.
+ */
 export function planFor(runners: number): Plan {
-  const group = [[], ["any"], ["any"], ...Array.from({ length: runners }, (_, i) => [`only-${nameOf(i)}`])];
+  const group = [
+    [],
+    ["any"],
+    ["any"],
+    ...Array.from({ length: runners }, (_, i) => [`only-${formatName(i)}`]),
+  ];
   const rest = 1 - MARKS.reduce((sum, [share]) => sum + share, 0);
   return {
     workers: [...group, ...group],
@@ -43,7 +52,6 @@ export function planFor(runners: number): Plan {
   };
 }
 
-/** The runners of a torture. */
 export class Runners {
   readonly #all: RunnerVictim[];
   readonly #victim: Victim;
@@ -73,7 +81,7 @@ export class Runners {
     this.#faults = faults;
   }
 
-  /** Adds so many to a service that is ready, and starts them; resolves when it hears of them. */
+  /** Adds `count` runners to a service that is ready, and starts them; resolves when all are online. */
   static async begin(victim: Victim, folder: string, count: number): Promise<Runners> {
     const api = await victim.reach();
     const logPath = join(folder, "runners.log");
@@ -85,7 +93,7 @@ export class Runners {
     const config =
       `engines:\n  default: fake\n  fake: { kind: command, command: ${FAKE_AGENT}, timeout: ${TIMEOUT}, env: ${env} }\n`;
     for (let i = 0; i < count; i++) {
-      const name = nameOf(i);
+      const name = formatName(i);
       const { token } = await api.call("POST /api/runners", { name, labels: ["any", `only-${name}`] });
       tokens.push(token);
       const runner = new RunnerVictim({
@@ -101,7 +109,7 @@ export class Runners {
     return new Runners(victim, all, { tokens, log, logPath, faults });
   }
 
-  /** From now until then (performance.now()) each of them suffers, again and again. */
+  /** Makes each runner suffer repeatedly until `until` (performance.now()). */
   trouble(movable: string[], seed: number, until: number): void {
     this.#movable = movable;
     this.#troubling = this.#all.map((runner, i) => this.#trouble(runner, random(seed + i), until));
@@ -118,7 +126,8 @@ export class Runners {
     }
   }
 
-  // Its runs have ended, or are lost: what it had may go on elsewhere. A run that the service still counts on is refused.
+  // The runs have ended or are lost, so the worker may continue elsewhere. The service refuses the move while
+  // it expects a run to continue.
   async #moveAway(name: string, chance: () => number): Promise<void> {
     for (const worker of this.#movable) {
       const others = this.#all.filter((one) => one.name !== name);
@@ -134,12 +143,12 @@ export class Runners {
     }
   }
 
-  /** Resolves when all are well again. */
+  /** Resolves when all runners work again. */
   async calm(): Promise<void> {
     await Promise.all(this.#troubling);
   }
 
-  /** Ends them in order. */
+  /** Ends the runners in order. */
   async stop(): Promise<void> {
     for (const runner of this.#all) {
       const code = await runner.stop();
@@ -150,35 +159,34 @@ export class Runners {
     this.#log.close();
   }
 
-  /** Their tokens, which must not be in any file of the service, or of another runner. */
+  /** Tokens, which must not be in any file of the service or of another runner. */
   get secrets(): string[] {
     return this.#tokens;
   }
 
-  /** Everything that they have written. */
+  /** Lists every file that the runners wrote. */
   async files(): Promise<string[]> {
     const kept = await Promise.all(this.#all.map(({ root }) => Array.fromAsync(walk(root))));
     return [this.#logPath, ...kept.flat()];
   }
 
-  /** What was not as it has to be: processes that ended by themselves, and what they have left in their work_roots. */
+  /** Returns the errors: processes that ended unexpectedly, and files left in work_roots. */
   async faults(): Promise<string[]> {
     const left = await Promise.all(this.#all.map(({ root }) => checkWorkRoot(root)));
     return [...this.#faults, ...left.flat()];
   }
 
-  /** What was done, and what became of the runs; the service has stopped. */
+  /** Formats the actions and the outcomes of the runs, after the service has stopped. */
   async report(dataDir: string): Promise<string[]> {
     const troubles = this.#all.flatMap((runner) => runner.troubles);
     const kinds = Map.groupBy(troubles, ({ kind }) => kind);
-    const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-    const runs = await db.read<Ended>(
+    const runs = await readRows<EndedRun>(
+      dataDir,
       `select runner.name as runner, execution.status, execution.error, execution.completed_at, remote_run.reported
       from remote_run
       join runner on runner.id = remote_run.runner_id
       join execution on execution.id = remote_run.execution_id`,
     );
-    await db.close();
     const late =
       (await Deno.readTextFile(this.#logPath)).match(/The service refuses the end of run/g)?.length ?? 0;
     const completed = runs.filter(({ status }) => status === "completed").length;
@@ -198,7 +206,7 @@ export class Runners {
   }
 }
 
-interface Ended extends Record<string, string | number> {
+interface EndedRun extends Record<string, string | number> {
   runner: string;
   status: string;
   error: string;
@@ -206,29 +214,28 @@ interface Ended extends Record<string, string | number> {
   reported: number;
 }
 
-// A runner that is started again takes over what the process before had: that is after its trouble.
-function isDuring(run: Ended, troubles: readonly Trouble[]): boolean {
+// A restarted runner takes over the runs of the process before, after its trouble.
+function isDuring(run: EndedRun, troubles: readonly Trouble[]): boolean {
   return troubles.some(({ runner, from, to }) =>
     runner === run.runner && from < run.completed_at && run.completed_at <= to
   );
 }
 
-/** One life of the service among runners: it may be stopped in the middle, and may be away for a while after its end. */
+/**
+ * Lives one life of the service with runners: it may be stopped in the middle, and may stay away after its
+ * end.
+ */
 export async function liveAmongRunners(victim: Victim, chance: () => number, lifeMs: number): Promise<void> {
   if (chance() < FREEZE_SHARE) {
     await Promise.race([pause(lifeMs / 2), victim.ended]);
     await victim.freeze(chance() < 0.5 ? 4_000 * chance() : SHORT_LEASES.lease_ms * (1.1 + 0.4 * chance()));
   }
-  // At a fault point it ends by itself.
+  // A fault point ends the process early.
   await Promise.race([pause(lifeMs), victim.ended]);
   await victim.kill();
   if (chance() < AWAY_SHARE) await pause(SHORT_LEASES.lease_ms * (0.5 + chance()));
 }
 
-function nameOf(index: number): string {
+function formatName(index: number): string {
   return `r${index + 1}`;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,4 +1,4 @@
-// `svc serve` with short leases, for a torture with runners; everything else of it is as always.
+// Runs `svc serve` with short leases, for a torture with runners.
 import { serve } from "../../src/boot/serve.ts";
 import { SHORT_LEASES } from "./leases.ts";
 

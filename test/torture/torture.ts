@@ -1,5 +1,6 @@
-// `make torture`: a service under load is killed at random, again and again. Then it is left alone, and everything that
-// was acknowledged must exist, be done once, and leave nothing behind. Services are killed at random under load [DUR-1].
+// `make torture` kills a service under load repeatedly, at random. Then it waits for all work and checks that
+// every acknowledged request exists, was done once, and left nothing behind. Services are killed at random
+// under load [DUR-1].
 import { join } from "node:path";
 import { CHOSEN_COST, hashPassword } from "../../src/api/account/password.ts";
 import { PASSWORD } from "../harness/service/app.ts";
@@ -14,15 +15,16 @@ import { OPEN_PLAN, OpenAgents } from "./open_agents.ts";
 import { checkRuns } from "./run_checker.ts";
 import { liveAmongRunners, planFor, Runners, TIMEOUT } from "./runners.ts";
 import { randomFault, SHORT_SERVE, Victim } from "./victim.ts";
+import { pause } from "../harness/model/workload.ts";
 
 const given = new Map(Deno.args.map((arg) => arg.replace(/^--/, "").split("=") as [string, string]));
 const SECONDS = Number(given.get("seconds") ?? 900);
-// Runners beside the service, which are killed, stopped and cut off as well; then leases are short.
+// Adds runners, which are killed, stopped and cut off as well; then leases are short.
 const RUNNERS = Number(given.get("runners") ?? 0);
-// Agents that stay open between turns, and are killed as well.
+// Adds agents that stay open between turns, and are killed as well.
 const WARM = given.has("warm");
 const PER_SECOND = Number(given.get("rate") ?? (RUNNERS > 0 ? 2 : WARM ? 3 : 5));
-// With a hostile client beside it: what it makes has to pile up.
+// Adds a hostile client, whose data has to pile up.
 const HOSTILE = given.has("hostile");
 const LIFE_MEAN_MS = Number(given.get("life") ?? (HOSTILE || RUNNERS > 0 ? 20_000 : WARM ? 10_000 : 2_500));
 const LAST_FAULT_MS = 30_000;
@@ -50,7 +52,7 @@ Deno.exit(0);
 async function torture(): Promise<string[]> {
   const chance = random(SEED);
   const open = WARM ? await OpenAgents.begin(folder) : null;
-  const victim = victimWith({ ...open?.env, ...(HOSTILE ? await realHash() : {}) });
+  const victim = createVictim({ ...open?.env, ...(HOSTILE ? await buildHashSettings() : {}) });
   const ledger = new ClientLedger(join(folder, "client.log"));
   const plan = RUNNERS > 0 ? planFor(RUNNERS) : WARM ? OPEN_PLAN : undefined;
   const load = new Load(victim, ledger, random(SEED + 1), plan);
@@ -83,7 +85,7 @@ async function torture(): Promise<string[]> {
   for (const line of more) console.log(`  ${line}`);
   return [
     ...(code === 0 ? [] : [`the last stop ended with exit code ${code}`]),
-    ...await checkAtRest(await evidenceOf(victim, ledger, runners)),
+    ...await checkAtRest(await collectEvidence(victim, ledger, runners)),
     ...(runners === null ? [] : await checkRuns(victim.dataDir, victim.agentLedger)),
     ...await runners?.faults() ?? [],
     ...await open?.faults(victim.dataDir) ?? [],
@@ -91,7 +93,7 @@ async function torture(): Promise<string[]> {
   ];
 }
 
-function victimWith(env: Record<string, string> = {}): Victim {
+function createVictim(env: Record<string, string> = {}): Victim {
   return new Victim(folder, {
     ...(HOSTILE ? { filesMax: HOSTILE_FILES_MAX } : {}),
     ...(RUNNERS > 0 ? { program: SHORT_SERVE } : {}),
@@ -105,8 +107,8 @@ function victimWith(env: Record<string, string> = {}): Victim {
   });
 }
 
-// A guess costs the service what it costs in real life.
-async function realHash(): Promise<Record<string, string>> {
+// A password check costs the service as much as in production.
+async function buildHashSettings(): Promise<Record<string, string>> {
   return { SVC_AUTH__PASSWORD_HASH: await hashPassword(PASSWORD, CHOSEN_COST) };
 }
 
@@ -114,7 +116,7 @@ async function liveOnce(victim: Victim, chance: () => number, until: number): Pr
   const lifeMs = -Math.log(1 - chance()) * LIFE_MEAN_MS;
   await (RUNNERS > 0 ? liveAmongRunners(victim, chance, lifeMs) : pause(lifeMs));
   await victim.kill();
-  // A start takes long on a busy machine, and the server that is left at the end must not have a fault in it.
+  // A start is slow on a busy machine, and the last server must not have a fault.
   const faulty = () => performance.now() < until - LAST_FAULT_MS ? randomFault(chance) : "";
   do await victim.start(faulty()); while (victim.api === null);
 }
@@ -130,7 +132,7 @@ async function drain(api: Client, load: Load) {
   return { overview: await api.call("GET /api/system/overview"), drainMs };
 }
 
-async function evidenceOf(
+async function collectEvidence(
   victim: Victim,
   ledger: ClientLedger,
   runners: Runners | null,
@@ -151,7 +153,7 @@ async function evidenceOf(
   };
 }
 
-/** Schedules would fire for ever. */
+/** Deletes the schedules, which would fire permanently. */
 async function endSchedules(api: Client, workers: string[]): Promise<void> {
   for (const worker of workers) {
     const query = `worker_id=${worker}&type=scheduled&status=scheduled,pending,running&page_size=100`;
@@ -192,8 +194,4 @@ function report(
     `came to rest in  ${(drainMs / 1_000).toFixed(1)} s`,
   ];
   console.log(lines.map((line) => `  ${line}`).join("\n"));
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -6,25 +6,23 @@ import { type Client, client } from "../harness/service/client.ts";
 import { type ServerProcess, startServer, SVC } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
-/** What happened to a server that is killed again and again. */
-export interface Deaths {
+/** The deaths of a server that is killed repeatedly. */
+interface Deaths {
   kills: number;
-  /** Kills by a fault point, of all. */
+  /** Kills by a fault point, of all kills. */
   faults: number;
   /** Ms from each start to ready. */
   starts: number[];
-  /** How long it was stopped, in ms, each time. */
+  /** The duration of each stop in ms. */
   stops: number[];
 }
 
 /** The command that runs `svc` with short leases. */
 export const SHORT_SERVE = [Deno.execPath(), "run", "-A", join(ROOT, "test/torture/short_serve.ts")];
 
-/** How its server is started. */
 interface VictimOptions {
   filesMax?: number;
   env?: Record<string, string>;
-  /** Instead of `svc`. */
   program?: string[];
 }
 
@@ -33,7 +31,7 @@ export class Victim {
   readonly dataDir: string;
   readonly agentLedger: string;
   readonly deaths: Deaths = { kills: 0, faults: 0, starts: [], stops: [] };
-  /** How to reach the server; null while there is none. */
+  /** The client of the server; null without one. */
   api: Client | null = null;
   readonly #env: Record<string, string>;
   readonly #log: Deno.FsFile;
@@ -57,13 +55,13 @@ export class Victim {
       SVC_ENGINES__FAKE__TIMEOUT: "20s",
       SVC_ENGINES__FAKE__ENV__FAKE_LEDGER: this.agentLedger,
       SVC_BEE__QUIET_WINDOW: "50ms",
-      // Four workers get what a hundred would: for an hour, too, none of it may wait.
+      // Four workers do the work of a hundred, and none of it may wait for the hourly limit.
       SVC_LIMITS__MAX_RUNS_PER_HOUR: "1000000",
       ...options.env,
     };
   }
 
-  /** Starts a server, perhaps one that will be killed at a fault point; resolves when it is ready, or when it was killed before that. */
+  /** Starts a server, possibly with a fault; resolves when it is ready or was killed before that. */
   async start(fault = ""): Promise<void> {
     const program = Deno.env.get("SVC_PROGRAM");
     const began = performance.now();
@@ -88,12 +86,12 @@ export class Victim {
     this.#changed = Promise.withResolvers();
   }
 
-  /** What the server has said since its start. */
+  /** Returns the server's output since its start. */
   get said(): string {
     return this.#server?.stderr ?? "";
   }
 
-  /** Resident memory of the server in bytes; 0 while there is none. */
+  /** Returns the server's resident memory in bytes; 0 without a server. */
   memory(): Promise<number> {
     return this.#server?.memory() ?? Promise.resolve(0);
   }
@@ -117,12 +115,12 @@ export class Victim {
     if (server.stderr.includes("SVC_FAULT fired")) this.deaths.faults++;
   }
 
-  /** Resolves when the server has ended, or there is none. */
+  /** Resolves when the server has ended. */
   get ended(): Promise<unknown> {
     return this.#server?.child.status ?? Promise.resolve();
   }
 
-  /** Stops the server for so long, as a machine that is suspended. */
+  /** Stops the server for `ms`, like a suspended machine. */
   async freeze(ms: number): Promise<void> {
     const server = this.#server;
     if (server === null) return;
@@ -132,11 +130,11 @@ export class Victim {
       await new Promise((resolve) => setTimeout(resolve, ms));
       server.child.kill("SIGCONT");
     } catch {
-      // It has ended at a fault point.
+      // A fault point has ended it.
     }
   }
 
-  /** Ends the server in order; answers its exit code. */
+  /** Ends the server in order; returns its exit code. */
   async stop(): Promise<number> {
     const server = this.#server;
     if (server === null) return 0;
@@ -147,19 +145,19 @@ export class Victim {
     return code;
   }
 
-  /** A client of a running server; waits for one if necessary. */
+  /** Returns a client of a running server; waits for one if necessary. */
   async reach(): Promise<Client> {
     while (this.api === null) await this.#changed.promise;
     return this.api;
   }
 
-  // The signing key and tokens must not be in here either; the checker reads it.
+  // The signing key and tokens must not be in this output either; the checker reads it.
   #keep(text: string): void {
     this.#log.writeSync(new TextEncoder().encode(text));
   }
 }
 
-/** A fault at a random point and passage; "" for none. */
+/** Returns a fault at a random point and passage; "" for none. */
 export function randomFault(chance: () => number): string {
   if (chance() > 0.35) return "";
   const points = FAULT_POINTS.filter((point) => point !== "migrate.step");

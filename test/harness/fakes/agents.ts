@@ -1,9 +1,8 @@
 import { PASS_HASH } from "../service/client.ts";
 
-/** Path of the fake agent. */
 export const FAKE_AGENT = new URL("./fake_agent.sh", import.meta.url).pathname;
 
-/** Engines of tests: `fake` takes its mode from the instruction. */
+/** Builds the engines of tests. `fake` takes its mode from the instruction. */
 export function fakeEngines(
   options: { ledger?: string; env?: Record<string, string>; timeout?: string; idle_timeout?: string } = {},
 ): Record<string, unknown> {
@@ -19,7 +18,12 @@ export function fakeEngines(
   };
 }
 
-/** The same for a server of its own, as its environment; its operator's password is `pass`. */
+/** Returns an engine that ignores its prompt and runs a shell script. */
+export function shellEngine(script: string) {
+  return { kind: "command", command: "sh", args: ["-c", `cat >/dev/null; ${script}`] };
+}
+
+/** Returns fakeEngines() as the environment of a server process. The operator's password is `pass`. */
 export function fakeEnvironment(ledger?: string): Record<string, string> {
   return {
     SVC_AUTH__PASSWORD_HASH: PASS_HASH,
@@ -30,8 +34,7 @@ export function fakeEnvironment(ledger?: string): Record<string, string> {
   };
 }
 
-/** One line of the fake agents' ledger. */
-export interface LedgerLine {
+interface LedgerLine {
   word: string;
   task: string;
   attempt: number;
@@ -40,7 +43,6 @@ export interface LedgerLine {
   at: number;
 }
 
-/** What the fake agents have noted so far. */
 export async function readLedger(path: string): Promise<LedgerLine[]> {
   const text = await Deno.readTextFile(path).catch(() => "");
   return text.split("\n").filter((line) => line !== "").map((line) => {
@@ -49,7 +51,7 @@ export async function readLedger(path: string): Promise<LedgerLine[]> {
   });
 }
 
-/** The most runs that there were at one time. */
+/** Returns the largest number of runs at the same time. */
 export function overlap(lines: LedgerLine[]): number {
   let now = 0;
   let most = 0;

@@ -2,36 +2,33 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { App } from "../service/app.ts";
 import { runToken } from "../service/run.ts";
+import { found } from "../wait.ts";
+import type { Json } from "../service/client.ts";
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
-
-/** A worker's run that can ask, and that ends by itself when the test says so. The app needs fakeEngines(). */
+/** A worker's run that can ask questions and ends when the test calls end(). The app needs fakeEngines(). */
 export interface Asker {
   workerId: string;
-  /** Of its conversation; "" for a script's task. */
+  /** The conversation's session; "" for a script's task. */
   sessionId: string;
   sessionKey: string;
   messageId: string;
   executionId: string;
   taskId: string;
-  /** The header that makes a request the agent's. */
   headers: { authorization: string };
-  /** Asks, as the agent. */
+  /** Asks a question as the agent. */
   ask: (body?: Record<string, unknown>) => Promise<Json>;
-  /** Lets the agent end its turn; resolves when its outcome is stored. */
+  /** Ends the agent's turn; resolves when its outcome is stored. */
   end: () => Promise<void>;
 }
 
-/** What an asker is for. */
 interface AskerOptions {
   name?: string;
   scopes?: string[];
-  /** A script's own task: without a conversation. */
+  /** Creates a script's task, without a conversation. */
   script?: boolean;
 }
 
-/** Starts a run of a new worker that lasts until its end() is called. */
+/** Starts a run of a new worker that lasts until end() is called. */
 export async function startAsker(app: App, options: AskerOptions = {}): Promise<Asker> {
   const { name = "Agent", scopes = [], script = false } = options;
   const worker = await app.call("POST /api/workers", { name, scopes });
@@ -65,12 +62,13 @@ export async function startAsker(app: App, options: AskerOptions = {}): Promise<
     },
     end: async () => {
       await Deno.writeTextFile(file, "");
-      await ended(app, execution.id);
+      const isEnded = "select 1 as one from execution where id = ? and status in ('completed', 'failed')";
+      await found(() => app.db.first(isEnded, [execution.id]));
     },
   };
 }
 
-interface Started {
+interface RunningExecution {
   id: string;
   worker_id: string;
   task_id: string;
@@ -80,27 +78,12 @@ interface Started {
   [column: string]: string | number;
 }
 
-/** The run of a worker, as soon as its engine has started. */
-export async function runningOf(app: App, workerId: string): Promise<Started> {
-  for (let look = 0; look < 1_000; look++) {
-    const row = await app.db.first<Started>(
+/** Returns a worker's run as soon as its engine has started. */
+export async function runningOf(app: App, workerId: string): Promise<RunningExecution> {
+  return await found(() =>
+    app.db.first<RunningExecution>(
       "select * from execution where worker_id = ? and status = 'running' order by id desc limit 1",
       [workerId],
-    );
-    if (row !== null) return row;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error("the run did not start");
-}
-
-async function ended(app: App, executionId: string): Promise<void> {
-  for (let look = 0; look < 1_000; look++) {
-    const row = await app.db.first(
-      "select 1 as one from execution where id = ? and status in ('completed', 'failed')",
-      [executionId],
-    );
-    if (row !== null) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error("the run did not end");
+    )
+  );
 }

@@ -12,7 +12,7 @@ import {
 import { findTask } from "../../../src/store/work/task.ts";
 import { claimTask } from "../../../src/store/work/task_transitions.ts";
 
-/** How a run without a process ends. */
+/** The end of a run without a process. */
 export type How = "completed" | "failed" | "lost" | "stopped" | "cancelled";
 
 const RULES = { defaultZone: "UTC", maxAttempts: 3 };
@@ -25,7 +25,7 @@ const FAILURE = {
   stopped: "server_lost",
 } as const;
 
-/** A run that is only rows: claimed as the dispatcher does it, with no process. */
+/** A run that is only rows, claimed like the dispatcher does, without a process. */
 export interface ClaimedRun {
   id: string;
   task: string;
@@ -63,9 +63,9 @@ export async function claimRun(db: Database, taskId: string, now: number): Promi
   return { id: execution_id, task: taskId, worker: worker_id, session: session_key, depth: row?.depth ?? 0 };
 }
 
-/** What the agent of the run is to the API, with every scope there is. */
+/** Returns the API call context of the run's agent, with every scope. */
 export async function callOf(db: Database, run: ClaimedRun): Promise<Call> {
-  const grant = await findRunGrant(db, run.id, await attemptOf(db, run.id));
+  const grant = await findRunGrant(db, run.id, await findAttempt(db, run.id));
   if (grant === null) throw new Error("the run has ended");
   const { scopes: _, ...binding } = grant;
   return {
@@ -75,7 +75,7 @@ export async function callOf(db: Database, run: ClaimedRun): Promise<Call> {
   };
 }
 
-/** Stores the end of the run, as the executor or the rescuer does. Answers whether it was the first. */
+/** Stores the end of the run like the executor or the rescuer. Returns whether it was the first. */
 export async function endClaimed(db: Database, run: ClaimedRun, how: How, now: number): Promise<boolean> {
   const end: ExecutionEnd = {
     status: how === "completed" ? "completed" : "failed",
@@ -93,12 +93,12 @@ export async function endClaimed(db: Database, run: ClaimedRun, how: How, now: n
     worker_name: "w",
     session_key: run.session,
     message_id: "m",
-    attempt: await attemptOf(db, run.id),
+    attempt: await findAttempt(db, run.id),
   };
   return (await db.write(endRun(ended, end, await findTask(db, run.task), RULES, now))).won;
 }
 
-async function attemptOf(db: Database, id: string): Promise<number> {
+async function findAttempt(db: Database, id: string): Promise<number> {
   const row = await db.first<{ attempt: number }>("select attempt from execution where id = ?", [id]);
   return row?.attempt ?? 0;
 }

@@ -1,5 +1,5 @@
-// An agent that speaks the Agent Client Protocol, version 1, strictly: what a client must not send is an error. Its words decide what
-// it does; FAKE_ACP what it can.
+// An agent that speaks the Agent Client Protocol, version 1, strictly: it refuses what a client must not
+// send. Its prompt decides what it does, FAKE_ACP what it supports.
 const CAN = new Set((Deno.env.get("FAKE_ACP") ?? "load").split(","));
 const STATE = Deno.env.get("FAKE_ACP_STATE") ?? "";
 const encoder = new TextEncoder();
@@ -31,9 +31,9 @@ function request(method: string, params: Message): Promise<Message> {
   return new Promise((resolve) => waiting.set(id, resolve));
 }
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-const pastOf = (id: string) => `${STATE}/session-${id}.jsonl`;
-const past = (id: string): string[] =>
-  Deno.readTextFileSync(pastOf(id)).trimEnd().split("\n").filter((line) => line !== "");
+const buildHistoryPath = (id: string) => `${STATE}/session-${id}.jsonl`;
+const readHistory = (id: string): string[] =>
+  Deno.readTextFileSync(buildHistoryPath(id)).trimEnd().split("\n").filter((line) => line !== "");
 
 class Refused extends Error {
   constructor(readonly code: number, words: string) {
@@ -49,19 +49,19 @@ async function begin(method: string, params: Message): Promise<Message> {
   }
   if (method === "session/new") {
     session = crypto.randomUUID();
-    Deno.writeTextFileSync(pastOf(session), "");
+    Deno.writeTextFileSync(buildHistoryPath(session), "");
     return { sessionId: session };
   }
   let told: string[];
   try {
-    told = past(params.sessionId);
+    told = readHistory(params.sessionId);
   } catch {
     throw new Refused(-32602, "no such session");
   }
   session = params.sessionId;
   if (method === "session/load") {
     for (const words of told) chunk(`replayed: ${words}`);
-    // As one of the real ones does: the rest behind the answer.
+    // A real agent also sends the rest after the response.
     setTimeout(() => chunk("replayed: late"), 50);
   }
   await pause(0);
@@ -74,18 +74,21 @@ async function prompt(params: Message): Promise<Message> {
   }
   const text: string = params.prompt[0].text;
   const [, words = ""] = /.*<do>(.*)<\/do>/s.exec(text) ?? [];
-  Deno.writeTextFileSync(pastOf(session), `${words.replaceAll("\n", " ")}\n`, { append: true });
+  Deno.writeTextFileSync(buildHistoryPath(session), `${words.replaceAll("\n", " ")}\n`, { append: true });
   for (const one of words.split(";")) {
     const [verb = "", ...rest] = one.trim().split(" ");
     const done = await act(verb, rest.join(" "));
     if (done !== null) return done;
   }
-  return { stopReason: "end_turn", usage: { inputTokens: 10 * past(session).length, outputTokens: 5 } };
+  return {
+    stopReason: "end_turn",
+    usage: { inputTokens: 10 * readHistory(session).length, outputTokens: 5 },
+  };
 }
 
 async function act(verb: string, words: string): Promise<Message | null> {
   if (verb === "say") { for (const piece of words.split(" ")) chunk(`${piece} `); }
-  else if (verb === "recall") chunk(past(session).slice(0, -1).join(" | "));
+  else if (verb === "recall") chunk(readHistory(session).slice(0, -1).join(" | "));
   else if (verb === "tool") {
     update({
       sessionUpdate: "tool_call",

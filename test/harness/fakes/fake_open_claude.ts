@@ -1,5 +1,5 @@
-// Speaks like Claude Code whose process stays open (decision 0011): each line of stdin is a turn with a result of its own. The last line
-// of its text says what it does.
+// Speaks like Claude Code with a process that stays open (decision 0011): each line of stdin is a turn with a
+// result. The last line of its text says what it does.
 const given = (flag: string) => Deno.args[Deno.args.indexOf(flag) + 1] ?? "";
 if (Deno.args[0] === "--version") {
   console.log("2.1.329 (Claude Code)");
@@ -14,7 +14,7 @@ let kept = "";
 let mood: string = "well";
 let interruption = Promise.withResolvers<void>();
 
-/** Says `before` and the line in one piece. */
+/** Prints `before` and the line in one write. */
 function say(line: object, before = ""): void {
   Deno.stdout.writeSync(encoder.encode(`${before}${JSON.stringify(line)}\n`));
 }
@@ -39,7 +39,7 @@ async function turn(text: string): Promise<void> {
   const last = text.trim().split("\n").at(-1) ?? "";
   Deno.writeTextFileSync(known, `${last}\n`, { append: true });
   say({ type: "system", subtype: "init", session_id: session });
-  // What a model needs.
+  // The time that a model needs.
   await new Promise((resolve) => setTimeout(resolve, 100));
   const [verb = "", ...rest] = last.split(" ");
   const words = rest.join(" ");

@@ -7,13 +7,12 @@ import { Catalog } from "../../../src/engine/catalog.ts";
 import { Leftovers } from "../../../src/runner/orphan_runs.ts";
 import { Link } from "../../../src/runner/service_client.ts";
 
-/** A request as the service got it. */
 export interface Asked {
   path: string;
   text: string;
 }
 
-/** A service that is nothing but its answers, so that a test says each of them to a runner in its own process. */
+/** A service that consists of responses, for a runner in the same process. */
 export class FakeService implements AsyncDisposable {
   readonly asked: Asked[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
@@ -27,7 +26,7 @@ export class FakeService implements AsyncDisposable {
     });
   }
 
-  /** What was asked so far of paths that have these words. */
+  /** Lists the requests to paths that contain `words`. */
   of(words: string): Asked[] {
     return this.asked.filter(({ path }) => path.includes(words));
   }
@@ -41,7 +40,6 @@ export class FakeService implements AsyncDisposable {
   }
 }
 
-/** An answer that says no, in the form of the service. */
 export function problem(status: number, code: string): Response {
   return Response.json({ status, code, detail: code }, {
     status,
@@ -49,7 +47,7 @@ export function problem(status: number, code: string): Response {
   });
 }
 
-/** A machine of a runner, where nothing stays open. */
+/** A runner's machine where no engine stays open. */
 export const MACHINE = {
   path: "/bin:/usr/bin",
   inherited: {},
@@ -59,7 +57,7 @@ export const MACHINE = {
   keepAlive: null,
 };
 
-/** What a run of a runner with the engine `echo` in `root` works with. */
+/** Builds the options of a runner's `echo` run in `root`. */
 export function runOptionsOf(link: Link, root: string) {
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   return {
@@ -70,7 +68,7 @@ export function runOptionsOf(link: Link, root: string) {
   };
 }
 
-/** A run of the engine `echo`, as the service orders it. */
+/** Builds an `echo` run as the service orders it. */
 export function wireOrder(root: string, change: Partial<WireOrder> = {}): WireOrder {
   const id = crypto.randomUUID();
   return {

@@ -1,4 +1,4 @@
-/** Another process on the same database file, as an operator's shell or a backup tool would be. */
+/** Another process on the same database file, like an operator's shell or a backup tool. */
 class ForeignProcess implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #output: ReadableStreamDefaultReader<Uint8Array>;
@@ -32,7 +32,7 @@ class ForeignProcess implements AsyncDisposable {
     return { child, output };
   }
 
-  /** Releases it; resolves when the process has ended. */
+  /** Releases the lock; resolves when the process has ended. */
   async release(): Promise<void> {
     await this.#child.stdin.close().catch(() => {});
     await this.#child.status;
@@ -52,7 +52,7 @@ export class ForeignWriter extends ForeignProcess {
   }
 }
 
-/** Keeps a read transaction open, so that the log cannot be written back. */
+/** Keeps a read transaction open, so that SQLite cannot write the WAL back. */
 export class ForeignReader extends ForeignProcess {
   static async open(path: string): Promise<ForeignReader> {
     const { child, output } = await ForeignProcess.run(path, "begin;select count(*) from sqlite_master");

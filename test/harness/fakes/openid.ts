@@ -3,15 +3,14 @@ import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import Provider from "oidc-provider";
 
-/** An OpenID provider on this machine. */
 export interface TestProvider extends AsyncDisposable {
   issuer: string;
-  /** How many requests it had. */
+  /** Returns the number of requests so far. */
   asked: () => number;
   stop: () => Promise<void>;
 }
 
-/** What our service is at the provider. */
+/** The registration of the service at the provider. */
 export const CLIENT = { client_id: "svc", client_secret: "a secret of the provider" };
 
 async function listening(server: HttpServer): Promise<string> {
@@ -19,7 +18,7 @@ async function listening(server: HttpServer): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-function stopper(server: HttpServer): () => Promise<void> {
+function createStop(server: HttpServer): () => Promise<void> {
   return () =>
     new Promise((resolve) => {
       server.close(() => resolve());
@@ -27,10 +26,7 @@ function stopper(server: HttpServer): () => Promise<void> {
     });
 }
 
-/**
- * The real thing: `oidc-provider` with its own pages for login and consent. Whoever logs in as `name` has the roles that
- * `roles` gives that name.
- */
+/** Starts `oidc-provider` with its own pages for login and consent. `roles` maps login names to roles. */
 export async function realProvider(callback: string, roles: Record<string, string[]>): Promise<TestProvider> {
   const server = createServer();
   const issuer = await listening(server);
@@ -49,25 +45,25 @@ export async function realProvider(callback: string, roles: Record<string, strin
     asked++;
     void handle(request, response);
   });
-  const stop = stopper(server);
+  const stop = createStop(server);
   return { issuer, asked: () => asked, stop, [Symbol.asyncDispose]: stop };
 }
 
-/** What a provider that lies says instead of the truth. */
+/** False statements of a lying provider. */
 export interface Lies {
-  /** Claims of the ID token; null leaves one out. */
+  /** Claims of the ID token; null omits one. */
   claims?: Record<string, unknown>;
-  /** Signs with a key that it does not publish. */
+  /** Signs with an unpublished key. */
   otherKey?: boolean;
-  /** What userinfo says. */
+  /** Claims of the userinfo response. */
   userinfo?: Record<string, unknown>;
-  /** The `iss` beside the code; null leaves it out. */
+  /** The `iss` parameter next to the code; null omits it. */
   iss?: string | null;
-  /** Waits so long before it answers for a token. */
+  /** Delays the token response. */
   delayMs?: number;
 }
 
-/** A provider of a few lines that sends everybody straight back, and lies as it is told. */
+/** Starts a small provider that redirects every login straight back and lies as configured. */
 export async function lyingProvider(lies: Lies): Promise<TestProvider> {
   const [own, other] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
   const jwk = { ...await exportJWK(own.publicKey), kid: "k", alg: "RS256", use: "sig" };
@@ -126,6 +122,6 @@ export async function lyingProvider(lies: Lies): Promise<TestProvider> {
     const id_token = await new SignJWT(claims).setProtectedHeader({ alg: "RS256", kid: "k" }).sign(key);
     json({ access_token: "at", token_type: "bearer", expires_in: 60, id_token });
   });
-  const stop = stopper(server);
+  const stop = createStop(server);
   return { issuer, asked: () => asked, stop, [Symbol.asyncDispose]: stop };
 }

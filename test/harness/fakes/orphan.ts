@@ -1,4 +1,4 @@
-// A process that runs an agent under the given isolation and is then killed by a test: `orphan.ts <isolation> <run id> <mode>`.
+// Runs an agent under the given isolation until a test kills it: `orphan.ts <isolation> <run id> <mode>`.
 import { type Isolation } from "../../../src/engine/process/isolation.ts";
 import { runProcess } from "../../../src/engine/process/process.ts";
 import { FAKE_AGENT } from "./agents.ts";

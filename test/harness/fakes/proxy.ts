@@ -1,20 +1,20 @@
-/** What happens to what goes through a proxy. */
 type Mode = "pass" | "hold" | "hold-writes" | "hold-answers" | "cut-answers" | "refuse" | "trickle";
 
-/** A TCP proxy on loopback in front of a server, which the test makes slow, silent or cut off. */
+/** A TCP proxy on loopback in front of a server. The test makes it slow, silent or cut off. */
 export class Proxy implements Disposable {
   /**
-   * `hold`: nothing passes, either way, as when a cable is pulled out. `hold-writes`: as a libSQL server that takes no writes any more.
-   * `hold-answers`: requests arrive, nothing comes back. `cut-answers`: the connection ends instead of an answer. `refuse`: no new connections.
+   * `hold`: nothing passes, as with an unplugged cable. `hold-writes`: like a libSQL server that refuses
+   * writes. `hold-answers`: requests arrive, responses don't. `cut-answers`: the connection ends instead of a
+   * response. `refuse`: no new connections.
    */
   mode: Mode = "pass";
-  /** How often an answer was cut off or held. */
+  /** The number of responses that were cut off or held. */
   lost = 0;
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #target: () => string | null;
   readonly #open = new Set<Deno.TcpConn>();
 
-  /** `target`: the address of the server, or who knows it; null while there is none. */
+  /** `target`: the address of the server, or a function that returns it; null without a server. */
   constructor(target: string | (() => string | null)) {
     this.#target = typeof target === "string" ? () => target : target;
     void this.#accept();
@@ -24,9 +24,9 @@ export class Proxy implements Disposable {
     return `http://127.0.0.1:${this.#listener.addr.port}`;
   }
 
-  /** Ends every connection, as when a network goes away. */
+  /** Ends every connection, like a network that fails. */
   cut(): void {
-    for (const connection of this.#open) close(connection);
+    for (const connection of this.#open) closeConnection(connection);
     this.#open.clear();
   }
 
@@ -38,7 +38,7 @@ export class Proxy implements Disposable {
   async #accept(): Promise<void> {
     for await (const client of this.#listener) {
       if (this.mode === "refuse") {
-        close(client);
+        closeConnection(client);
         continue;
       }
       void this.#connect(client);
@@ -48,14 +48,14 @@ export class Proxy implements Disposable {
   async #connect(client: Deno.TcpConn): Promise<void> {
     const target = this.#target();
     const server = target === null ? null : await connectTo(new URL(target));
-    if (server === null) return close(client);
+    if (server === null) return closeConnection(client);
     this.#open.add(client).add(server);
     await Promise.all([
       copy(client, server, (bytes) => this.#mayAsk(bytes)),
       copy(server, client, () => this.#mayAnswer(client)),
     ]);
     for (const connection of [client, server]) {
-      close(connection);
+      closeConnection(connection);
       this.#open.delete(connection);
     }
   }
@@ -69,7 +69,7 @@ export class Proxy implements Disposable {
   async #mayAnswer(client: Deno.TcpConn): Promise<boolean> {
     if (this.mode === "trickle") await new Promise((resolve) => setTimeout(resolve, 200));
     if (this.mode === "hold-answers" || this.mode === "cut-answers") this.lost++;
-    if (this.mode === "cut-answers") close(client);
+    if (this.mode === "cut-answers") closeConnection(client);
     while (this.mode === "hold-answers" || this.mode === "hold") await pause();
     return this.mode !== "refuse";
   }
@@ -91,17 +91,18 @@ async function copy(
       for (let sent = 0; sent < size;) sent += await to.write(buffer.subarray(sent, size));
     }
   } catch {
-    // One of the two sides is gone.
+    // A side has closed its connection.
   } finally {
-    close(to);
+    closeConnection(to);
   }
 }
 
-function close(connection: Deno.TcpConn): void {
+/** Closes a connection that may already be closed. */
+export function closeConnection(connection: Deno.TcpConn): void {
   try {
     connection.close();
   } catch {
-    // It was closed before.
+    // The connection is already closed.
   }
 }
 

@@ -1,12 +1,13 @@
 import { freePort } from "../service/port.ts";
+import { endProcess } from "../service/process.ts";
 
-/** The program of a real libSQL server; undefined where there is none, and then the tests that need it are left out. CI names one. */
+/** The program of a real libSQL server. Undefined skips the tests that need it; CI sets it. */
 export const SQLD = Deno.env.get("SVC_TEST_SQLD");
 
 const SHARED_KEY = "one key for every service on a database";
 
-/** A real libSQL server on loopback, on a folder of its own; ended and removed when the test disposes of it. */
-export class Sqld implements AsyncDisposable {
+/** A real libSQL server on loopback with its own folder, removed on disposal. */
+class Sqld implements AsyncDisposable {
   readonly url: string;
   readonly #folder: string;
   #child: Deno.ChildProcess;
@@ -17,22 +18,22 @@ export class Sqld implements AsyncDisposable {
     this.#child = spawn(folder, this.url);
   }
 
-  /** Resolves when it answers. */
+  /** Resolves when the server responds. */
   static async start(): Promise<Sqld> {
     const sqld = new Sqld(await Deno.makeTempDir({ prefix: "svc-sqld-" }), freePort());
     await sqld.#healthy();
     return sqld;
   }
 
-  /** Ends it as a crash does, and starts it again on the same folder and address. */
+  /** Kills the server and starts it again on the same folder and address. */
   async restart(): Promise<void> {
-    await this.#end();
+    await endProcess(this.#child, "SIGKILL");
     this.#child = spawn(this.#folder, this.url);
     await this.#healthy();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#end();
+    await endProcess(this.#child, "SIGKILL");
     await Deno.remove(this.#folder, { recursive: true });
   }
 
@@ -43,15 +44,6 @@ export class Sqld implements AsyncDisposable {
       if (response?.ok) return;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-  }
-
-  async #end(): Promise<void> {
-    try {
-      this.#child.kill("SIGKILL");
-    } catch {
-      // It has ended by itself.
-    }
-    await this.#child.status;
   }
 }
 
@@ -65,26 +57,19 @@ function spawn(folder: string, url: string): Deno.ChildProcess {
   }).spawn();
 }
 
-/** A libSQL server and what all services on its database share: key and files. */
+/** A libSQL server and everything that services on its database share: key and files. */
 export class Place implements AsyncDisposable {
-  readonly sqld: Sqld;
-  readonly files: string;
-
-  private constructor(sqld: Sqld, files: string) {
-    this.sqld = sqld;
-    this.files = files;
-  }
+  private constructor(readonly sqld: Sqld, readonly files: string) {}
 
   static async open(): Promise<Place> {
     return new Place(await Sqld.start(), await Deno.makeTempDir({ prefix: "svc-files-" }));
   }
 
-  /** Keys of config.yaml. */
   get config() {
     return { database: { url: this.sqld.url }, files_dir: this.files, auth: { jwt_secret: SHARED_KEY } };
   }
 
-  /** The same as the environment of a process. */
+  /** Returns `config` as the environment of a process. */
   get env(): Record<string, string> {
     return {
       SVC_DATABASE__URL: this.sqld.url,

@@ -3,7 +3,10 @@ import { fakeEnvironment, readLedger } from "./agents.ts";
 import { type ServerProcess, startServer } from "../service/process.ts";
 import { Place } from "./sqld.ts";
 
-/** Two machines, or more, on one database of a real libSQL server: each has its data directory, and they share files and key. */
+/**
+ * Two or more machines on one database of a real libSQL server. Each has a data directory; they share files
+ * and key.
+ */
 export class Machines implements AsyncDisposable {
   readonly folder: string;
   readonly place: Place;
@@ -27,12 +30,11 @@ export class Machines implements AsyncDisposable {
     return new Machines(folder, await Place.open());
   }
 
-  /** The data directory of a machine. */
   dataDir(name: string): string {
     return join(this.folder, name);
   }
 
-  /** Starts the service on a machine: it is ready, or stands by. */
+  /** Starts the service on a machine; resolves when it is ready or on standby. */
   async start(
     name: string,
     options: { standby?: boolean; env?: Record<string, string> } = {},
@@ -48,7 +50,6 @@ export class Machines implements AsyncDisposable {
     return server;
   }
 
-  /** How often an agent was started. */
   async starts(): Promise<number> {
     return (await readLedger(this.ledger)).filter(({ word }) => word === "start").length;
   }
@@ -60,7 +61,9 @@ export class Machines implements AsyncDisposable {
   }
 }
 
-/** What a server says of itself: `ready`, `standby`, or why not; "" when it does not answer. */
+/**
+ * Returns the state of a server: `ready`, `standby`, or the reason why it is neither; "" without a response.
+ */
 export async function stateOf(url: string): Promise<string> {
   return await fetch(`${url}/readyz`).then(async (response) => (await response.json()).status, () => "");
 }

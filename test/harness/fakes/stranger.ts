@@ -2,7 +2,7 @@ import { digest } from "../../../src/base/bytes.ts";
 import type { Database } from "../../../src/store/db/database.ts";
 import { insertPairing } from "../../../src/store/chat/platform.ts";
 
-/** The configuration of the platform and the webhook that the walk uses. */
+/** Returns the configuration of the platform and the webhook of walkAllCommands(). */
 export function walkedConfig(url: string) {
   const secret = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
   return {
@@ -11,14 +11,14 @@ export function walkedConfig(url: string) {
   };
 }
 
-/** The code of a stranger on the platform `chats`. */
+/** Creates a stranger on the platform `chats` and returns the pairing code. */
 export async function knock(db: Database): Promise<string> {
   const row = { platform: "chats", sender: "s", name: "Eve", code_hash: digest("ABCD2345") };
   await db.write(insertPairing({ ...row, created_at: Date.now(), expires_at: Date.now() + 3_600_000 }));
   return "ABCD-2345";
 }
 
-/** An address that takes everything. */
+/** Starts a server that accepts every request. */
 export function taker(): { url: string } & AsyncDisposable {
   const server = Deno.serve(
     { port: 0, hostname: "127.0.0.1", onListen: () => {} },

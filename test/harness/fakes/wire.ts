@@ -1,4 +1,6 @@
-/** A TCP wire in front of a service, which a test can cut, silence and mend. */
+import { closeConnection } from "./proxy.ts";
+
+/** A TCP connection in front of a service that a test can cut, silence and restore. */
 export class Wire implements AsyncDisposable {
   readonly url: string;
   readonly #listener: Deno.TcpListener;
@@ -14,14 +16,14 @@ export class Wire implements AsyncDisposable {
     void this.#accept();
   }
 
-  /** Ends every connection; new ones end at once. */
+  /** Ends every connection, and each new one immediately. */
   cut(): void {
     this.#isCut = true;
-    for (const connection of this.#open) close(connection);
+    for (const connection of this.#open) closeConnection(connection);
     this.#open.clear();
   }
 
-  /** Lets nothing through, and ends nothing: nobody is told that the other end is away. */
+  /** Stops all traffic without ending a connection, so neither end notices. */
   silence(): void {
     this.#silence ??= Promise.withResolvers();
   }
@@ -35,12 +37,12 @@ export class Wire implements AsyncDisposable {
   async #accept(): Promise<void> {
     for await (const near of this.#listener) {
       if (this.#isCut) {
-        close(near);
+        closeConnection(near);
         continue;
       }
       const far = await Deno.connect({ hostname: "127.0.0.1", port: this.#target }).catch(() => null);
       if (far === null) {
-        close(near);
+        closeConnection(near);
         continue;
       }
       for (const one of [near, far]) this.#open.add(one);
@@ -70,12 +72,4 @@ async function pipe(
     },
   });
   await from.readable.pipeThrough(held).pipeTo(to.writable).catch(() => {});
-}
-
-function close(connection: Deno.TcpConn): void {
-  try {
-    connection.close();
-  } catch {
-    // Its other end was faster.
-  }
 }

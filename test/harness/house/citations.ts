@@ -1,29 +1,29 @@
 import { join, relative } from "node:path";
 import { ROOT, textOf } from "./tree.ts";
 
-/** Text of one file as it is read by a person: comments that go over several lines are one line. */
-export interface Prose {
+/** The text of a file with each multi-line comment joined into one line. */
+interface Prose {
   file: string;
   text: string;
-  /** The line of the file, from 1, on which the character at `offset` stands. */
+  /** Returns the file's line, from 1, of the character at `offset`. */
   lineAt(offset: number): number;
 }
 
-/** What the documents offer to cites, by document. */
-export type Targets = Record<string, ReadonlySet<string>>;
+/** Citation targets, by document. */
+type Targets = Record<string, ReadonlySet<string>>;
 
-/** One thing that is wrong, with its place. */
-export interface Wrong {
+/** An error with its place. */
+interface Wrong {
   place: string;
   problem: string;
 }
 
 const FOLDERS = ["src", "cli", "console", "build", "bench", "test", ".ci"];
 const SINGLE_FILES = ["main.ts", "Makefile", "Dockerfile", "install.sh", "config.yaml.example"];
-// Of the documents, the line of a list or table is where a break may come.
+// In documents, a list or table line may also contain a break.
 const CONTINUED = /\n[ \t]*(?:\*(?!\/)|\/\/|#)?[ \t]*/g;
 
-/** The files whose comments may cite. This one and its test name the forms that are refused. */
+/** Lists the files whose comments may cite. This file and its test name the refused forms. */
 export function citingFiles(): string[] {
   const own = /^test\/(harness\/)?house\/citations/;
   return [...FOLDERS.flatMap((folder) => walk(join(ROOT, folder))), ...SINGLE_FILES]
@@ -36,12 +36,12 @@ function walk(path: string): string[] {
   return [...Deno.readDirSync(path)].flatMap((entry) => walk(join(path, entry.name)));
 }
 
-/** The prose of a file: the whole text, in which a line break inside of a comment is one blank. */
+/** Reads a file as prose: a line break inside a comment is one blank. */
 export function proseOf(file: string): Prose {
   return proseFrom(file, textOf(file));
 }
 
-/** The prose of `source`, which is what stands in `file`. */
+/** Returns `source`, the text of `file`, as prose. */
 export function proseFrom(file: string, source: string): Prose {
   const breaks: number[] = [];
   let text = "";
@@ -57,16 +57,16 @@ export function proseFrom(file: string, source: string): Prose {
   return { file, text, lineAt };
 }
 
-/** Everything that can be cited, read from the documents. */
+/** Reads everything that can be cited from the documents. */
 export function readTargets(): Targets {
   return {
-    contract: numbered("docs/reference/contract.md"),
-    interface: numbered("docs/reference/interface.md"),
+    contract: listNumbered("docs/reference/contract.md"),
+    interface: listNumbered("docs/reference/interface.md"),
     reliability: new Set(
       [...textOf("docs/reliability.md").matchAll(/^\| (([A-Z]{3})-\d+|I\d) \|/gm)]
         .flatMap(([, id = "", family = id]) => [id, family]),
     ),
-    facts: facts(),
+    facts: listFacts(),
     architecture: new Set([
       ...[...textOf("docs/explanation/architecture.md").matchAll(/^(\d)\. \*\*/gm)].map(([, n]) =>
         `sentence ${n}`
@@ -79,8 +79,8 @@ export function readTargets(): Targets {
   };
 }
 
-/** Sections, their points, and what has a name in them: `4`, `4.5`, `3, Task`, `4.2, task list`. */
-function numbered(document: string): Set<string> {
+/** Lists sections, their points, and names in them: `4`, `4.5`, `3, Task`, `4.2, task list`. */
+function listNumbered(document: string): Set<string> {
   const found = new Set<string>();
   let section = "";
   let named = false;
@@ -100,8 +100,8 @@ function numbered(document: string): Set<string> {
   return found;
 }
 
-/** Headings with their numbers: `libSQL 8`, `engines 2.4`. */
-function facts(): Set<string> {
+/** Lists headings with their numbers: `libSQL 8`, `engines 2.4`. */
+function listFacts(): Set<string> {
   const found = new Set<string>();
   let heading = "";
   for (const line of textOf("docs/reference/facts.md").split("\n")) {
@@ -120,7 +120,7 @@ const SENTENCE = /\barchitecture, (sentence \d+|[A-Z][a-z]+(?: [a-z]+)*)/g;
 const DECISION = /\bdecisions? (\d{4})\b/g;
 const PATH = /`((?:src|cli|test|docs|build|bench|\.ci)\/[\w./-]+)`|\b(docs\/[\w/-]+\.md)\b/g;
 
-/** Citations of `prose` that lead nowhere. */
+/** Finds citations without a target. */
 export function unresolved(prose: Prose, targets: Targets): Wrong[] {
   const wrong: Wrong[] = [];
   const expect = (document: string, target: string, offset: number) => {
@@ -129,7 +129,7 @@ export function unresolved(prose: Prose, targets: Targets): Wrong[] {
     wrong.push({ place: `${prose.file}:${prose.lineAt(offset)}`, problem });
   };
   for (const { 1: document = "", 2: number = "", 3: name, index } of prose.text.matchAll(RULE)) {
-    const names = name === undefined || OTHER_DOCUMENT.test(name) ? [] : beginnings(name);
+    const names = name === undefined || OTHER_DOCUMENT.test(name) ? [] : listPrefixes(name);
     const named = names.map((one) => `${number}, ${one}`);
     expect(document, named.find((one) => targets[document]?.has(one)) ?? named[0] ?? number, index);
   }
@@ -149,8 +149,11 @@ export function unresolved(prose: Prose, targets: Targets): Wrong[] {
   return wrong;
 }
 
-/** What follows a name may be prose: `Local chat message of`, `Local chat message`, `Local chat`, `Local`. */
-function beginnings(name: string): string[] {
+/**
+ * Lists the prefixes of a name, because prose may follow it: `Local chat message of`, `Local chat message`,
+ * `Local chat`, `Local`.
+ */
+function listPrefixes(name: string): string[] {
   const words = name.split(" ");
   return words.map((_word, index) => words.slice(0, words.length - index).join(" "));
 }
@@ -163,7 +166,7 @@ function exists(path: string): boolean {
   }
 }
 
-/** Forms that are not ours: documents that the repository does not have, and other ways to say a number. */
+/** Refused forms: documents outside the repository, and other ways to write a number. */
 const REFUSED: readonly [RegExp, string][] = [
   [/\bpromises,? (?:[A-Z]{3}\b|I\d|test bench|threat model)/g, "write `reliability` and the row's id"],
   [/\(house\b|\bhouse,? (?:sentence |style|\d)/g, "write `architecture, sentence N`"],
@@ -183,7 +186,7 @@ const REFUSED: readonly [RegExp, string][] = [
   ],
 ];
 
-/** Citations of `prose` in a form that is refused. */
+/** Finds citations in a refused form. */
 export function refused(prose: Prose): Wrong[] {
   return REFUSED.flatMap(([form, advice]) =>
     [...prose.text.matchAll(form)].map((match) => ({

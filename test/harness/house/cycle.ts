@@ -1,4 +1,4 @@
-/** Finds a circle in a graph: its nodes in order, the first one again at the end; or null. */
+/** Finds a cycle in a graph. Returns its nodes in order with the first one repeated at the end, or null. */
 export function findCycle(edges: ReadonlyMap<string, readonly string[]>): string[] | null {
   const done = new Set<string>();
   const visit = (node: string, path: readonly string[]): string[] | null => {

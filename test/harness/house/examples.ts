@@ -1,13 +1,14 @@
 import { GROUPS, loadGroup } from "../../../cli/commands/groups.ts";
+import { splitWords } from "../terminal.ts";
 import { documents, textOf } from "./tree.ts";
 
-/** A command that a document or a help shows, and where. */
+/** A command in a document or a help text, with its place. */
 export interface Example {
   from: string;
   line: string;
 }
 
-/** What the help of every command of `svc ctl` shows; `docs/reference/cli.md` is made of the same. */
+/** Returns the help examples of every command of `svc ctl`; `docs/reference/cli.md` has the same. */
 export async function helpExamples(): Promise<Example[]> {
   const all: Example[] = [];
   for (const name of Object.keys(GROUPS)) {
@@ -25,13 +26,13 @@ export function writtenPages(): string[] {
   return ["README.md", ...documents().filter((page) => page !== "docs/reference/cli.md")];
 }
 
-/** Code blocks of a page in a language, as they stand. */
+/** Returns the code blocks of a page in a language, unchanged. */
 export function blocksOf(page: string, language: string): string[] {
   const pattern = new RegExp(`^ *\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\``, "gm");
   return [...textOf(page).matchAll(pattern)].map(([, text = ""]) => text);
 }
 
-/** The commands of a page's `sh` blocks, one by one: without comments, with continued lines put together. */
+/** Returns the commands of a page's `sh` blocks without comments and with joined continuation lines. */
 export function shownCommands(page: string): Example[] {
   return blocksOf(page, "sh").filter((block) => !block.startsWith("# tested: "))
     .flatMap((block) => block.replace(/\\\n\s*/g, "").split("\n"))
@@ -40,8 +41,8 @@ export function shownCommands(page: string): Example[] {
     .map((line) => ({ from: page, line }));
 }
 
-/** The words of a line that a shell needs for nothing but quotes; null where it needs more. */
+/** Splits a line into words. Returns null if it needs a shell for more than quotes. */
 export function plainWords(line: string): string[] | null {
   if (/[|<>$`;&]/.test(line.replace(/'[^']*'/g, ""))) return null;
-  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
+  return splitWords(line);
 }

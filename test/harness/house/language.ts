@@ -1,14 +1,13 @@
 import ts from "typescript";
 import { sourceFiles, textOf } from "./tree.ts";
 
-/** A text of the project with the place where it stands. */
 export interface Text {
   file: string;
   line: number;
   text: string;
 }
 
-/** Phrases of the private dialect that CONTRIBUTING.md asks nobody to write. */
+/** Phrases of the private dialect that CONTRIBUTING.md rules out. */
 const PHRASES: readonly RegExp[] = [
   /(^|[.:;] )(What|Whoever|Who|Whatever|Whose|That) (?!is |are |does |do )/,
   /\b(nobody|somebody|anybody|whoever|everybody|someone)\b/i,
@@ -17,10 +16,9 @@ const PHRASES: readonly RegExp[] = [
   /\b(so many|but for|in vain|at once|is over|are over|mended|stands|door|room|tells)\b/i,
 ];
 
-/** Comments begin with the noun that they are about, not with a pronoun. */
+/** Comments start with the noun that they are about, not with a pronoun. */
 const PRONOUN_FIRST = /^(One|It|They|These|Those|That|This|Its|Their|Both|Some|None|Nothing|Nobody)\b/;
 
-/** The first phrase of the dialect in `text`, or null. */
 export function findDialect(text: string): string | null {
   for (const phrase of PHRASES) {
     const found = phrase.exec(text);
@@ -29,19 +27,18 @@ export function findDialect(text: string): string | null {
   return null;
 }
 
-/** As findDialect(), for a comment: its first word counts, too. */
+/** Finds a phrase of the dialect in a comment, including a pronoun as its first word. */
 export function findDialectInComment(text: string): string | null {
   return PRONOUN_FIRST.exec(text)?.[0] ?? findDialect(text);
 }
 
-/** Every comment of the files: consecutive line comments are one. */
 export function readComments(...folders: string[]): Text[] {
-  return sourceFiles(...folders).flatMap(commentsOfFile);
+  return sourceFiles(...folders).flatMap(readFileComments);
 }
 
-function commentsOfFile(file: string): Text[] {
+function readFileComments(file: string): Text[] {
   const text = textOf(file);
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, scriptKind(file));
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, findScriptKind(file));
   const ranges = new Map<number, ts.CommentRange>();
   const visit = (node: ts.Node) => {
     if (node.kind === ts.SyntaxKind.JsxText) return;
@@ -76,10 +73,18 @@ function strip(comment: string): string {
 
 const TEXT_MIN_WORDS = 3;
 
-/** Texts that a user may read: JSX text and every string of three words or more that is neither SQL nor code. */
+/**
+ * Reads texts that a user may see: JSX text and strings of three or more words that are neither SQL nor code.
+ */
 export function readUserTexts(...folders: string[]): Text[] {
   return sourceFiles(...folders).flatMap((file) => {
-    const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.Latest, true, scriptKind(file));
+    const source = ts.createSourceFile(
+      file,
+      textOf(file),
+      ts.ScriptTarget.Latest,
+      true,
+      findScriptKind(file),
+    );
     const texts: Text[] = [];
     const add = (node: ts.Node, words: string) => {
       const text = words.replace(/\s+/g, " ").trim();
@@ -108,13 +113,15 @@ function isProse(text: string): boolean {
 const SQL =
   /^(--|select|insert|update|delete|create|drop|with|from|where|and|or|order|left|join|exists|not|case|coalesce|values|on|json|union|group|limit|set|pragma)\b(?!.*\.$)/;
 
-/** The names of all tests below the folders. */
 export function readTestNames(...folders: string[]): Text[] {
   return sourceFiles(...folders).filter((file) => file.endsWith(".test.ts")).flatMap((file) => {
     const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.Latest, true);
     const names: Text[] = [];
     const visit = (node: ts.Node) => {
-      if (ts.isCallExpression(node) && /^(it|test|describe)\b/.test(node.expression.getText(source))) {
+      if (
+        ts.isCallExpression(node) &&
+        /^(it|test|cell|describe(Console|Pins)?)\b/.test(node.expression.getText(source))
+      ) {
         const [name] = node.arguments;
         if (name !== undefined && (ts.isStringLiteralLike(name) || ts.isTemplateExpression(name))) {
           const text = name.getText(source).slice(1, -1);
@@ -128,6 +135,6 @@ export function readTestNames(...folders: string[]): Text[] {
   });
 }
 
-function scriptKind(file: string): ts.ScriptKind {
+function findScriptKind(file: string): ts.ScriptKind {
   return file.endsWith(".tsx") ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
 }

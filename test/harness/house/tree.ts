@@ -1,9 +1,8 @@
 import { dirname, join, relative } from "node:path";
 
-/** The root of the project. */
 export const ROOT = new URL("../../../", import.meta.url).pathname.replace(/\/$/, "");
 
-/** Every TypeScript file below the given folders, as paths from the root. */
+/** Lists every TypeScript file below the given folders, as paths from the root. */
 export function sourceFiles(...folders: string[]): string[] {
   return folders.flatMap((folder) => walk(join(ROOT, folder))).sort();
 }
@@ -23,21 +22,22 @@ export function documents(folder = "docs"): string[] {
   }).sort();
 }
 
-/** The text of a file of the project. */
 export function textOf(path: string): string {
   return Deno.readTextFileSync(join(ROOT, path));
 }
 
-/** One import: who, what, and whether it is for types only or on demand. */
-export interface Import {
+/** An import, and whether it is for types only or dynamic. */
+interface Import {
   from: string;
   to: string;
   typeOnly: boolean;
   dynamic: boolean;
 }
 
-/** Modules that load() imports on demand, by importing file. Deno itself does not see these imports. */
-export function loadedModules(): { from: string; to: string }[] {
+/**
+ * Lists modules that load() imports on demand, by importing file. `deno info` does not report these imports.
+ */
+function loadedModules(): { from: string; to: string }[] {
   return sourceFiles("main.ts", "src", "cli").flatMap((from) =>
     [...textOf(from).matchAll(/typeof import\("(\.[^"]+)"\)/g)].map(([, to = ""]) => ({
       from,
@@ -46,7 +46,9 @@ export function loadedModules(): { from: string; to: string }[] {
   );
 }
 
-/** Every import between files of the project and to packages, from main.ts and whatever is loaded on demand. */
+/**
+ * Lists every import between files of the project and to packages, from main.ts and modules loaded on demand.
+ */
 export async function projectImports(): Promise<{ files: string[]; imports: Import[] }> {
   const loaded = loadedModules();
   const entry = join(ROOT, ".cache", "house_entry.ts");

@@ -5,15 +5,14 @@ import { openApiDocument } from "../../../src/http/openapi.ts";
 import type { AnyRoute } from "../../../src/http/route.ts";
 import { VERSION } from "../../../src/base/version.ts";
 
-/** What the document says about one operation, as far as tests need it. */
+/** An operation of the document, as far as tests need it. */
 export interface Operation {
   operationId: string;
   requestBody?: { content: Record<string, { schema: object }> };
   responses: Record<string, { content?: Record<string, { schema: object }> }>;
 }
 
-/** The OpenAPI document. */
-export interface Document {
+interface Document {
   openapi: string;
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, { examples?: unknown[] }> };
@@ -21,7 +20,7 @@ export interface Document {
 
 let loaded: Promise<{ document: Document; ajv: Ajv2020 }> | null = null;
 
-/** The document of this service, and a validator in which it is registered as `api`. */
+/** Returns this service's document, and a validator that has it registered as `api`. */
 export function contract(): Promise<{ document: Document; ajv: Ajv2020 }> {
   return loaded ??= (async () => {
     const document = await openApiDocument(ROUTES, VERSION) as Document;
@@ -35,7 +34,7 @@ export function contract(): Promise<{ document: Document; ajv: Ajv2020 }> {
 
 const validators = new Map<string, ValidateFunction>();
 
-async function validator(pointer: string[]): Promise<ValidateFunction> {
+async function loadValidator(pointer: string[]): Promise<ValidateFunction> {
   const path = pointer.map((part) => encodeURIComponent(part.replaceAll("~", "~0").replaceAll("/", "~1")))
     .join("/");
   const known = validators.get(path);
@@ -46,8 +45,7 @@ async function validator(pointer: string[]): Promise<ValidateFunction> {
   return made;
 }
 
-/** One request and its answer. */
-export interface Exchange {
+interface Exchange {
   method: string;
   path: string;
   requestBody: unknown;
@@ -56,11 +54,11 @@ export interface Exchange {
   responseBody: unknown;
 }
 
-/** What is wrong with an exchange according to the document, in words; "" when nothing is (contract 5). */
+/** Returns how an exchange violates the document, or "" if it doesn't (contract 5). */
 export async function breach(exchange: Exchange): Promise<string> {
   const { method, status, contentType } = exchange;
   const route = (ROUTES as readonly AnyRoute[]).find((one) =>
-    one.method === method && matches(one, exchange.path)
+    one.method === method && isMatch(one, exchange.path)
   );
   if (route === undefined) return "";
   const { document } = await contract();
@@ -76,7 +74,7 @@ export async function breach(exchange: Exchange): Promise<string> {
     return `${method} ${path} answered ${status} as ${type}, documented are ${Object.keys(response.content)}`;
   }
   if (/json$/.test(type) && response.content?.[type] !== undefined) {
-    const said = await fault(
+    const said = await findFault(
       [...at, "responses", String(status), "content", type, "schema"],
       exchange.responseBody,
     );
@@ -84,7 +82,7 @@ export async function breach(exchange: Exchange): Promise<string> {
   }
   const takes = operation.requestBody?.content["application/json"];
   if (status < 300 && takes !== undefined && exchange.requestBody !== undefined) {
-    const said = await fault(
+    const said = await findFault(
       [...at, "requestBody", "content", "application/json", "schema"],
       exchange.requestBody,
     );
@@ -93,8 +91,8 @@ export async function breach(exchange: Exchange): Promise<string> {
   return "";
 }
 
-async function fault(pointer: string[], value: unknown): Promise<string> {
-  const validate = await validator(pointer);
+async function findFault(pointer: string[], value: unknown): Promise<string> {
+  const validate = await loadValidator(pointer);
   if (validate(value)) return "";
   const [first] = validate.errors ?? [];
   return `${first?.instancePath || "/"} ${first?.message} ${JSON.stringify(first?.params)}`;
@@ -102,7 +100,7 @@ async function fault(pointer: string[], value: unknown): Promise<string> {
 
 const patterns = new Map<string, RegExp>();
 
-function matches(route: AnyRoute, path: string): boolean {
+function isMatch(route: AnyRoute, path: string): boolean {
   const pattern = patterns.get(route.path) ?? new RegExp(`^${route.path.replace(/:\w+/g, "[^/]+")}$`);
   patterns.set(route.path, pattern);
   // In /api/messages/inbound, "inbound" is not the id of a message.

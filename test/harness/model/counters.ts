@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { Database } from "../../../src/store/db/database.ts";
 
-/** Every counter that differs from the number of rows, in words. */
+/** Describes every counter that differs from the number of rows. */
 export async function brokenCounters(db: Database): Promise<string[]> {
   const rows = await db.read<{ name: string; key: string; value: number; real: number }>(
     `select * from (
@@ -20,12 +20,14 @@ export async function brokenCounters(db: Database): Promise<string[]> {
   );
 }
 
-/** Fails unless every counter equals the number of rows. */
 export async function expectCounters(db: Database): Promise<void> {
   expect(await brokenCounters(db)).toEqual([]);
 }
 
-/** A worker, a task and an execution by SQL alone, for tests that need many, each with its own `id`. */
+/**
+ * Builds inserts of workers, tasks and executions by SQL alone, for tests that need many, each with its own
+ * `id`.
+ */
 export function insertRows(table: string, rows: Record<string, string | number | null>[]) {
   return rows.map((row) => ({
     sql: `insert into ${table} (${Object.keys(row).join(", ")}) values (${

@@ -1,4 +1,5 @@
-// Random requests from the OpenAPI document: most of them nearly valid, so that they pass most checks, and all of them unusual in some way.
+// Generates random requests from the OpenAPI document. Most are nearly valid, so that they pass most checks,
+// and all are unusual in some way.
 import { contract } from "./contract.ts";
 import { type Schema, ValueFuzzer } from "./fuzz_value.ts";
 
@@ -9,7 +10,6 @@ interface Parameter {
   schema: Schema;
 }
 
-/** One operation of the document, as a fuzzer sees it. */
 interface Target {
   method: string;
   path: string;
@@ -20,25 +20,23 @@ interface Target {
 
 /** A request that can be sent, and printed for a report. */
 export interface FuzzRequest {
-  /** Method and path of the operation it was made from. */
+  /** Method and path of its operation. */
   operation: string;
   method: string;
-  /** Path and query. */
   url: string;
   headers: Record<string, string>;
   body: string | Uint8Array<ArrayBuffer> | null;
 }
 
-/** What a fuzzer has to know about the service. */
-export interface FuzzWorld {
+/** Facts about the service that the fuzzer needs. */
+interface FuzzWorld {
   chance: () => number;
   /** Headers or queries that authenticate. */
   callers: { headers?: Record<string, string>; query?: string }[];
-  /** The only directories that may be named, because a request may delete a named directory. */
+  /** The only allowed directories, because a request may delete a named directory. */
   workDirs: string[];
 }
 
-/** Makes requests. */
 export class Fuzzer extends ValueFuzzer {
   readonly #world: FuzzWorld;
   readonly #targets: Target[];
@@ -70,7 +68,6 @@ export class Fuzzer extends ValueFuzzer {
     return new Fuzzer(world, targets, document.components.schemas as Record<string, Schema>);
   }
 
-  /** How many operations there are. */
   get operations(): number {
     return this.#targets.length;
   }
@@ -120,7 +117,7 @@ export class Fuzzer extends ValueFuzzer {
   }
 
   #parameter(name: string, schema: Schema): string {
-    // Requests do not wait here.
+    // Prevents requests that wait.
     if (name === "timeout_ms") return this.one(["0", "1", "5", "-1", "x", "600001"]);
     if (this.dice(0.85)) {
       if (/(_id|^id|session_key|scope|cursor|before|department)$/.test(name) && this.dice(0.7)) {

@@ -1,5 +1,5 @@
-// Random values that mostly fit a JSON Schema, and texts that are known to break services.
-/** A part of a JSON Schema, as far as it is used here. */
+// Generates random values that mostly fit a JSON Schema, and texts that often break services.
+/** A part of a JSON Schema. */
 export interface Schema {
   $ref?: string;
   type?: string | string[];
@@ -20,119 +20,29 @@ export interface Schema {
 }
 
 const TEXTS = [
-  "",
-  " ",
-  "x",
-  "0",
-  "-1",
-  "null",
-  "true",
-  "[]",
-  "{}",
-  "NaN",
-  "1e308",
-  "%",
-  "%00",
-  "%2e%2e%2f",
-  "../",
-  "..\\",
-  "/",
-  "//",
-  ".",
-  "..",
-  "a/b",
-  "a?b",
-  "a#b",
-  "a&b=c",
-  "\\",
-  "'",
-  '"',
-  "`",
-  "';--",
-  "' or '1'='1",
-  "\\u0000",
-  "\0",
-  "\n",
-  "\r\n",
-  "\t",
-  "\u001b[31m",
-  "\u007f",
-  "\u0085",
-  "\u2028",
-  "\ufeff",
-  "\u202e",
-  "é",
-  "e\u0301",
-  "ß",
-  "İ",
-  "日本語",
-  "👩‍👩‍👧",
-  "\ud800",
-  "\udc00x",
-  "__proto__",
-  "constructor",
-  "toString",
-  "hasOwnProperty",
-  "$where",
-  "{{7*7}}",
-  "${7*7}",
-  "<script>alert(1)</script>",
-  "=1+1",
-  "@all",
-  "@Ada do it",
-  "local:",
-  "cli:x",
-  "global",
-  "*",
-  "*:*",
-  "read:workers",
-  "* * * * *",
-  "0 0 31 2 *",
-  "@daily",
-  "61 * * * *",
-  "Europe/Berlin",
-  "Mars/Base",
-  "UTC",
-  "immediate",
-  "countdown",
-  "scheduled",
-  "pending",
-  "running,failed",
-  ",",
-  ",,",
-  "2026-01-01",
+  ...["", " ", "x", "0", "-1", "null", "true", "[]", "{}", "NaN", "1e308", "%", "%00", "%2e%2e%2f"],
+  ...["../", "..\\", "/", "//", ".", "..", "a/b", "a?b", "a#b", "a&b=c", "\\", "'", '"', "`"],
+  ...["';--", "' or '1'='1", "\\u0000", "\0", "\n", "\r\n", "\t", "\u001b[31m", "\u007f", "\u0085"],
+  ...["\u2028", "\ufeff", "\u202e", "é", "e\u0301", "ß", "İ", "日本語", "👩‍👩‍👧", "\ud800", "\udc00x"],
+  ...["__proto__", "constructor", "toString", "hasOwnProperty", "$where", "{{7*7}}", "${7*7}"],
+  ...["<script>alert(1)</script>", "=1+1", "@all", "@Ada do it", "local:", "cli:x", "global", "*"],
+  ...["*:*", "read:workers", "* * * * *", "0 0 31 2 *", "@daily", "61 * * * *", "Europe/Berlin"],
+  ...["Mars/Base", "UTC", "immediate", "countdown", "scheduled", "pending", "running,failed", ","],
+  ...[",,", "2026-01-01"],
 ];
 const NUMBERS = [
-  0,
-  1,
-  -1,
-  2,
-  50,
-  100,
-  101,
-  200,
-  201,
-  1_000,
-  1.5,
-  -0,
-  1e9,
-  2 ** 31,
-  2 ** 53,
-  2 ** 53 + 2,
-  1e21,
-  1e308,
-  -1e308,
-  8_640_000_000_000_001,
+  ...[0, 1, -1, 2, 50, 100, 101, 200, 201, 1_000, 1.5, -0, 1e9, 2 ** 31, 2 ** 53, 2 ** 53 + 2],
+  ...[1e21, 1e308, -1e308, 8_640_000_000_000_001],
 ];
 const ODD: unknown[] = [null, true, false, [], {}, "", 0, [null], { a: 1 }, [[]], [[[[[[]]]]]], "x"];
 const KNOWN_MAX = 60;
 
-/** Makes values, and learns ids from answers. */
+/** Generates values, and learns ids from responses. */
 export class ValueFuzzer {
   readonly #chance: () => number;
   readonly #workDirs: string[];
   readonly #schemas: Record<string, Schema>;
-  /** Ids that were seen, by the collection of the request. */
+  /** Known ids, by the collection of the request. */
   readonly #ids = new Map<string, string[]>();
   readonly #paths: string[] = [];
 
@@ -142,7 +52,7 @@ export class ValueFuzzer {
     this.#schemas = schemas;
   }
 
-  /** Remembers ids and paths in an answer of a collection (`tasks`). */
+  /** Remembers ids and paths in a response of a collection (`tasks`). */
   learn(text: string, collection = ""): void {
     const known = this.#ids.get(collection) ?? [];
     this.#ids.set(collection, known);
@@ -174,7 +84,7 @@ export class ValueFuzzer {
     return name === undefined ? schema : this.#schemas[name] ?? {};
   }
 
-  /** Mostly an id of this collection, else any other. */
+  /** Returns mostly an id of this collection, else any other. */
   id(collection: string): string {
     const known = this.#ids.get(collection) ?? [];
     if (known.length > 0 && this.dice(0.8)) return this.one(known);
@@ -185,7 +95,7 @@ export class ValueFuzzer {
     return this.one(NUMBERS);
   }
 
-  /** A value that mostly fits the schema. */
+  /** Returns a value that mostly fits the schema. */
   value(name: string, given: Schema, depth: number): unknown {
     const schema = this.resolve(given);
     if (name === "work_dir") return this.one(this.#workDirs);
@@ -262,7 +172,7 @@ export class ValueFuzzer {
     }
     if (/username|password/.test(name) && this.dice(0.5)) return this.one(["admin", "x"]);
     const max = schema.maxLength ?? 300;
-    // Right at the limit, and one past it.
+    // At the limit, and one past it.
     if (this.dice(0.01)) return "x".repeat(Math.min(max, 262_144) + this.whole(2));
     return this.text(Math.min(max, 300));
   }
@@ -284,13 +194,13 @@ export class ValueFuzzer {
     return this.dice(0.5) ? this.one(ODD) : this.dice(0.5) ? this.anyNumber() : this.text(60);
   }
 
-  /** With one fault: a missing field, an extra one, or one of another type. */
+  /** Adds one fault: a missing field, an extra field, or a wrong type. */
   spoil(value: unknown): unknown {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return this.odd();
     const spoiled = { ...value as Record<string, unknown> };
     const name = this.one(Object.keys(spoiled));
     const how = this.whole(3);
-    // A named directory may be deleted, so it is never random.
+    // A request may delete a named directory, so it is never random.
     if (how === 0 && name !== undefined) delete spoiled[name];
     else if (how === 1 && name !== undefined && name !== "work_dir") spoiled[name] = this.odd();
     else spoiled[`${this.text(10)}x`] = this.odd();

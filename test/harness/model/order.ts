@@ -1,6 +1,5 @@
 import type { Order } from "../../../src/engine/protocol/adapter.ts";
 
-/** An order of an engine's command, with nothing special in it. */
 export const ORDER: Order = {
   sessionId: "",
   resume: false,

@@ -1,24 +1,21 @@
 import type { App } from "../service/app.ts";
+import type { Json } from "../service/client.ts";
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
-
-/** Somebody who may call: the header that makes a request theirs. */
+/** A caller, with the header of its requests. */
 export interface Somebody {
   id: string;
   token: string;
   headers: { authorization: string };
 }
 
-/** The header of a token. */
 export function bearer(token: string): { authorization: string } {
   return { authorization: `Bearer ${token}` };
 }
 
-/** The password of everybody in tests. */
+/** The password of every user in tests. */
 export const WORD = "a long enough word";
 
-/** A user of this role who has logged in. The login comes first, for scrypt takes its time. */
+/** Creates a user of this role who is logged in. The login comes first because scrypt is slow. */
 export async function someUser(
   app: App,
   name: string,
@@ -34,12 +31,16 @@ export async function someUser(
   };
 }
 
-/** Logs in with a name and the password of tests. */
 export async function logIn(app: App, username: string, password = WORD): Promise<Json> {
   return await app.call("POST /api/auth/login", { username, password });
 }
 
-/** A named token of whoever sends it. */
+/** Deletes every refresh token, as a change of the password does. */
+export async function endSessions(app: App): Promise<void> {
+  await app.db.write([{ sql: "delete from refresh_token", args: [] }]);
+}
+
+/** Creates a named token as the given caller. */
 export async function someToken(
   app: App,
   name: string,

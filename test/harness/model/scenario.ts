@@ -5,28 +5,26 @@ import { FAKE_AGENT } from "../fakes/agents.ts";
 import { type Client, client, PASS_HASH } from "../service/client.ts";
 import { type ServerProcess, startServer, tempDir } from "../service/process.ts";
 import { random } from "./schedule.ts";
-import { pause } from "./workload.ts";
+import { type Conversation, openConversation, pause } from "./workload.ts";
 
-/** How the services of a world are started. */
-export interface WorldOptions {
+interface WorldOptions {
   env?: Record<string, string>;
   args?: string[];
-  /** Seeds the chance of the world. */
+  /** Seeds the world's random numbers. */
   seed?: number;
-  /** Password of the operator, whose hash is then in `env`. */
+  /** The operator's password; its hash is then in `env`. */
   password?: string;
-  /** Gives each service the port of the one before it. */
+  /** Gives each service the port of the previous one. */
   keepsPort?: boolean;
 }
 
-/** One data directory, and the services that run on it one after another. */
+/** A data directory, and the services that run on it one after another. */
 export class World implements AsyncDisposable {
   readonly dataDir: string;
-  /** Path of the file in which the fake agents note their starts and ends. */
+  /** Path of the fake agents' ledger of starts and ends. */
   readonly ledger: string;
-  /** Returns the next number from 0 to 1 of the seed. */
+  /** Returns the next random number from 0 to 1. */
   readonly chance: () => number;
-  /** Settings that every start of a service gets. */
   readonly env: Record<string, string>;
   readonly #folder: { path: string } & AsyncDisposable;
   readonly #options: WorldOptions;
@@ -57,20 +55,18 @@ export class World implements AsyncDisposable {
     return world;
   }
 
-  /** Path of a file of this world outside of the data directory. */
+  /** Returns the path of a file of this world outside the data directory. */
   readonly path = (name: string): string => join(this.#folder.path, name);
 
   get database(): string {
     return join(this.dataDir, "svc.db");
   }
 
-  /** The service that was started last. */
   get server(): ServerProcess {
     if (this.#server === null) throw new Error("The world has no service yet");
     return this.#server;
   }
 
-  /** A client of the service that was started last. */
   get api(): Client {
     if (this.#api === null) throw new Error("The world has no service yet");
     return this.#api;
@@ -87,7 +83,7 @@ export class World implements AsyncDisposable {
     return { server, api };
   }
 
-  /** Ends `resource` together with this world. */
+  /** Disposes of `resource` together with this world. */
   use<T extends AsyncDisposable>(resource: T): T {
     this.#resources.unshift(resource);
     return resource;
@@ -100,18 +96,26 @@ export class World implements AsyncDisposable {
   }
 }
 
-/** The way in which a service is lost in each round: at a random time, or at a fault point. */
-export type Fault =
+/** Starts the world's service with a conversation in it. */
+export async function startConversation(
+  world: World,
+): Promise<{ server: ServerProcess; api: Client } & Conversation> {
+  const { server, api } = await world.start();
+  return { server, api, ...await openConversation(api) };
+}
+
+/** How the service is lost in each round: at a random time, or at a fault point. */
+type Fault =
   | { kind: "kill" | "kill after the action"; afterMs: (world: World) => number }
   | { kind: "point"; point: FaultPoint; passage: number };
 
-/** One row of a table of faults. */
-export interface Scenario<State> extends WorldOptions {
+/** A row of a table of faults. */
+interface Scenario<State> extends WorldOptions {
   rounds: number;
   fault: Fault;
   /** Prepares the world while its service has no fault. */
   setup: (world: World) => Promise<State>;
-  /** Works while the fault strikes; stops when the service no longer answers. */
+  /** Works while the fault strikes; stops when the service no longer responds. */
   action: (world: World, state: State, round: number) => Promise<void>;
   /** Acts after the fault, before the next start. */
   away?: (world: World, state: State, round: number) => Promise<void>;
@@ -121,13 +125,13 @@ export interface Scenario<State> extends WorldOptions {
   check: (world: World, state: State) => Promise<void>;
 }
 
-/** Runs a scenario: setup, then action, fault and restart in each round, then the check and an orderly stop. */
+/** Runs a scenario: setup; action, fault and restart in each round; check; orderly stop. */
 export async function runScenario<State>(scenario: Scenario<State>): Promise<void> {
   await using world = await World.open(scenario);
   await world.start();
   const state = await scenario.setup(world);
   for (let round = 0; round < scenario.rounds; round++) {
-    await strike(world, scenario.fault, () => scenario.action(world, state, round));
+    await applyFault(world, scenario.fault, () => scenario.action(world, state, round));
     await scenario.away?.(world, state, round);
     await world.start();
     await scenario.restarted?.(world, state, round);
@@ -136,7 +140,7 @@ export async function runScenario<State>(scenario: Scenario<State>): Promise<voi
   expect(await world.server.end("SIGTERM")).toMatchObject({ code: 0 });
 }
 
-async function strike(world: World, fault: Fault, action: () => Promise<void>): Promise<void> {
+async function applyFault(world: World, fault: Fault, action: () => Promise<void>): Promise<void> {
   if (fault.kind !== "point") {
     const kill = () => pause(fault.afterMs(world)).then(() => world.server.end("SIGKILL"));
     if (fault.kind === "kill") await Promise.all([action(), kill()]);

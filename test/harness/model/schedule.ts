@@ -16,17 +16,13 @@ import type { TestClock } from "../clock.ts";
 
 const MINUTE_MS = 60_000;
 
-/** A database whose writes can be made to fail: before they are done, or right after, as a crash would leave them. */
-export class FaultyDatabase {
-  readonly real: Database;
+/** A database whose writes can fail: before they are executed, or right after, like a crash. */
+class FaultyDatabase {
   /** Decides whether the next write succeeds. */
   fault: () => "none" | "before" | "after" = () => "none";
 
-  constructor(real: Database) {
-    this.real = real;
-  }
+  constructor(readonly real: Database) {}
 
-  /** The same database, with the faults. */
   get db(): Database {
     return new Proxy(this.real, {
       get: (target, name) => {
@@ -46,14 +42,13 @@ export class FaultyDatabase {
   }
 }
 
-/** One schedule, its scheduler, and a loop that runs whatever is due at once. */
+/** A schedule with its scheduler, and a loop that runs due tasks immediately. */
 export class ScheduleBench {
   readonly clock: TestClock;
   readonly faulty: FaultyDatabase;
   readonly workerId = newId();
   readonly zone: string;
   readonly catchUpWindowMs: number;
-  /** Runs take so long. */
   runMs = 0;
   readonly #wakeups = new Wakeups();
   #stages: Stage[] = [];
@@ -114,7 +109,7 @@ export class ScheduleBench {
     return seed.id;
   }
 
-  /** Starts so many schedulers, as if they were so many servers. */
+  /** Starts `count` schedulers, like as many servers. */
   start(count = 1): void {
     for (let i = 0; i < count; i++) {
       const stage = createScheduler({
@@ -135,7 +130,7 @@ export class ScheduleBench {
     this.#stages = [];
   }
 
-  /** Lets the schedulers look, and then everything that is pending run for `runMs`. */
+  /** Wakes the schedulers, then runs every pending task for `runMs`. */
   async settle(): Promise<void> {
     await this.#quiet();
     const now = this.clock.now();
@@ -202,7 +197,7 @@ export class ScheduleBench {
     this.#open.delete(taskId);
   }
 
-  /** Lets time pass in the given number of steps of a minute each, and everything settle in each. */
+  /** Advances the clock in `steps` steps and settles after each. */
   async pass(steps: number, minutes = 1): Promise<void> {
     for (let i = 0; i < steps; i++) {
       this.clock.advance(minutes * MINUTE_MS);
@@ -210,7 +205,7 @@ export class ScheduleBench {
     }
   }
 
-  /** When the runs of a task were due: minutes of their occurrences, in order. */
+  /** Returns the due times of a task's runs: the minutes of its occurrences, in order. */
   async fired(taskId: string): Promise<string[]> {
     const rows = await this.db.read<{ minute: number }>(
       "select minute from occurrence where task_id = ? and minute is not null order by minute",
@@ -219,19 +214,18 @@ export class ScheduleBench {
     return rows.map((row) => new Date(row.minute * MINUTE_MS).toISOString().slice(0, 16));
   }
 
-  /** How many runs there were. */
   async runs(): Promise<number> {
     return (await this.db.first<{ n: number }>("select count(*) as n from execution"))?.n ?? 0;
   }
 
-  /** The journal's notes of this kind: how many times were left out. */
+  /** Sums the omitted runs that the journal reports under this kind. */
   async left(kind: "task.missed" | "task.skipped"): Promise<number> {
     const rows = await this.db.read<{ data: string }>("select data from journal where kind = ?", [kind]);
     return rows.reduce((sum, row) => sum + JSON.parse(row.data).count, 0);
   }
 }
 
-/** Small random numbers from a seed. */
+/** Creates a generator of random numbers from a seed. */
 export function random(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

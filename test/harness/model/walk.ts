@@ -3,9 +3,8 @@ import { expect } from "vitest";
 import { GROUPS, loadGroup } from "../../../cli/commands/groups.ts";
 import { walkPeople, walkPlatforms, walkQueue } from "./walk_people.ts";
 import { walkSchedules } from "./walk_schedules.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
+import { createSchedule } from "./workload.ts";
+import type { Json } from "../service/client.ts";
 
 /** A running service with engine `fake`, and a function that runs its commands. */
 export interface World {
@@ -13,14 +12,17 @@ export interface World {
   call(route: string, body?: unknown): Promise<Json>;
   /** Resolves when no work is left. */
   settle(): Promise<void>;
-  /** A code that a stranger was given on the platform `chats`, whose id there is `s`. There is a webhook `out`, too. */
+  /**
+   * Returns the pairing code of a stranger with the id `s` on the platform `chats`. A webhook `out` exists,
+   * too.
+   */
   stranger(): Promise<string>;
   until(event: "execution.started"): Promise<unknown>;
-  /** Runs a command that succeeds; answers stdout. Words on stderr have to match `err`. */
+  /** Runs a command that succeeds and returns stdout. Its stderr has to match `err`. */
   run(command: string, args?: string[], err?: RegExp, stdin?: string): Promise<string>;
 }
 
-/** Every command once, in an order that makes sense (interface 4.2, contract 6). */
+/** Runs every command once, in a sensible order (interface 4.2, contract 6). */
 export async function walkAllCommands(world: World): Promise<void> {
   const worker = await world.call("POST /api/workers", { name: "Ada" });
   const session = await world.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -49,25 +51,19 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("task create", [...task, "--type", "immediate", "--wait"], /accepted/);
   await world.run("run", ["Ada", "say it"], /accepted/);
   const schedule = [...task, "--type", "scheduled", "--cron", "0 0 1 1 *"];
-  const made = await world.call("POST /api/tasks", {
-    message_id: "script",
-    worker_id: worker.id,
-    instruction: "say done",
-    type: "scheduled",
-    cron: "0 0 1 1 *",
-  });
+  const made = await createSchedule(world, worker.id, "say done");
   await world.run("task create", schedule);
   const line = { message_id: "script", worker_id: "Ada", instruction: "say done", type: "immediate" };
   const twoLines = `${JSON.stringify(line)}\n${JSON.stringify(line)}\n`;
   await world.run("task create", ["--batch", "-"], /^$/, twoLines).then((out) => expect(out).not.toBe(""));
   await world.run("task list", ["--worker-id", worker.id, "--type", "immediate"]);
-  await world.run("task get", [made.id]);
-  await world.run("task run", [made.id]);
+  await world.run("task get", [made]);
+  await world.run("task run", [made]);
   const body = { message_id: "script", worker_id: worker.id, instruction: "say done", type: "immediate" };
   const awaited = await world.call("POST /api/tasks", body);
   await world.run("task wait", [awaited.id, "--timeout", "20s"]);
   await world.settle();
-  await world.run("task cancel", [made.id]);
+  await world.run("task cancel", [made]);
   await walkSchedules(world);
 
   await world.run("execution list", ["--session-id", session.id]);
@@ -108,7 +104,7 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("system resume", [], /^$|resumed|paused/);
   await world.run("system password", ["--stdin"], /^$/, "another secret\n");
 
-  // The last: every login ends with the key.
+  // `rotate-key` comes last because a new key ends every login.
   await world.run("system rotate-key", ["--yes"], /^$|login/);
 
   await world.run("config path", [], /no such file|^$/);
@@ -127,7 +123,6 @@ async function startLong(world: World, workerId: string): Promise<string> {
   }
 }
 
-/** The names of all commands. */
 export async function everyCommand(): Promise<string[]> {
   const all: string[] = [];
   for (const name of Object.keys(GROUPS)) {

@@ -3,7 +3,7 @@ import type { World } from "./walk.ts";
 
 const PASSWORD = "a long enough word\n";
 
-/** The commands about people, logins and what they used, once each (contract 9, contract 17). */
+/** Runs the commands about users, logins and usage once each (contract 9, contract 17). */
 export async function walkPeople(world: World): Promise<void> {
   await world.run("user create", ["-n", "eve", "--role", "operator", "--password-stdin"], /^$/, PASSWORD);
   await world.run("user list");
@@ -32,7 +32,7 @@ export async function walkPeople(world: World): Promise<void> {
   await world.run("console", ["--print"], /^$|once|60/);
 }
 
-/** The commands about the queue of all and what runs used, once each. */
+/** Runs the commands about the whole queue and the usage of runs once each. */
 export async function walkQueue(world: World, worker: string, execution: string): Promise<void> {
   await world.run("queue list", ["--worker-id", worker]);
   const idle = await world.call("POST /api/workers", { name: "Idle", paused: true });
@@ -79,7 +79,7 @@ async function walkRunners(world: World): Promise<void> {
   await world.run("runner remove", ["mac1"]);
 }
 
-/** The commands about platforms, once each (contract 10). */
+/** Runs the commands about platforms once each (contract 10). */
 export async function walkPlatforms(world: World): Promise<void> {
   const code = await world.stranger();
   await world.run("platform list");

@@ -1,6 +1,6 @@
 import type { World } from "./walk.ts";
 
-/** Every command of schedules, for the worker Ada (contract 15). */
+/** Runs every command of schedules for the worker Ada (contract 15). */
 export async function walkSchedules(world: World): Promise<void> {
   const schedule = ["--worker", "Ada", "--instruction", "say done", "--name", "nightly"];
   await world.run("schedule create", [...schedule, "--cron", "0 0 1 1 *"]);

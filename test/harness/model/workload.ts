@@ -1,22 +1,30 @@
 import { join } from "node:path";
-import { Database } from "../../../src/store/db/database.ts";
+import { Database, type Value } from "../../../src/store/db/database.ts";
 import type { Client } from "../service/client.ts";
 import { eventually } from "../wait.ts";
+import { taskFor } from "../service/runner.ts";
 
-/** Creates `count` workers and returns their ids. */
 export async function createWorkers(api: Pick<Client, "call">, count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let i = 0; i < count; i++) ids.push((await api.call("POST /api/workers", { name: `w${i}` })).id);
   return ids;
 }
 
-/** Creates a task that is due now and returns its id. */
-export async function createTask(
+/** Creates a schedule that fires once a year and returns its id. */
+export async function createSchedule(
   api: Pick<Client, "call">,
   worker_id: string,
   instruction: string,
+  more: object = {},
 ): Promise<string> {
-  const body = { message_id: "script", worker_id, instruction, type: "immediate" };
+  const body = {
+    message_id: "script",
+    worker_id,
+    instruction,
+    type: "scheduled",
+    cron: "0 0 1 1 *",
+    ...more,
+  };
   return (await api.call("POST /api/tasks", body)).id;
 }
 
@@ -26,14 +34,13 @@ export async function startRun(
   instruction: string,
 ): Promise<{ id: string; ended: () => Promise<boolean> }> {
   const [worker = ""] = await createWorkers(api, 1);
-  const task = await createTask(api, worker, instruction);
+  const task = await taskFor(api, worker, instruction);
   const get = () => api.call(`GET /api/tasks/${task}`);
   await eventually("the run exists", async () => (await get()).execution_id !== null);
   const id = (await get()).execution_id;
   return { id, ended: async () => ["completed", "failed"].includes((await get()).status) };
 }
 
-/** A conversation with a worker, and the ids of its acknowledged messages. */
 export interface Conversation {
   sessionId: string;
   acknowledged: string[];
@@ -55,15 +62,34 @@ export async function openConversation(api: Client): Promise<Conversation> {
   return { sessionId, acknowledged, say };
 }
 
+/** Reads rows from the database in a data directory. */
+export async function readRows<Row extends Record<string, Value>>(
+  dataDir: string,
+  sql: string,
+  args: Value[] = [],
+): Promise<Row[]> {
+  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  try {
+    return await db.read<Row>(sql, args);
+  } finally {
+    await db.close();
+  }
+}
+
 /** Reads the process marks of all runs from the database of a service that has ended. */
 export async function readRunMarks(dataDir: string): Promise<Set<string>> {
-  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-  const rows = await db.read<{ run_id: string }>("select run_id from execution");
-  await db.close();
+  const rows = await readRows<{ run_id: string }>(dataDir, "select run_id from execution");
   return new Set(rows.map((row) => row.run_id));
 }
 
-/** Waits a moment before the next look. */
+/** Overwrites a part of a file with a byte value. */
+export async function overwriteFile(path: string, at: number, bytes: number, value: number): Promise<void> {
+  const file = await Deno.open(path, { write: true });
+  await file.seek(at, Deno.SeekMode.Start);
+  await file.write(new Uint8Array(bytes).fill(value));
+  file.close();
+}
+
 export async function pause(ms = 20): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -6,10 +6,10 @@ import { Database } from "../../../src/store/db/database.ts";
 import { knock, taker, walkedConfig } from "../fakes/stranger.ts";
 import type { World } from "../model/walk.ts";
 
-/** The compiled svc that is to be tried: SVC_PROGRAM, or none. */
+/** The compiled svc under test, from SVC_PROGRAM. */
 export const PROGRAM = Deno.env.get("SVC_PROGRAM");
 
-/** A directory with all programs of this machine except Deno, Node and similar ones, as the only entry of PATH. */
+/** Creates a directory with all programs of this machine except Deno, Node and similar ones, for PATH. */
 export async function pathWithoutRuntimes(folder: string): Promise<string> {
   const bin = join(folder, "path");
   await Deno.mkdir(bin);
@@ -22,7 +22,7 @@ export async function pathWithoutRuntimes(folder: string): Promise<string> {
   return bin;
 }
 
-/** Runs a program to its end with this environment and nothing else. */
+/** Runs a program to its end with only this environment. */
 export async function bare(
   command: string[],
   cwd: string,
@@ -49,32 +49,26 @@ export async function bare(
 
 /** The compiled svc serving in an empty directory, without any other files. */
 export class Alone implements World, AsyncDisposable {
-  readonly dataDir: string;
-  readonly folder: string;
-  readonly program: string;
-  readonly env: Record<string, string>;
-  readonly server: ServerProcess;
   readonly used = new Set<string>();
   code = "";
   to: AsyncDisposable | null = null;
   #token: string;
 
   private constructor(
-    folder: string,
-    program: string,
-    env: Record<string, string>,
-    server: ServerProcess,
+    readonly folder: string,
+    readonly program: string,
+    readonly env: Record<string, string>,
+    readonly server: ServerProcess,
     token: string,
   ) {
-    this.folder = folder;
-    this.dataDir = server.dataDir;
-    this.program = program;
-    this.env = env;
-    this.server = server;
     this.#token = token;
   }
 
-  /** `svc serve` in `<folder>/here`, from a copy of the program in `<folder>`. */
+  get dataDir(): string {
+    return this.server.dataDir;
+  }
+
+  /** Starts `svc serve` in `<folder>/here`, from a copy of the program in `<folder>`. */
   static async open(env: Record<string, string> = {}): Promise<Alone> {
     const folder = await Deno.makeTempDir({ prefix: "svc-alone-" });
     const program = join(folder, "svc");
@@ -98,7 +92,7 @@ webhooks: ${JSON.stringify(webhooks)}
     const first = await start();
     const password = /with the password (\S+)/.exec(first.stderr)?.[1] ?? "";
     await first.end("SIGTERM");
-    // Nobody but a chat platform makes a stranger: this one is put into the database between two starts.
+    // Only a chat platform creates a stranger, so the test inserts this one between two starts.
     const db = await Database.open(`file:${join(here, "data", "svc.db")}`);
     const code = await knock(db);
     await db.close();
@@ -112,7 +106,6 @@ webhooks: ${JSON.stringify(webhooks)}
     return Object.assign(new Alone(folder, program, all, server, token), { code, to });
   }
 
-  /** `svc` with these arguments, where it was started. */
   svc(args: string[], stdin = ""): Promise<Ran> {
     return bare([this.program, ...args], join(this.folder, "here"), this.env, stdin);
   }
@@ -149,7 +142,7 @@ webhooks: ${JSON.stringify(webhooks)}
     }
   }
 
-  /** The bells of another process cannot be observed: the caller asks again after a moment. */
+  /** A test cannot observe another process's wakeups, so the caller polls. */
   until(): Promise<void> {
     return new Promise((resolve) => setTimeout(resolve, 20));
   }

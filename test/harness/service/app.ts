@@ -10,49 +10,41 @@ import { WAKEUP } from "../../../src/base/wakeups.ts";
 import { breach } from "../model/contract.ts";
 import type { EventKind } from "../../../src/domain/call/vocabulary.ts";
 import { WAIT_MAX_MS } from "../wait.ts";
+import type { Json } from "./client.ts";
 
-/** Keys of config.yaml; what stands under `engines` is checked when it is parsed. */
+/** Keys of config.yaml; parsing checks `engines`. */
 export type TestSettings = Omit<z.input<typeof configSchema>, "engines"> & {
   engines?: Record<string, unknown>;
 };
 
-/** How a test wants its service. */
 export interface AppOptions extends ServerParts {
-  /** Keys of config.yaml; port 0 and a fresh data directory unless they say otherwise. */
+  /** Keys of config.yaml; by default port 0 and a fresh data directory. */
   config?: TestSettings;
   dataDir?: string;
   password?: string;
-  /** Keeps the database in memory: nothing is synced, and nothing is kept. */
+  /** Keeps the database in memory, without syncing. */
   inMemory?: boolean;
 }
 
-/** The password of the operator in tests, and its hash at the lowest cost. */
+/** The operator's password in tests; its hash has the lowest cost. */
 export const PASSWORD = "correct horse";
 export const PASSWORD_HASH =
   "$scrypt$ln=4,r=8,p=1$mXpDP+PBVc6YKyWTmRHhEA$ppxUQaTdgPTSzytgW9hvHoiR4nMtrL0E3lUD50PRx+U";
 
-/** One answer: status, headers, and the body as JSON or text. */
 export interface Reply<T = unknown> {
   status: number;
   headers: Headers;
   body: T;
 }
 
-// deno-lint-ignore no-explicit-any
-type Json = any;
-
-/** A whole service in this process, on its own data directory; stopped and removed when the test disposes of it. */
+/** A service in this process on its own data directory; stopped and removed on disposal. */
 export class App {
-  readonly server: Server;
-  readonly dataDir: string;
-  /** How often the test itself makes the database busy. */
+  /** The number of times that the test itself makes the database busy. */
   busyExpected = 0;
   readonly #removeData: boolean;
   #stopped = false;
 
-  constructor(server: Server, dataDir: string, removeData: boolean) {
-    this.server = server;
-    this.dataDir = dataDir;
+  constructor(readonly server: Server, readonly dataDir: string, removeData: boolean) {
     this.#removeData = removeData;
   }
 
@@ -64,7 +56,7 @@ export class App {
     return this.server.parts.db;
   }
 
-  /** A token such as ctl signs for itself. */
+  /** Signs a token as ctl does. */
   token(): Promise<string> {
     const { authority, clock } = this.server.parts;
     const claims = {
@@ -77,7 +69,7 @@ export class App {
     return signToken(authority.key, claims, OPERATOR_KEY_TTL_S, clock.now());
   }
 
-  /** Sends a request as the operator and answers the response. */
+  /** Sends a request as the operator and returns the response. */
   async send(route: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply<Json>> {
     const [method = "GET", path = "/"] = route.split(/ (.*)/);
     const response = await this.server.fetch(
@@ -102,7 +94,7 @@ export class App {
     return reply;
   }
 
-  // Every exchange of every test has to be as the OpenAPI document says (contract 5).
+  // Every exchange of every test has to match the OpenAPI document (contract 5).
   async #checkContract(method: string, path: string, body: unknown, reply: Reply): Promise<void> {
     const said = await breach({
       method,
@@ -115,7 +107,7 @@ export class App {
     expect(said, "the OpenAPI document").toBe("");
   }
 
-  /** As send(), for a request that must succeed. */
+  /** Sends a request that must succeed and returns its body. */
   async call(route: string, body?: unknown, headers: Record<string, string> = {}): Promise<Json> {
     const reply = await this.send(route, body, headers);
     expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
@@ -148,7 +140,7 @@ export class App {
     throw new Error("The service did not settle");
   }
 
-  /** Does `work`, and resolves when it listens to a bell, that is, when its wait or stream is open. */
+  /** Does `work`, and resolves when it listens for a wakeup, so its wait or stream is open. */
   async listening<T>(work: () => Promise<T>): Promise<{ done: Promise<T> }> {
     const { wakeups } = this.server.parts;
     const before = wakeups.size;
@@ -177,12 +169,22 @@ export class App {
     throw new Error(`There was no ${kind} in ${timeoutMs} ms`);
   }
 
+  /** Wakes a stage and resolves after its next idle round. */
+  async runStage(name: string): Promise<void> {
+    const stage = this.server.stages.find((one) => one.name === name);
+    const rounds = stage?.rounds ?? 0;
+    stage?.wake();
+    while ((stage?.rounds ?? 0) <= rounds || !stage?.idle) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+  }
+
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
     this.server.hurry();
     await this.server.stop();
-    // The service never waits for a lock of its own, in no test [DBF-5].
+    // The service never waits for its own lock, in any test [DBF-5].
     expect(this.db.busy).toBeLessThanOrEqual(this.busyExpected);
   }
 
@@ -192,7 +194,7 @@ export class App {
   }
 }
 
-/** A configuration as loadConfig() would answer it. */
+/** Builds a configuration as loadConfig() returns it. */
 export function testConfig(
   dataDir: string,
   config: TestSettings = {},
@@ -223,7 +225,7 @@ export async function openApp(options: AppOptions = {}): Promise<App> {
   const dataDir = options.dataDir ?? await Deno.makeTempDir({ prefix: "svc-test-" });
   const loaded = testConfig(dataDir, options.config, options.password);
   if (options.inMemory) loaded.config.database.url = ":memory:";
-  // What stays open between turns, a test says itself: it must not depend on the machine.
+  // Warm processes must not depend on the machine's memory; a test sets them.
   const server = await Server.open(loaded, { memoryBytes: 0, ...options });
   await server.start();
   return new App(server, dataDir, options.dataDir === undefined);

@@ -1,32 +1,33 @@
 import { expect } from "vitest";
 import { StreamClient } from "../stream.ts";
 
+/** Any JSON value of a response. */
 // deno-lint-ignore no-explicit-any
-type Json = any;
+export type Json = any;
 
-/** A client of a server process, with a login of its own. */
+/** A client of a server process, with its own login. */
 export interface Client {
   url: string;
   token: string;
   refreshToken: string;
-  /** Sends a request and answers the response. */
+  /** Sends a request and returns the response. */
   send: (
     route: string,
     body?: unknown,
     headers?: Record<string, string>,
   ) => Promise<{ status: number; body: Json }>;
-  /** As send(), for a request that must succeed. */
+  /** Sends a request that must succeed and returns its body. */
   call: (route: string, body?: unknown, headers?: Record<string, string>) => Promise<Json>;
   text: (path: string) => Promise<string>;
   upload: (path: string, form: FormData) => Promise<Json>;
   stream: (sessionId: string, headers?: Record<string, string>) => Promise<StreamClient>;
 }
 
-/** Hash of the password "pass" at the lowest cost, so that starts and logins of tests take no time. */
+/** Hash of the password "pass" at the lowest cost, so that starts and logins are fast. */
 export const PASS_HASH =
   "$scrypt$ln=4,r=8,p=1$Rh9+DIrCwhVX9c5Hxd0/ww$hwMS5CClpaTsqFF3iCxwY2pANWcKGlKeeAWEtJnzvEo";
 
-/** Logs in to a server whose operator is admin with this password. */
+/** Logs in as admin with this password. */
 export async function client(url: string, password = "pass"): Promise<Client> {
   const login = await fetch(`${url}/api/auth/login`, {
     method: "POST",
@@ -65,7 +66,14 @@ export async function client(url: string, password = "pass"): Promise<Client> {
   };
 }
 
-/** Resolves when no work is waiting or in progress any more. Throws when for `stuckMs` none of it gets done. */
+/** Requests `url` and returns only the status. */
+export async function fetchStatus(url: string, headers: Record<string, string> = {}): Promise<number> {
+  const response = await fetch(url, { headers });
+  await response.body?.cancel();
+  return response.status;
+}
+
+/** Resolves when no work is waiting or in progress. Throws after `stuckMs` without progress. */
 export async function quiet(api: Client, stuckMs = 60_000): Promise<void> {
   let least = Infinity;
   let leastAt = performance.now();

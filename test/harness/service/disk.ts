@@ -1,24 +1,19 @@
 import { join } from "node:path";
 
-/** A separate file system of the given size in megabytes, where this machine allows it. */
+/** A separate file system of the given size, if this machine allows it. */
 export class SmallDisk implements AsyncDisposable {
-  readonly path: string;
+  private constructor(readonly path: string) {}
 
-  private constructor(path: string) {
-    this.path = path;
-  }
-
-  /** Mounts it on `path`, which is made when missing. Throws where mounting is not allowed; see canMount(). */
+  /** Mounts it on `path`, which is created if missing. Throws if mounting is not allowed; see canMount(). */
   static async mount(path: string, megabytes: number): Promise<SmallDisk> {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
     const options = `size=${megabytes}m,mode=0700`;
-    if (!await succeeds("mount", ["-t", "tmpfs", "-o", options, "none", path])) {
+    if (!await runCommand("mount", ["-t", "tmpfs", "-o", options, "none", path])) {
       throw new Error("cannot mount");
     }
     return new SmallDisk(path);
   }
 
-  /** Fills the remaining space. */
   async fill(): Promise<void> {
     const file = await Deno.open(join(this.path, "filler"), { write: true, create: true, append: true });
     for (let size = 1 << 20; size >= 1;) {
@@ -31,17 +26,16 @@ export class SmallDisk implements AsyncDisposable {
     file.close();
   }
 
-  /** Frees the space again. */
   async free(): Promise<void> {
     await Deno.remove(join(this.path, "filler"));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await succeeds("umount", ["-l", this.path]);
+    await runCommand("umount", ["-l", this.path]);
   }
 }
 
-/** Whether small disks can be mounted here: as root, and where it is not forbidden. */
+/** Returns whether small disks can be mounted here, which needs root. */
 export async function canMount(): Promise<boolean> {
   if (Deno.build.os !== "linux" || Deno.uid() !== 0) return false;
   const path = await Deno.makeTempDir({ prefix: "svc-mount-" });
@@ -55,7 +49,7 @@ export async function canMount(): Promise<boolean> {
   }
 }
 
-async function succeeds(command: string, args: string[]): Promise<boolean> {
+async function runCommand(command: string, args: string[]): Promise<boolean> {
   try {
     return (await new Deno.Command(command, { args, stdout: "null", stderr: "null" }).output()).success;
   } catch {

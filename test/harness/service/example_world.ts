@@ -5,23 +5,19 @@ import { SVC, tempDir } from "./process.ts";
 import { type Called, ctl } from "../terminal.ts";
 import { plainWords } from "../house/examples.ts";
 
-/** The password of everybody in the world of examples; also what people type. */
+/** The password of every user of the examples, and the input at prompts. */
 const WORD = "a long enough word";
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
 const LONG_AGO = Date.UTC(2026, 0, 1);
 
-/** A service with everything in it that examples name: people, workers, schedules, files. */
+/** A service with everything that examples name: users, workers, schedules, files. */
 export class ExampleWorld implements AsyncDisposable {
-  readonly app: App;
-  readonly folder: string;
   readonly #dispose: () => Promise<void>;
   #worker = "";
   #session = "";
   #message = "";
 
-  private constructor(app: App, folder: string, dispose: () => Promise<void>) {
-    this.app = app;
-    this.folder = folder;
+  private constructor(readonly app: App, readonly folder: string, dispose: () => Promise<void>) {
     this.#dispose = dispose;
   }
 
@@ -77,11 +73,11 @@ export class ExampleWorld implements AsyncDisposable {
     await Deno.writeTextFile(join(this.folder, name), text);
   }
 
-  /** Runs a command as it is shown: with what it names in place, by a shell where it needs one. */
+  /** Runs a command as shown, with its names replaced; in a shell if it needs one. */
   async run(line: string): Promise<Called> {
     const [ada] = await this.app.call("GET /api/workers?name=Ada");
     this.#worker = ada?.id ?? this.#worker;
-    // The queue is filled by a pause.
+    // A paused worker fills the queue.
     if (ada?.paused && !line.includes("queue cancel")) {
       await this.app.call(`PUT /api/workers/${ada.id}`, { paused: false });
     }
@@ -117,10 +113,10 @@ export class ExampleWorld implements AsyncDisposable {
   }
 
   async #call(words: string[]): Promise<Called> {
-    // What goes on for ever is interrupted when it has printed something.
+    // A command without an end is interrupted after its first output.
     const stop = new AbortController();
     const endless = words[0] === "events" && words.includes("-f");
-    // An example may end before them, and with it the service; one that needs them does not end without.
+    // The service may stop before these runs end. An example that needs them waits for them.
     if (endless) void this.#failATask().catch(() => {});
     if (words[0] === "ask" && words.includes("--wait")) void this.#answer().catch(() => {});
     return await ctl(this.app, words, {
@@ -150,11 +146,11 @@ export class ExampleWorld implements AsyncDisposable {
     await this.app.call(`POST /api/executions/${execution_id}/cancel`, {});
   }
 
-  /** Makes true what an example takes for granted. */
+  /** Creates what an example presumes. */
   async #prepare(line: string): Promise<void> {
     const { app } = this;
     const [, , group = "", command = ""] = line.split(" ");
-    // Each example is the operator's of this machine, unless it logs in.
+    // Each example runs as this machine's operator unless it logs in.
     await Deno.remove(join(app.dataDir, "config"), { recursive: true }).catch(() => {});
     if (group === "memory") {
       await app.call("PUT /api/memory/entry", { scope: "global", key: "tone", value: "short" });
@@ -208,7 +204,7 @@ export class ExampleWorld implements AsyncDisposable {
     }
   }
 
-  // A mention reaches a worker only while no other has its name.
+  // A mention reaches a worker only while no other worker has its name.
   async #removeWorkers(name: string): Promise<void> {
     for (const { id } of await this.app.call(`GET /api/workers?name=${name}`)) {
       await this.app.call(`DELETE /api/workers/${id}`);
@@ -260,7 +256,7 @@ export class ExampleWorld implements AsyncDisposable {
     return said.find((one: Record<string, string>) => one.question_id === questionId).id;
   }
 
-  /** The line with ids, paths and addresses of this world in the place of those that are shown. */
+  /** Replaces the shown ids, paths and addresses by those of this world. */
   async #filled(line: string): Promise<string> {
     const words = line
       .replaceAll("https://svc.example.org", this.app.url)

@@ -3,7 +3,7 @@ import type { Database } from "../../../src/store/db/database.ts";
 // No statement of the schema has an empty line.
 const BETWEEN = ";\n\n";
 
-/** The schema of a database as the statements that create it, in their order. */
+/** Dumps the schema of a database as its create statements, in order. */
 export async function dumpSchema(db: Database): Promise<string> {
   const rows = await db.read<{ sql: string }>(
     "select sql from sqlite_master where sql is not null and name not like 'sqlite_%' order by rowid",
@@ -11,7 +11,7 @@ export async function dumpSchema(db: Database): Promise<string> {
   return rows.map(({ sql }) => sql + BETWEEN).join("");
 }
 
-/** The statements of a dump. */
+/** Splits a dump into statements. */
 export function fixtureStatements(text: string): string[] {
   return text.split(BETWEEN).filter((one) => one !== "");
 }

@@ -4,7 +4,7 @@ import { processesOf } from "../model/marked.ts";
 
 const FAKE = new URL("../fakes/fake_open_claude.ts", import.meta.url).pathname;
 
-/** A service whose Claude Code stays open, and one conversation; `warm` null: its configuration says nothing of it. */
+/** Starts a service whose Claude Code stays open, and one conversation; `warm` null omits the setting. */
 export async function openWorld(warm: object | null = {}, engine: object = {}, memoryBytes = 0) {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   const command = join(dataDir, "claude");
@@ -31,10 +31,10 @@ export async function openWorld(warm: object | null = {}, engine: object = {}, m
   return { app, worker, session, send, say, last, [Symbol.asyncDispose]: end };
 }
 
-/** The process that did a run, of which it was asked. */
+/** Returns the process of a run that printed it. */
 export const pidOf = ({ result }: { result: string }) => Number(result.split(" ")[0]);
 
-/** Whether nothing of a worker runs any more. */
+/** Returns whether no process of a worker runs. */
 export async function gone(app: App, worker: string): Promise<boolean> {
   await app.settle();
   return processesOf(worker).length === 0;

@@ -2,38 +2,35 @@ import { join } from "node:path";
 import { V8_FLAGS } from "../../../build/v8_flags.ts";
 import { ROOT } from "../house/tree.ts";
 
-/** A real `svc serve` in a process of its own. */
+/** A real `svc serve` process. */
 export class ServerProcess {
-  readonly dataDir: string;
-  readonly child: Deno.ChildProcess;
-  readonly url: string;
-  #stderr: () => string;
+  readonly #stderr: () => string;
 
-  constructor(dataDir: string, child: Deno.ChildProcess, url: string, stderr: () => string) {
-    this.dataDir = dataDir;
-    this.child = child;
-    this.url = url;
+  constructor(
+    readonly dataDir: string,
+    readonly child: Deno.ChildProcess,
+    readonly url: string,
+    stderr: () => string,
+  ) {
     this.#stderr = stderr;
   }
 
-  /** Its output so far. */
   get stderr(): string {
     return this.#stderr();
   }
 
-  /** Resident memory, in bytes. */
   async memory(): Promise<number> {
     const status = await Deno.readTextFile(`/proc/${this.child.pid}/status`);
-    // A process that was killed has none until its parent knows.
+    // A killed process has no memory until its parent reaps it.
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
   }
 
-  /** How many descriptors it has open. */
+  /** Counts its open descriptors. */
   descriptors(): number {
     return [...Deno.readDirSync(`/proc/${this.child.pid}/fd`)].length;
   }
 
-  /** Its children as `ps` shows them: state and name, zombies with state Z. */
+  /** Lists its children as `ps` shows them: state and name, zombies with state Z. */
   async children(): Promise<{ pid: number; state: string; name: string }[]> {
     const found: { pid: number; state: string; name: string }[] = [];
     for (const { name: pid } of Deno.readDirSync("/proc")) {
@@ -44,17 +41,12 @@ export class ServerProcess {
     return found;
   }
 
-  /** Sends a signal and waits for the end; answers exit code and ms. */
+  /** Sends a signal and waits for the end; returns exit code and ms. */
   async end(
     signal: Deno.Signal = "SIGTERM",
   ): Promise<{ code: number; signal: Deno.Signal | null; ms: number }> {
     const started = performance.now();
-    try {
-      this.child.kill(signal);
-    } catch {
-      // It has ended by itself.
-    }
-    const { code, signal: by } = await this.child.status;
+    const { code, signal: by } = await endProcess(this.child, signal);
     return { code, signal: by, ms: performance.now() - started };
   }
 
@@ -63,18 +55,27 @@ export class ServerProcess {
   }
 }
 
-/** How a server process is started. */
-export interface ProcessOptions {
+/** Sends a signal to a process that may already have ended, and waits for its end. */
+export async function endProcess(child: Deno.ChildProcess, signal: Deno.Signal): Promise<Deno.CommandStatus> {
+  try {
+    child.kill(signal);
+  } catch {
+    // The process has already ended.
+  }
+  return await child.status;
+}
+
+interface ProcessOptions {
   dataDir: string;
   env?: Record<string, string>;
   args?: string[];
-  /** Runs this instead of `deno run -A main.ts`; a compiled svc. */
+  /** Runs this program instead of `deno run -A main.ts`. */
   program?: string[];
-  /** Gives it only `env`, without the settings of tests. */
+  /** Passes only `env`, without the settings of tests. */
   bare?: boolean;
-  /** Where it is started, when not in the data directory. */
+  /** The current directory, if not the data directory. */
   cwd?: string;
-  /** Starts it with --standby, and waits until it stands by, or is ready. */
+  /** Starts the server with --standby, and waits until it is on standby or is ready. */
   standby?: boolean;
 }
 
@@ -104,14 +105,14 @@ export async function startServer(options: ProcessOptions): Promise<ServerProces
   let ended = false;
   void child.status.then(() => ended = true);
   while (!ended) {
-    const url = await readyUrl(dataDir, standby ? ["ready", "standby"] : ["ready"]);
+    const url = await findReadyUrl(dataDir, standby ? ["ready", "standby"] : ["ready"]);
     if (url !== null) return new ServerProcess(dataDir, child, url, () => said);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   throw new Error(`svc serve ended before it was ready: ${said}`);
 }
 
-async function readyUrl(dataDir: string, words: string[]): Promise<string | null> {
+async function findReadyUrl(dataDir: string, words: string[]): Promise<string | null> {
   try {
     const { url } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
     const response = await fetch(`${url}/readyz`);
@@ -121,14 +122,13 @@ async function readyUrl(dataDir: string, words: string[]): Promise<string | null
   }
 }
 
-/** Output and exit code of one `svc` call. */
 export interface Ran {
   code: number;
   out: string;
   err: string;
 }
 
-/** Runs `svc` once. The environment has only what is given, PATH and HOME. */
+/** Runs `svc` once. The environment has only `env`, PATH and HOME. */
 export async function svc(
   args: string[],
   options: { dataDir: string; env?: Record<string, string>; stdin?: string; program?: string[] },
@@ -159,11 +159,11 @@ export async function svc(
   return { code, out: decoder.decode(stdout), err: decoder.decode(stderr).replace(DENO_WAITS, "") };
 }
 
-// What Deno says of itself, run from source, while another one reads the same packages.
+// Deno prints this when it runs from source while another Deno reads the same packages.
 // deno-lint-ignore no-control-regex
 const DENO_WAITS = /^(\u001b\[[\d;]*m)*Blocking(\u001b\[[\d;]*m)* waiting for file lock.*\n/m;
 
-/** A fresh directory that is removed when the test disposes of it. */
+/** Creates a directory that is removed on disposal. */
 export async function tempDir(): Promise<{ path: string } & AsyncDisposable> {
   const path = await Deno.makeTempDir({ prefix: "svc-test-" });
   return {

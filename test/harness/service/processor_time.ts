@@ -1,6 +1,6 @@
 import process from "node:process";
 
-/** Starts to count the time of this process on the processor, in ms: other programs do not make it longer. */
+/** Starts to measure this process's CPU time in ms, which other programs do not affect. */
 export function countProcessorMs(): () => number {
   const before = process.cpuUsage();
   return () => {

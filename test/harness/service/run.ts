@@ -2,7 +2,7 @@ import { signToken } from "../../../src/base/token.ts";
 import type { App } from "./app.ts";
 import { found } from "../wait.ts";
 
-/** A worker's run in progress, and the token of its agent. */
+/** A worker's run in progress, and its agent's token. */
 export interface GoingRun {
   workerId: string;
   sessionId: string;
@@ -11,11 +11,10 @@ export interface GoingRun {
   executionId: string;
   taskId: string;
   token: string;
-  /** The header that makes a request the agent's. */
   headers: { authorization: string };
 }
 
-/** Starts a run that lasts until it is ended. The app needs fakeEngines(). */
+/** Starts a run that lasts until the test ends it. The app needs fakeEngines(). */
 export async function startRun(
   app: App,
   scopes: string[] = [],
@@ -27,7 +26,7 @@ export async function startRun(
   const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
     content: "sleep 60",
   });
-  // Not the next run that starts: other work may be going on.
+  // Filters by worker because other runs may start, too.
   const execution = await found(() =>
     app.db.first<{ id: string; task_id: string; attempt: number }>(
       "select id, task_id, attempt from execution where message_id = ? and status = 'running'",
@@ -47,7 +46,7 @@ export async function startRun(
   };
 }
 
-/** The token of a run, as its agent has it. */
+/** Signs the token of a run's agent. */
 export function runToken(
   app: App,
   execution: { id: string; worker_id: string; attempt: number },

@@ -1,32 +1,26 @@
 import { join } from "node:path";
 import type { App } from "./app.ts";
-import { SVC } from "./process.ts";
+import { endProcess, SVC } from "./process.ts";
 import { eventually } from "../wait.ts";
 
-/** How a runner of a test is started. */
-export interface RunnerOptions {
+interface RunnerOptions {
   token: string;
-  /** Where the service is, as the runner sees it. */
+  /** The service's address, as the runner sees it. */
   url: string;
   root: string;
-  /** Lines of runner.yaml beside work_root. */
+  /** Lines of runner.yaml after work_root. */
   config?: string;
   env?: Record<string, string>;
 }
 
-/** A real `svc runner` in a process of its own. */
+/** A real `svc runner` process. */
 export class RunnerProcess {
-  readonly child: Deno.ChildProcess;
-  readonly root: string;
   #said = "";
 
-  constructor(child: Deno.ChildProcess, root: string) {
-    this.child = child;
-    this.root = root;
+  constructor(readonly child: Deno.ChildProcess, readonly root: string) {
     void this.#read();
   }
 
-  /** Its output so far. */
   get stderr(): string {
     return this.#said;
   }
@@ -36,14 +30,9 @@ export class RunnerProcess {
     for await (const chunk of this.child.stderr) this.#said += decoder.decode(chunk, { stream: true });
   }
 
-  /** Sends a signal and waits for the end; answers the exit code. */
+  /** Sends a signal and waits for the end; returns the exit code. */
   async end(signal: Deno.Signal = "SIGTERM"): Promise<number> {
-    try {
-      this.child.kill(signal);
-    } catch {
-      // It has ended by itself.
-    }
-    return (await this.child.status).code;
+    return (await endProcess(this.child, signal)).code;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -71,7 +60,7 @@ export async function startRunner(options: RunnerOptions): Promise<RunnerProcess
   return new RunnerProcess(child, root);
 }
 
-/** Resolves when the service hears of this runner. */
+/** Resolves when the runner is online at the service. */
 export async function online(app: Pick<App, "call">, name: string): Promise<void> {
   await eventually(
     `${name} comes`,
@@ -79,25 +68,28 @@ export async function online(app: Pick<App, "call">, name: string): Promise<void
   );
 }
 
-/** Lines of runner.yaml for an engine `fake` that writes a ledger. */
+/** Formats the lines of runner.yaml for an engine `fake` that writes a ledger. */
 export function ledgerEngine(command: string, ledger = ""): string {
   const env = ledger === "" ? "" : `, env: { FAKE_LEDGER: ${ledger} }`;
   return `engines:\n  default: fake\n  fake: { kind: command, command: ${command}${env} }\n`;
 }
 
-/** The id of a new worker for runners with the label `x`. */
+/** Creates a worker for runners with the label `x` and returns its id. */
 export async function awayWorker(app: Pick<App, "call">, engine: string, more: object = {}): Promise<string> {
   const name = `away ${crypto.randomUUID().slice(0, 8)}`;
   return (await app.call("POST /api/workers", { name, engine, runs_on: ["x"], ...more })).id;
 }
 
-/** The id of a new task for it. */
+/** Creates a task for the worker and returns its id. */
 export async function taskFor(app: Pick<App, "call">, worker: string, instruction: string): Promise<string> {
   const body = { worker_id: worker, message_id: "script", type: "immediate", instruction };
   return (await app.call("POST /api/tasks", body)).id;
 }
 
-/** Begins claims, and resolves when they wait: each looks for a run that it was given before, and waits then. Answers the claims. */
+/**
+ * Starts claims, and resolves with them when they wait. Each claim looks for a repeated request before it
+ * waits.
+ */
 export async function waitingClaims<T>(
   app: App,
   claims: readonly (() => Promise<T>)[],
@@ -116,7 +108,6 @@ export async function waitingClaims<T>(
 
 const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
-/** What sends its requests: a service in this process, or the client of one in another. */
 interface Sender {
   send(
     route: string,
@@ -126,21 +117,17 @@ interface Sender {
   ): Promise<{ status: number; body: any }>;
 }
 
-/** A runner that is nothing but its requests, so that a test says each of them. */
+/** A runner that consists of requests, so that a test controls each of them. */
 export class FakeRunner {
-  readonly token: string;
-  readonly place: string;
   readonly #app: Sender;
   readonly #process = crypto.randomUUID();
   #epoch = 0;
 
-  constructor(app: Sender, token: string, place: string = crypto.randomUUID()) {
+  constructor(app: Sender, readonly token: string, readonly place: string = crypto.randomUUID()) {
     this.#app = app;
-    this.token = token;
-    this.place = place;
   }
 
-  /** Claims a run, and keeps the epoch of the answer. */
+  /** Claims a run, and keeps the epoch of the response. */
   async claim(change: object = {}) {
     const reply = await this.#send("POST /api/runners/claim", {
       request_id: crypto.randomUUID(),

@@ -1,26 +1,25 @@
 import { SVC } from "./process.ts";
 
-/** Whether strace is there and may be used. A test that looks at the calls of the system is left out without it. */
+/** Whether strace exists and is allowed. Tests of system calls are skipped without it. */
 export const TRACES = await new Deno.Command("strace", { args: ["-e", "trace=none", "true"], stderr: "null" })
   .output().then(({ success }) => success, () => false);
 
-/** The command that runs `svc` and writes these calls of all its threads and children to `file`. */
+/** Builds the command that runs `svc` and writes these calls of all its threads and children to `file`. */
 export function traced(file: string, calls: readonly string[]): string[] {
   // -y names the file of each descriptor; -s shows a whole page of the database.
   return ["strace", "-f", "-qq", "-y", "-s", "5000", "-e", `trace=${calls.join(",")}`, "-o", file, ...SVC];
 }
 
-/** One call of the system. */
 export interface Call {
   name: string;
-  /** Its arguments, as strace writes them. */
+  /** Arguments, as strace writes them. */
   args: string;
-  /** The lines at which it began and returned. */
+  /** The lines of its start and its return. */
   began: number;
   ended: number;
 }
 
-/** The calls in a file of strace, in the order in which they began. */
+/** Reads the calls in a file of strace, in the order of their starts. */
 export async function callsIn(file: string): Promise<Call[]> {
   const calls: Call[] = [];
   const open = new Map<string, Call>();

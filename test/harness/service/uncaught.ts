@@ -1,4 +1,4 @@
-// `svc serve` in which something throws, without being caught, as soon as a file says so: `uncaught.ts <file> <how>`.
+// Runs `svc serve` and throws an uncaught error as soon as a file exists: `uncaught.ts <file> <how>`.
 import { serve } from "../../../src/boot/serve.ts";
 
 const [file = "", how = ""] = Deno.args;

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { tempDir } from "../../harness/service/process.ts";
 import type { Client } from "../../harness/service/client.ts";
 import { runScenario } from "../../harness/model/scenario.ts";
@@ -15,45 +15,43 @@ echo '{"reply": "on it", "tasks": [{"worker": "Ada", "instruction": "a"}, {"work
   {"worker": "Grace", "instruction": "weekly", "type": "scheduled", "cron": "0 0 1 1 *"}]}'
 `;
 
-it(
-  `${KILLS} kills while a coordinator thinks: each message is routed exactly once (contract 4.4; seed ${SEED})`,
-  async () => {
-    await using folder = await tempDir();
-    const bee = `${folder.path}/bee.sh`;
-    await Deno.writeTextFile(bee, BEE, { mode: 0o755 });
-    await runScenario<{ sessions: string[]; sent: string[] }>({
-      seed: SEED,
-      env: {
-        SVC_BEE__ENGINE: "thinker",
-        // Every kill may use up an attempt of the message that is being routed.
-        SVC_BEE__MAX_ATTEMPTS: "50",
-        SVC_ENGINES__THINKER__KIND: "command",
-        SVC_ENGINES__THINKER__COMMAND: bee,
-      },
-      rounds: KILLS,
-      fault: { kind: "kill after the action", afterMs: ({ chance }) => chance() * 600 },
-      setup: async ({ api }) => {
-        for (const name of ["Ada", "Grace"]) await api.call("POST /api/workers", { name });
-        const sessions: string[] = [];
-        for (let i = 0; i < 3; i++) sessions.push((await api.call("POST /api/local/sessions")).id);
-        return { sessions, sent: [] };
-      },
-      action: async ({ api }, { sessions, sent }, round) => {
-        for (const session of sessions) {
-          const body = { content: `message ${round}` };
-          sent.push((await api.call(`POST /api/local/sessions/${session}/messages`, body)).message_id);
-        }
-      },
-      check: async ({ api }, { sent }) => {
-        for (const id of sent) await checkRouted(api, id);
-      },
-    });
-  },
-  180_000 + KILLS * 5_000,
-);
+vi.setConfig({ testTimeout: 180_000 + KILLS * 5_000 });
+
+it(`${KILLS} kills while a coordinator thinks: each message is routed exactly once (contract 4.4; seed ${SEED})`, async () => {
+  await using folder = await tempDir();
+  const bee = `${folder.path}/bee.sh`;
+  await Deno.writeTextFile(bee, BEE, { mode: 0o755 });
+  await runScenario<{ sessions: string[]; sent: string[] }>({
+    seed: SEED,
+    env: {
+      SVC_BEE__ENGINE: "thinker",
+      // Every kill may use up an attempt of the message that is being routed.
+      SVC_BEE__MAX_ATTEMPTS: "50",
+      SVC_ENGINES__THINKER__KIND: "command",
+      SVC_ENGINES__THINKER__COMMAND: bee,
+    },
+    rounds: KILLS,
+    fault: { kind: "kill after the action", afterMs: ({ chance }) => chance() * 600 },
+    setup: async ({ api }) => {
+      for (const name of ["Ada", "Grace"]) await api.call("POST /api/workers", { name });
+      const sessions: string[] = [];
+      for (let i = 0; i < 3; i++) sessions.push((await api.call("POST /api/local/sessions")).id);
+      return { sessions, sent: [] };
+    },
+    action: async ({ api }, { sessions, sent }, round) => {
+      for (const session of sessions) {
+        const body = { content: `message ${round}` };
+        sent.push((await api.call(`POST /api/local/sessions/${session}/messages`, body)).message_id);
+      }
+    },
+    check: async ({ api }, { sent }) => {
+      for (const id of sent) await checkRouted(api, id);
+    },
+  });
+});
 
 async function checkRouted(api: Client, id: string): Promise<void> {
-  const { message, tasks, routing, replies } = await routed(api, id);
+  const { message, tasks, routing, replies } = await waitUntilRouted(api, id);
   expect(message.status, id).toBe("bee_processed");
   // Several messages may have been merged into one, which is also routed once.
   expect(tasks.map((task: { instruction: string }) => task.instruction).sort(), id).toEqual([
@@ -67,7 +65,7 @@ async function checkRouted(api: Client, id: string): Promise<void> {
   expect(replies.filter((reply: { content: string }) => reply.content === "on it"), id).toHaveLength(1);
 }
 
-async function routed(own: Client, id: string) {
+async function waitUntilRouted(own: Client, id: string) {
   for (let tries = 0; tries < 600; tries++) {
     const trace = await own.call(`GET /api/messages/${id}/trace`);
     const open = trace.tasks.some((task: { status: string }) => ["pending", "running"].includes(task.status));

@@ -1,10 +1,9 @@
-import { join } from "node:path";
-import { expect, it } from "vitest";
-import { Database } from "../../../src/store/db/database.ts";
+import { expect, it, vi } from "vitest";
 import { client, PASS_HASH } from "../../harness/service/client.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
 import { random } from "../../harness/model/schedule.ts";
 import { eventually } from "../../harness/wait.ts";
+import { readRows } from "../../harness/model/workload.ts";
 
 // The long run: SVC_TEST_COUNTDOWNS=1000.
 const COUNT = Number(Deno.env.get("SVC_TEST_COUNTDOWNS") ?? 100);
@@ -12,57 +11,54 @@ const KILLS = Math.max(2, Math.floor(COUNT / 100));
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const SPAN_MS = 3_000 + COUNT * 7;
 
-it(
-  `${COUNT} countdowns with ${KILLS} kills while they fall due: none is early, and none later than a second after there is a server (seed ${SEED}) [DSP-7]`,
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = folder.path;
-    const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_LIMITS__MAX_CONCURRENT_RUNS: "20" };
-    const chance = random(SEED);
-    let server = await startServer({ dataDir, env });
-    let api = await client(server.url);
-    const workers: string[] = [];
-    for (let i = 0; i < 20; i++) workers.push((await api.call("POST /api/workers", { name: `w${i}` })).id);
-    const from = Date.now() + 5_500 + COUNT * 3;
-    await Promise.all(Array.from({ length: COUNT }, (_, index) =>
-      api.call("POST /api/tasks", {
-        message_id: "countdowns",
-        worker_id: workers[index % workers.length],
-        instruction: String(index),
-        type: "countdown",
-        scheduled_at: from + Math.floor(chance() * SPAN_MS),
-      })));
-    const down: [from: number, to: number][] = [];
-    for (let kill = 1; kill <= KILLS; kill++) {
-      const at = from + SPAN_MS * kill / (KILLS + 1);
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, at - Date.now())));
-      await server.end("SIGKILL");
-      const killedAt = Date.now();
-      server = await startServer({ dataDir, env });
-      down.push([killedAt, Date.now()]);
-      api = await client(server.url);
-    }
-    await eventually("all are done", async () => {
-      const { tasks } = await api.call("GET /api/system/overview");
-      return tasks.completed === COUNT;
-    }, SPAN_MS + 30_000);
-    await server.end("SIGTERM");
+vi.setConfig({ testTimeout: SPAN_MS + 90_000 });
 
-    const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-    const rows = await db.read<{ scheduled_at: number; first: number; runs: number }>(
-      `select scheduled_at, min(execution.created_at) as first, count(*) as runs
+it(`${COUNT} countdowns with ${KILLS} kills at their due time: none is early, and none is later than a second after the server is ready (seed ${SEED}) [DSP-7]`, async () => {
+  await using folder = await tempDir();
+  const dataDir = folder.path;
+  const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_LIMITS__MAX_CONCURRENT_RUNS: "20" };
+  const chance = random(SEED);
+  let server = await startServer({ dataDir, env });
+  let api = await client(server.url);
+  const workers: string[] = [];
+  for (let i = 0; i < 20; i++) workers.push((await api.call("POST /api/workers", { name: `w${i}` })).id);
+  const from = Date.now() + 5_500 + COUNT * 3;
+  await Promise.all(Array.from({ length: COUNT }, (_, index) =>
+    api.call("POST /api/tasks", {
+      message_id: "countdowns",
+      worker_id: workers[index % workers.length],
+      instruction: String(index),
+      type: "countdown",
+      scheduled_at: from + Math.floor(chance() * SPAN_MS),
+    })));
+  const down: [from: number, to: number][] = [];
+  for (let kill = 1; kill <= KILLS; kill++) {
+    const at = from + SPAN_MS * kill / (KILLS + 1);
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, at - Date.now())));
+    await server.end("SIGKILL");
+    const killedAt = Date.now();
+    server = await startServer({ dataDir, env });
+    down.push([killedAt, Date.now()]);
+    api = await client(server.url);
+  }
+  await eventually("all are done", async () => {
+    const { tasks } = await api.call("GET /api/system/overview");
+    return tasks.completed === COUNT;
+  }, SPAN_MS + 30_000);
+  await server.end("SIGTERM");
+
+  const rows = await readRows<{ scheduled_at: number; first: number; runs: number }>(
+    dataDir,
+    `select scheduled_at, min(execution.created_at) as first, count(*) as runs
     from task
     join execution on execution.task_id = task.id
     group by task.id`,
-    );
-    await db.close();
-    expect(rows).toHaveLength(COUNT);
-    expect(rows.filter((row) => row.first < row.scheduled_at)).toEqual([]);
-    const lateMs = rows.map((row) => {
-      const outage = down.find(([begin, end]) => row.scheduled_at >= begin - 100 && row.scheduled_at <= end);
-      return row.first - Math.max(row.scheduled_at, outage?.[1] ?? 0);
-    }).sort((a, b) => a - b);
-    expect(lateMs[Math.floor(COUNT * 0.99) - 1]).toBeLessThanOrEqual(1_000);
-  },
-  SPAN_MS + 90_000,
-);
+  );
+  expect(rows).toHaveLength(COUNT);
+  expect(rows.filter((row) => row.first < row.scheduled_at)).toEqual([]);
+  const lateMs = rows.map((row) => {
+    const outage = down.find(([begin, end]) => row.scheduled_at >= begin - 100 && row.scheduled_at <= end);
+    return row.first - Math.max(row.scheduled_at, outage?.[1] ?? 0);
+  }).sort((a, b) => a - b);
+  expect(lateMs[Math.floor(COUNT * 0.99) - 1]).toBeLessThanOrEqual(1_000);
+});

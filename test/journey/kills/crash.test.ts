@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { client, PASS_HASH } from "../../harness/service/client.ts";
+import { client, fetchStatus, PASS_HASH } from "../../harness/service/client.ts";
 
 const ENV = {
   SVC_ENGINES__DEFAULT: "fake",
@@ -12,7 +12,7 @@ const ENV = {
 };
 
 describe("kill -9 of the server during a run", () => {
-  it("the message still gets its reply, no process of the old run is alive, and the lost attempt says server_lost", async () => {
+  it("the message still gets its reply, no process of the old run is alive, and the lost attempt has server_lost", async () => {
     await using folder = await tempDir();
     const marker = join(folder.path, "second");
     const env = { ...ENV, SVC_AUTH__PASSWORD_HASH: PASS_HASH };
@@ -40,7 +40,7 @@ describe("kill -9 of the server during a run", () => {
       while (!await Deno.stat(marker).then(() => true, () => false)) {
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
-      runId = await runIdOf(folder.path);
+      runId = await findRunId(folder.path);
       expect(runId).not.toBe("");
       expect(await first.end("SIGKILL")).toMatchObject({ signal: "SIGKILL" });
     }
@@ -60,7 +60,7 @@ describe("kill -9 of the server during a run", () => {
 });
 
 describe("stopping in order", () => {
-  it("a second server does not start after the lock file was removed, nor with a data directory of its own [DUR-5]", async () => {
+  it("a second server does not start after the lock file was removed, nor with a separate data directory [DUR-5]", async () => {
     await using folder = await tempDir();
     await using other = await tempDir();
     const database = `file:${join(folder.path, "elsewhere/own.db")}`;
@@ -74,17 +74,12 @@ describe("stopping in order", () => {
     expect([again.code, again.err]).toEqual([5, expect.stringContaining("another server uses it")]);
     const beside = await svc(["serve"], { dataDir: other.path, env: { SVC_DATABASE__URL: database } });
     expect([beside.code, beside.err]).toEqual([5, expect.stringContaining(`pid ${server.child.pid}`)]);
-    expect((await fetch(`${server.url}/readyz`).then(drained)).status).toBe(200);
+    expect(await fetchStatus(`${server.url}/readyz`)).toBe(200);
   });
 });
 
-async function drained(response: Response): Promise<Response> {
-  await response.body?.cancel();
-  return response;
-}
-
-/** The mark of the one process whose environment names something in `folder`. */
-async function runIdOf(folder: string): Promise<string> {
+/** Returns the mark of the only process whose environment names something in `folder`. */
+async function findRunId(folder: string): Promise<string> {
   for (const { name } of Deno.readDirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     const environment = await Deno.readTextFile(`/proc/${name}/environ`).catch(() => "");

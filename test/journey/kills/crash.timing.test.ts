@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { client, PASS_HASH } from "../../harness/service/client.ts";
+import { client, fetchStatus, PASS_HASH } from "../../harness/service/client.ts";
 import { eventually } from "../../harness/wait.ts";
 
 const ENV = {
@@ -23,7 +23,7 @@ describe("stopping in order", () => {
     }
   });
 
-  it("runs that finish in time are finished, the others go back into the queue without using up an attempt [SHD-2]", async () => {
+  it("runs that finish in time are stored, the others return to the queue without using up an attempt [SHD-2]", async () => {
     await using folder = await tempDir();
     const env = {
       ...ENV,
@@ -65,7 +65,7 @@ describe("stopping in order", () => {
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
   });
 
-  it("a second signal ends the waiting [SHD-3]", async () => {
+  it("a second signal ends the wait [SHD-3]", async () => {
     await using folder = await tempDir();
     const env = { ...ENV, SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_SHUTDOWN_GRACE: "60s" };
     await using server = await startServer({ dataDir: folder.path, env });
@@ -78,7 +78,7 @@ describe("stopping in order", () => {
     server.child.kill("SIGTERM");
     await eventually(
       "the next state",
-      async () => (await fetch(`${server.url}/readyz`).then(drained)).status === 503,
+      async () => await fetchStatus(`${server.url}/readyz`) === 503,
     );
     expect((await call("GET /api/workers"))[0].status).toBe("working");
     const { body: refused } = await send(`POST /api/local/sessions/${session.id}/messages`, {
@@ -91,23 +91,18 @@ describe("stopping in order", () => {
     expect(events.named("end").map(({ data }) => data.reason)).toEqual(["shutdown"]);
   });
 
-  it("a second server on the same data directory says who holds it and exits 5 [DUR-5]", async () => {
+  it("a second server on the same data directory names the owner and exits 5 [DUR-5]", async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path });
     const started = performance.now();
     const second = await svc(["serve"], { dataDir: folder.path });
     expect(second.code).toBe(5);
     expect(second.err).toContain(`pid ${server.child.pid}`);
-    // Most of it is the start of the program from source.
+    // Most of this time is the start of the program from source.
     expect(performance.now() - started).toBeLessThan(5_000);
-    expect((await fetch(`${server.url}/readyz`).then(drained)).status).toBe(200);
+    expect(await fetchStatus(`${server.url}/readyz`)).toBe(200);
     await server.end("SIGKILL");
     await using third = await startServer({ dataDir: folder.path });
     expect(third.url).not.toBe("");
   });
 });
-
-async function drained(response: Response): Promise<Response> {
-  await response.body?.cancel();
-  return response;
-}

@@ -1,10 +1,11 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import type { Client } from "../../harness/service/client.ts";
+import { describe, expect, it, vi } from "vitest";
 import { ForeignReader } from "../../harness/fakes/foreign.ts";
-import { type ServerProcess, svc, tempDir } from "../../harness/service/process.ts";
-import { World } from "../../harness/model/scenario.ts";
-import { type Conversation, openConversation, pause } from "../../harness/model/workload.ts";
+import { svc, tempDir } from "../../harness/service/process.ts";
+import { startConversation, World } from "../../harness/model/scenario.ts";
+import { overwriteFile, pause } from "../../harness/model/workload.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const PAGE_BYTES = 4_096;
 
@@ -15,31 +16,31 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
       (path) => Deno.writeTextFile(path, "this is no database ".repeat(5_000)),
       /damaged or not a database/,
     ],
-    ["a zeroed first page", (path) => overwrite(path, 0, PAGE_BYTES, 0), /damaged or not a database/],
+    ["a zeroed first page", (path) => overwriteFile(path, 0, PAGE_BYTES, 0), /damaged or not a database/],
     ["half of the file", (path) => Deno.truncate(path, 20 * PAGE_BYTES), /damaged or not a database/],
     ["an empty file", (path) => Deno.truncate(path, 0), /its file is empty/],
     ["no file", (path) => Deno.remove(path), /its file is gone/],
   ];
-  it("exit 1 with what to do, and nothing is created, renamed or deleted", async () => {
+  it("exit 1 with the way out, and nothing is created, renamed or deleted", async () => {
     for (const [what, spoil, words] of cases) {
       await using world = await World.open();
-      const { server } = await start(world);
+      const { server } = await startConversation(world);
       await server.end("SIGTERM");
       const backup = world.path("keep.db");
       await Deno.copyFile(world.database, backup);
       await spoil(world.database);
-      const before = await listing(world.dataDir);
+      const before = await listFiles(world.dataDir);
       const started = await svc(["serve"], { dataDir: world.dataDir, env: world.env });
       expect([what, started.code, started.err]).toEqual([what, 1, expect.stringMatching(words)]);
       expect([what, started.err]).toEqual([what, expect.stringContaining("svc restore <file>")]);
-      expect([what, await listing(world.dataDir)]).toEqual([what, before]);
+      expect([what, await listFiles(world.dataDir)]).toEqual([what, before]);
       await Deno.copyFile(backup, world.database);
-      const again = await start(world);
+      const again = await startConversation(world);
       expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
     }
-  }, 180_000);
+  });
 
-  it("a place where no database can be created is exit 1 with a message [DBF-8]", async () => {
+  it("exit 1 with a message if no database can be created [DBF-8]", async () => {
     await using folder = await tempDir();
     await Deno.writeTextFile(join(folder.path, "file"), "");
     const start = (env: Record<string, string>) => svc(["serve"], { dataDir: folder.path, env });
@@ -63,11 +64,9 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
 });
 
 describe("a database that is damaged under the running service", () => {
-  it(
-    "a reader that stays: an alarm when the -wal is over 64 MB, and it shrinks when the reader is gone [DBF-12]",
-    async () => {
+  it("a long read transaction raises an alarm when the -wal exceeds 64 MB, and the -wal shrinks after it ends [DBF-12]", async () => {
       await using world = await World.open();
-      const { server, say } = await start(world);
+    const { server, say } = await startConversation(world);
       await say("say first");
       await using reader = await ForeignReader.open(world.database);
       const text = `say ${"x".repeat(250_000)}`;
@@ -86,26 +85,11 @@ describe("a database that is damaged under the running service", () => {
       }
       while (!server.stderr.includes("is short again")) await pause();
       await server.end("SIGKILL");
-    },
-    180_000,
-  );
+  });
 });
 
-/** Starts a service with a conversation in it. */
-async function start(world: World): Promise<{ server: ServerProcess; api: Client } & Conversation> {
-  const { server, api } = await world.start();
-  return { server, api, ...await openConversation(api) };
-}
-
-async function overwrite(path: string, at: number, bytes: number, value: number): Promise<void> {
-  const file = await Deno.open(path, { write: true });
-  await file.seek(at, Deno.SeekMode.Start);
-  await file.write(new Uint8Array(bytes).fill(value));
-  file.close();
-}
-
-/** Names, sizes and times of all files that hold something; except the lock. */
-async function listing(folder: string): Promise<unknown[]> {
+/** Lists names, sizes and times of all files with content, except the lock. */
+async function listFiles(folder: string): Promise<unknown[]> {
   const found: unknown[] = [];
   for await (const entry of Deno.readDir(folder)) {
     if (entry.name === "svc.lock") continue;

@@ -1,6 +1,6 @@
-// The server is killed at each fault point and started again (docs/reliability.md).
+// Kills the server at each fault point and starts it again (docs/reliability.md).
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { FAULT_POINTS, type FaultPoint } from "../../../src/base/fault_point.ts";
 import { newId } from "../../../src/base/id.ts";
 import { Database } from "../../../src/store/db/database.ts";
@@ -10,11 +10,12 @@ import { insertRows } from "../../harness/model/counters.ts";
 import { svc } from "../../harness/service/process.ts";
 import { World } from "../../harness/model/scenario.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence } from "../../torture/checker.ts";
+import { createSchedule, readRows } from "../../harness/model/workload.ts";
 
-// Left out of the daily run: CI passes each point in a step of its own, the nightly run twenty times.
+// The daily run omits these points: CI passes each one in a separate step, the nightly run twenty times.
 const LEFT_OUT = !Deno.env.has("SVC_TEST_FAULT_SEEDS");
 const SEEDS = Number(Deno.env.get("SVC_TEST_FAULT_SEEDS") ?? 1);
-// Kills between commit and answer; CI takes fifty.
+// Kills between commit and response; CI runs fifty.
 const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 4);
 
 const OPTIONS = {
@@ -22,7 +23,7 @@ const OPTIONS = {
   env: { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH, SVC_LIMITS__MAX_ATTEMPTS: "5" },
 };
 
-/** A world with one conversation, and the evidence of everything that was acknowledged in it. */
+/** A world with one conversation, and the evidence of every acknowledgment in it. */
 class Talk implements AsyncDisposable {
   readonly world: World;
   readonly evidence: Evidence & { messages: string[]; once: string[]; uploads: string[] };
@@ -45,7 +46,7 @@ class Talk implements AsyncDisposable {
     return new Talk(await World.open(OPTIONS));
   }
 
-  /** A worker and a session made without faults, and the given number of tasks that are due at the next start. */
+  /** Creates a worker and a session without faults, and `due` tasks that are due at the next start. */
   async prepare(due = 0): Promise<void> {
     const { server, api } = await this.world.start();
     const worker = await api.call("POST /api/workers", { name: "Ada" });
@@ -68,7 +69,7 @@ class Talk implements AsyncDisposable {
         created_at: now,
         updated_at: now,
       }]));
-      // No platform accepts it: it is given up after the first attempt.
+      // No platform accepts this message, so the outbox fails it after the first attempt.
       await db.write(insertRows("outbound_message", [{
         id: newId(),
         session_key: "elsewhere:1",
@@ -84,7 +85,7 @@ class Talk implements AsyncDisposable {
     await db.close();
   }
 
-  /** Sends a message with a key to a server that may be killed by it, and repeats it until there is an answer. */
+  /** Sends a message with a key, and repeats it until a server responds. */
   async say(api: Client, content: string): Promise<boolean> {
     this.evidence.once.push(content);
     return await this.sayAgain(api, content);
@@ -107,7 +108,7 @@ class Talk implements AsyncDisposable {
   }
 }
 
-/** Repeats what passes the fault point until the server is dead. */
+/** Repeats requests that pass the fault point until the server is dead. */
 const WAYS: Partial<Record<FaultPoint, (talk: Talk, api: Client, gone: () => boolean) => Promise<void>>> = {
   "upload.part": async (talk, api, gone) => {
     for (let i = 0; !gone(); i++) {
@@ -119,16 +120,8 @@ const WAYS: Partial<Record<FaultPoint, (talk: Talk, api: Client, gone: () => boo
   },
   "gate.pre-commit": async (_talk, api, gone) => {
     const worker = await api.call("POST /api/workers", { name: "Gus", engine: "echo" });
-    const { id } = await api.call("POST /api/tasks", {
-      ...{
-        message_id: "gate",
-        worker_id: worker.id,
-        instruction: "ok",
-        type: "scheduled",
-        cron: "0 0 1 1 *",
-      },
-      gate: { command: ["sh", "-c", "echo asked >>asked"] },
-    });
+    const gate = { command: ["sh", "-c", "echo asked >>asked"] };
+    const id = await createSchedule(api, worker.id, "ok", { gate });
     while (!gone()) {
       try {
         const { run_no } = await api.call(`POST /api/tasks/${id}/run`, {});
@@ -158,9 +151,7 @@ const WAYS: Partial<Record<FaultPoint, (talk: Talk, api: Client, gone: () => boo
       );
     }
     expect([...Deno.readDirSync(talk.world.path("."))].filter((entry) => entry.name.includes(".part")))
-      .toEqual(
-        [],
-      );
+      .toEqual([]);
   },
 };
 
@@ -168,106 +159,96 @@ async function sayAll(talk: Talk, api: Client, gone: () => boolean): Promise<voi
   for (let i = 0; !gone(); i++) if (!await talk.say(api, `say hello ${i}`)) return;
 }
 
+vi.setConfig({ testTimeout: 120_000 + SEEDS * 60_000 + RETRIES * 6_000 });
+
 describe.skipIf(LEFT_OUT)(
   `kill -9 at each of ${FAULT_POINTS.length} places, ${SEEDS} times each [DUR-2, DUR-3, BAK-3, UPL-5]`,
   () => {
     for (const point of FAULT_POINTS.filter((one) => one !== "migrate.step")) {
-      it(
-        `${point}: no state is half done after the kill, and all work is done after the next start [DUR-3]`,
-        async () => {
-          for (let round = 1; round <= SEEDS; round++) {
-            // A cancelled run takes seconds to end, so only the first passages are tried.
-            const seed = point === "cancel.mid" ? 1 + (round - 1) % 3 : round;
-            await using talk = await Talk.open();
-            const early = point === "cron.tick" || point === "outbox.post";
-            await talk.prepare(early ? SEEDS : 0);
-            if (early) {
-              // Work that is due kills the server before a client can connect.
-              const dead = await svc(["serve"], {
-                dataDir: talk.world.dataDir,
-                env: { ...talk.world.env, SVC_FAULT: `${point}:${seed}:kill` },
-              });
-              expect([point, seed, dead.err]).toEqual([
-                point,
-                seed,
-                expect.stringContaining("SVC_FAULT fired"),
-              ]);
-            } else {
-              const { server, api } = await talk.world.start(`${point}:${seed}:kill`);
-              let ended = false;
-              void server.child.status.then(() => ended = true);
-              await (WAYS[point] ?? sayAll)(talk, api, () => ended);
-              const { signal } = await server.end("SIGTERM");
-              expect([point, seed, signal, server.stderr]).toEqual([
-                point,
-                seed,
-                "SIGKILL",
-                expect.stringContaining(`SVC_FAULT fired: ${point}:${seed}:kill\n`),
-              ]);
-            }
-            expect([point, seed, await checkAtAnyMoment(talk.world.dataDir)]).toEqual([point, seed, []]);
-            const again = await talk.world.start();
-            for (const content of talk.evidence.once) await talk.sayAgain(again.api, content);
-            await quiet(again.api);
-            expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
-            expect([point, seed, await checkAtRest(talk.evidence)]).toEqual([point, seed, []]);
-          }
-        },
-        60_000 + SEEDS * 60_000,
-      );
-    }
-
-    it(
-      "migrate.step: the next start goes on where it stopped, and does nothing twice [BAK-5, SHD-9]",
-      async () => {
-        for (let step = 1; step <= 3; step++) {
+      it(`${point}: no state is half done after the kill, and all work is done after the next start [DUR-3]`, async () => {
+        for (let round = 1; round <= SEEDS; round++) {
+          // A cancelled run takes seconds to end, so only the first passages are tried.
+          const seed = point === "cancel.mid" ? 1 + (round - 1) % 3 : round;
           await using talk = await Talk.open();
-          const dead = await svc(["serve"], {
-            dataDir: talk.world.dataDir,
-            env: { ...talk.world.env, SVC_FAULT: `migrate.step:${step}:kill` },
-          });
-          expect(dead.err).toContain(`SVC_FAULT fired: migrate.step:${step}:kill`);
-          await talk.prepare();
-          const { server, api } = await talk.world.start();
-          await talk.say(api, "say hello");
-          await quiet(api);
-          await server.end("SIGTERM");
-          expect([step, await checkAtRest(talk.evidence)]).toEqual([step, []]);
-          const db = await Database.open(`file:${talk.world.database}`);
-          const schema = await schemaOf(db);
-          await db.close();
-          expect([step, schema]).toEqual([step, await freshSchema()]);
+          const early = point === "cron.tick" || point === "outbox.post";
+          await talk.prepare(early ? SEEDS : 0);
+          if (early) {
+            // Due work kills the server before a client can connect.
+            const dead = await svc(["serve"], {
+              dataDir: talk.world.dataDir,
+              env: { ...talk.world.env, SVC_FAULT: `${point}:${seed}:kill` },
+            });
+            expect([point, seed, dead.err]).toEqual([
+              point,
+              seed,
+              expect.stringContaining("SVC_FAULT fired"),
+            ]);
+          } else {
+            const { server, api } = await talk.world.start(`${point}:${seed}:kill`);
+            let ended = false;
+            void server.child.status.then(() => ended = true);
+            await (WAYS[point] ?? sayAll)(talk, api, () => ended);
+            const { signal } = await server.end("SIGTERM");
+            expect([point, seed, signal, server.stderr]).toEqual([
+              point,
+              seed,
+              "SIGKILL",
+              expect.stringContaining(`SVC_FAULT fired: ${point}:${seed}:kill\n`),
+            ]);
+          }
+          expect([point, seed, await checkAtAnyMoment(talk.world.dataDir)]).toEqual([point, seed, []]);
+          const again = await talk.world.start();
+          for (const content of talk.evidence.once) await talk.sayAgain(again.api, content);
+          await quiet(again.api);
+          expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
+          expect([point, seed, await checkAtRest(talk.evidence)]).toEqual([point, seed, []]);
         }
-      },
-      60_000,
-    );
-  },
-);
-
-it(
-  `${RETRIES} times killed between commit and answer, and sent again under its key: each message once [DUR-2]`,
-  async () => {
-    await using talk = await Talk.open();
-    await talk.prepare();
-    for (let k = 1; k <= RETRIES; k++) {
-      const { server, api } = await talk.world.start("accept.post-commit:1:kill");
-      expect(await talk.say(api, `say number ${k}`)).toBe(false);
-      expect((await server.end("SIGKILL")).signal).toBe("SIGKILL");
-      expect(server.stderr).toContain("SVC_FAULT fired");
+      });
     }
-    const { server, api } = await talk.world.start();
-    const before = await api.call("GET /api/messages/inbound?page_size=100");
-    expect(before).toHaveLength(Math.min(RETRIES, 100));
-    for (const content of talk.evidence.once) expect(await talk.sayAgain(api, content)).toBe(true);
-    expect(await api.call("GET /api/messages/inbound?page_size=100")).toHaveLength(Math.min(RETRIES, 100));
-    await quiet(api);
-    await server.end("SIGTERM");
-    expect(await checkAtRest(talk.evidence)).toEqual([]);
+
+    it("migrate.step: the next start continues the migration, and does nothing twice [BAK-5, SHD-9]", async () => {
+      for (let step = 1; step <= 3; step++) {
+        await using talk = await Talk.open();
+        const dead = await svc(["serve"], {
+          dataDir: talk.world.dataDir,
+          env: { ...talk.world.env, SVC_FAULT: `migrate.step:${step}:kill` },
+        });
+        expect(dead.err).toContain(`SVC_FAULT fired: migrate.step:${step}:kill`);
+        await talk.prepare();
+        const { server, api } = await talk.world.start();
+        await talk.say(api, "say hello");
+        await quiet(api);
+        await server.end("SIGTERM");
+        expect([step, await checkAtRest(talk.evidence)]).toEqual([step, []]);
+        const db = await Database.open(`file:${talk.world.database}`);
+        const schema = await readSchema(db);
+        await db.close();
+        expect([step, schema]).toEqual([step, await buildSchema()]);
+      }
+    });
   },
-  120_000 + RETRIES * 6_000,
 );
 
-it("the log of a run is on the disk before its outcome is [DUR-9]", async () => {
+it(`${RETRIES} kills between commit and response, with a retry under the same key: each message exists once [DUR-2]`, async () => {
+  await using talk = await Talk.open();
+  await talk.prepare();
+  for (let k = 1; k <= RETRIES; k++) {
+    const { server, api } = await talk.world.start("accept.post-commit:1:kill");
+    expect(await talk.say(api, `say number ${k}`)).toBe(false);
+    expect((await server.end("SIGKILL")).signal).toBe("SIGKILL");
+    expect(server.stderr).toContain("SVC_FAULT fired");
+  }
+  const { server, api } = await talk.world.start();
+  const before = await api.call("GET /api/messages/inbound?page_size=100");
+  expect(before).toHaveLength(Math.min(RETRIES, 100));
+  for (const content of talk.evidence.once) expect(await talk.sayAgain(api, content)).toBe(true);
+  expect(await api.call("GET /api/messages/inbound?page_size=100")).toHaveLength(Math.min(RETRIES, 100));
+  await quiet(api);
+  await server.end("SIGTERM");
+  expect(await checkAtRest(talk.evidence)).toEqual([]);
+});
+
+it("the log of a run is on the disk before its outcome [DUR-9]", async () => {
   await using talk = await Talk.open();
   await talk.prepare();
   for (let k = 1; k <= RETRIES; k++) {
@@ -275,18 +256,17 @@ it("the log of a run is on the disk before its outcome is [DUR-9]", async () => 
     await talk.say(api, `say the last words ${k}`);
     await server.child.status;
     expect(server.stderr).toContain("SVC_FAULT fired: outcome.post-commit:1:kill");
-    const db = await Database.open(`file:${talk.world.database}`);
-    const run = await db.first<{ id: string; result: string }>(
+    const [run] = await readRows<{ id: string; result: string }>(
+      talk.world.dataDir,
       "select id, result from execution where status = 'completed' and completed_at is not null order by completed_at desc, id desc limit 1",
     );
-    await db.close();
     const id = run?.id ?? "";
     const log = await Deno.readTextFile(join(talk.world.dataDir, "logs", id.slice(-2), `${id}.log`));
     expect(log).toMatch(new RegExp(`Z ${run?.result || "ok"}\n.*\\[completed\\]\n$`));
   }
-}, 120_000 + RETRIES * 6_000);
+});
 
-it("a reply that was stored and not yet delivered reaches a client that reconnects, once [DUR-4]", async () => {
+it("a stored reply that was not delivered reaches a reconnecting client once [DUR-4]", async () => {
   await using talk = await Talk.open();
   await talk.prepare();
   const { server, api } = await talk.world.start("outcome.post-commit:1:kill");
@@ -307,7 +287,7 @@ it("a reply that was stored and not yet delivered reaches a client that reconnec
   expect(await checkAtRest(talk.evidence)).toEqual([]);
 });
 
-it("SVC_FAULT: an invalid value is exit 2; without it nothing is loaded and nothing happens", async () => {
+it("SVC_FAULT with an invalid value is exit 2; without it nothing is loaded and nothing happens", async () => {
   await using talk = await Talk.open();
   for (const wrong of ["nowhere:1:kill", "claim.post:0:kill", "claim.post:1:explode", "claim.post", ","]) {
     const refused = await svc(["serve"], { dataDir: talk.world.dataDir, env: { SVC_FAULT: wrong } });
@@ -321,17 +301,17 @@ it("SVC_FAULT: an invalid value is exit 2; without it nothing is loaded and noth
   expect(server.stderr).not.toContain("SVC_FAULT");
 });
 
-async function schemaOf(db: Database): Promise<unknown[]> {
+async function readSchema(db: Database): Promise<unknown[]> {
   return await db.read(
     "select type, name, sql from sqlite_master where name not like 'sqlite_%' order by type, name",
   );
 }
 
-async function freshSchema(): Promise<unknown[]> {
+async function buildSchema(): Promise<unknown[]> {
   const { migrate } = await import("../../../src/store/db/migrate.ts");
   const db = await Database.open(":memory:");
   await migrate(db, 0);
-  const schema = await schemaOf(db);
+  const schema = await readSchema(db);
   await db.close();
   return schema;
 }

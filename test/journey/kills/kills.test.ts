@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Client } from "../../harness/service/client.ts";
 import { runScenario, type World } from "../../harness/model/scenario.ts";
 import { createWorkers, pause } from "../../harness/model/workload.ts";
@@ -16,52 +16,50 @@ interface Tasks {
   sent: number;
 }
 
-it(
-  `${KILLS} kills at random during ${TASKS} tasks of all types: nothing is lost, doubled or stuck (seed ${SEED}) [DUR-1, DSP-1]`,
-  () =>
-    runScenario<Tasks>({
-      seed: SEED,
-      env: { SVC_LIMITS__MAX_ATTEMPTS: "5" },
-      rounds: KILLS,
-      fault: { kind: "kill", afterMs: ({ chance }) => 150 + chance() * 700 },
-      setup: async ({ api }) => ({
-        workers: await createWorkers(api, WORKERS),
-        accepted: new Set(),
-        sent: 0,
-      }),
-      action: async ({ api, chance }, tasks, round) => {
-        while (tasks.sent < TASKS * (round + 1) / KILLS) {
-          const body = taskBody(tasks.workers[tasks.sent % WORKERS] ?? "", chance());
-          const headers = { "idempotency-key": `task-${tasks.sent}` };
-          // A service that was killed before it answered gets the same key again after its next start.
-          const task = await api.call("POST /api/tasks", body, headers).catch(() => null);
-          if (task === null) return;
-          tasks.accepted.add(task.id);
-          tasks.sent++;
-        }
-      },
-      check: async (world, { workers, accepted }) => {
-        await settle(world.api, workers);
-        const counts = new Map<string, number>();
-        for (const worker of workers) {
-          for (const task of await readAll(world.api, `/api/tasks?worker_id=${worker}`)) {
-            counts.set(task.id, (counts.get(task.id) ?? 0) + 1);
-            if (task.type === "scheduled") {
-              expect(task, task.id).toMatchObject({ status: "scheduled", next_run_at: expect.any(Number) });
-            } else if (task.type === "countdown" && task.status === "scheduled") {
-              expect(task.next_run_at).toBeGreaterThan(Date.now() - 2_000);
-            } else expect(["completed", "failed"], JSON.stringify(task)).toContain(task.status);
-            if (task.status === "failed") expect(task.reason).toMatch(/server_lost/);
-            expect(task.attempt).toBeLessThanOrEqual(5);
-          }
-        }
-        for (const id of accepted) expect(counts.get(id), id).toBe(1);
-        expect(counts.size).toBeGreaterThanOrEqual(accepted.size);
-        await checkLedger(world, accepted.size);
-      },
+vi.setConfig({ testTimeout: 180_000 + KILLS * 4_000 });
+
+it(`${KILLS} kills at random during ${TASKS} tasks of all types: nothing is lost, doubled or stuck (seed ${SEED}) [DUR-1, DSP-1]`, () =>
+  runScenario<Tasks>({
+    seed: SEED,
+    env: { SVC_LIMITS__MAX_ATTEMPTS: "5" },
+    rounds: KILLS,
+    fault: { kind: "kill", afterMs: ({ chance }) => 150 + chance() * 700 },
+    setup: async ({ api }) => ({
+      workers: await createWorkers(api, WORKERS),
+      accepted: new Set(),
+      sent: 0,
     }),
-  180_000 + KILLS * 4_000,
-);
+    action: async ({ api, chance }, tasks, round) => {
+      while (tasks.sent < TASKS * (round + 1) / KILLS) {
+        const body = buildTask(tasks.workers[tasks.sent % WORKERS] ?? "", chance());
+        const headers = { "idempotency-key": `task-${tasks.sent}` };
+        // After a lost response the next server gets the same key.
+        const task = await api.call("POST /api/tasks", body, headers).catch(() => null);
+        if (task === null) return;
+        tasks.accepted.add(task.id);
+        tasks.sent++;
+      }
+    },
+    check: async (world, { workers, accepted }) => {
+      await settle(world.api, workers);
+      const counts = new Map<string, number>();
+      for (const worker of workers) {
+        for (const task of await readAll(world.api, `/api/tasks?worker_id=${worker}`)) {
+          counts.set(task.id, (counts.get(task.id) ?? 0) + 1);
+          if (task.type === "scheduled") {
+            expect(task, task.id).toMatchObject({ status: "scheduled", next_run_at: expect.any(Number) });
+          } else if (task.type === "countdown" && task.status === "scheduled") {
+            expect(task.next_run_at).toBeGreaterThan(Date.now() - 2_000);
+          } else expect(["completed", "failed"], JSON.stringify(task)).toContain(task.status);
+          if (task.status === "failed") expect(task.reason).toMatch(/server_lost/);
+          expect(task.attempt).toBeLessThanOrEqual(5);
+        }
+      }
+      for (const id of accepted) expect(counts.get(id), id).toBe(1);
+      expect(counts.size).toBeGreaterThanOrEqual(accepted.size);
+      await checkLedger(world, accepted.size);
+    },
+  }));
 
 async function checkLedger(world: World, accepted: number): Promise<void> {
   const lines = (await Deno.readTextFile(world.ledger)).trim().split("\n");
@@ -69,7 +67,7 @@ async function checkLedger(world: World, accepted: number): Promise<void> {
   expect(lines.filter((line) => line.startsWith("OVERLAP"))).toEqual([]);
 }
 
-function taskBody(worker_id: string, dice: number) {
+function buildTask(worker_id: string, dice: number) {
   const base = { message_id: "kills", worker_id, instruction: `sleep ${(dice * 0.4).toFixed(2)}` };
   if (dice < 0.6) return { ...base, type: "immediate" };
   if (dice < 0.85) {
@@ -87,7 +85,10 @@ async function readAll(api: Client, path: string) {
   }
 }
 
-/** Waits until no task of these workers is pending, running or due. Schedules of every minute may start at any time. */
+/**
+ * Waits until no task of these workers is pending, running or due. Schedules of every minute may start at any
+ * time.
+ */
 async function settle(api: Client, workers: string[]): Promise<void> {
   const until = performance.now() + 60_000;
   while (performance.now() < until) {

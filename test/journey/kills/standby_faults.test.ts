@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { fakeEngines, readLedger } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { client } from "../../harness/service/client.ts";
@@ -8,33 +8,29 @@ import { Proxy } from "../../harness/fakes/proxy.ts";
 import { Place, SQLD } from "../../harness/fakes/sqld.ts";
 import { Machines, stateOf } from "../../harness/fakes/standby.ts";
 import { eventually } from "../../harness/wait.ts";
+import { taskFor } from "../../harness/service/runner.ts";
+
+vi.setConfig({ testTimeout: 600_000 });
 
 const TAKEOVER_MAX_MS = 45_000;
 
-describe.skipIf(SQLD === undefined)("two machines, of which one is not as it should be (contract 18)", () => {
-  it(
-    "one that is cut off ends its runs and itself before the other one begins; nothing of it is written later [RUN-4]",
-    async () => {
+describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 18)", () => {
+  it("a disconnected server ends its runs and itself before the other one starts, and writes nothing later [RUN-4]", async () => {
       await using machines = await Machines.open();
       using proxy = new Proxy(machines.place.sqld.url);
       const first = await machines.start("one", { env: { SVC_DATABASE__URL: proxy.url } });
       const second = await machines.start("two", { standby: true });
       const api = await client(first.url);
-      await eventually("it knows of the standby", async () => (await standbys(api)) === 1);
+    await eventually("it knows of the standby", async () => (await countStandbys(api)) === 1);
       const worker = await api.call("POST /api/workers", { name: "Bob" });
       const done = join(machines.folder, "done");
-      const task = await api.call("POST /api/tasks", {
-        message_id: "cut",
-        worker_id: worker.id,
-        instruction: `until ${done}`,
-        type: "immediate",
-      });
+    const task = await taskFor(api, worker.id, `until ${done}`);
       await eventually("it runs", async () => (await machines.starts()) === 1);
       proxy.mode = "hold";
       const began = performance.now();
       let leftAt = Infinity;
       void first.child.status.then(() => leftAt = performance.now());
-      // A write that waits in the network until the other one serves.
+    // A write that waits in the network until the other server serves.
       const late = api.send("POST /api/workers", { name: "Late" }).catch(() => null);
       await eventually(
         "the standby serves",
@@ -50,26 +46,20 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
       await eventually("it runs again", async () => (await machines.starts()) === 2);
       await Deno.writeTextFile(done, "");
       const other = await client(second.url);
-      expect(await other.call(`GET /api/tasks/${task.id}/wait?timeout_ms=60000`)).toMatchObject({
+    expect(await other.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
         status: "completed",
         attempt: 2,
       });
       expect((await readLedger(machines.ledger)).filter(({ word }) => word === "OVERLAP")).toEqual([]);
-      expect((await other.call("GET /api/workers")).map((one: { name: string }) => one.name)).toEqual([
-        "Bob",
-      ]);
-    },
-    600_000,
-  );
+    expect((await other.call("GET /api/workers")).map((one: { name: string }) => one.name)).toEqual(["Bob"]);
+  });
 
-  it(
-    "one that was stopped for so long that the other one serves ends itself when it wakes, and waits when it is started again [RUN-4]",
-    async () => {
+  it("a server that was stopped until the other one serves ends itself when it wakes, and waits after its next start [RUN-4]", async () => {
       await using machines = await Machines.open();
       const first = await machines.start("one");
       const second = await machines.start("two", { standby: true });
       const api = await client(first.url);
-      await eventually("it knows of the standby", async () => (await standbys(api)) === 1);
+    await eventually("it knows of the standby", async () => (await countStandbys(api)) === 1);
       await api.call("POST /api/workers", { name: "Ada" });
       first.child.kill("SIGSTOP");
       await eventually(
@@ -78,7 +68,7 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
         TAKEOVER_MAX_MS,
       );
       const other = await client(second.url);
-      const before = await events(other);
+    const before = await listEvents(other);
       const late = api.send("POST /api/workers", { name: "Late" }).catch(() => ({ status: 0 }));
       first.child.kill("SIGCONT");
       const woken = performance.now();
@@ -86,16 +76,12 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
       expect(performance.now() - woken).toBeLessThan(10_000);
       expect(first.stderr).toMatch(/STOPPED WRITING/);
       expect([0, 503]).toContain((await late).status);
-      expect(await events(other)).toEqual(before);
+    expect(await listEvents(other)).toEqual(before);
       const again = await machines.start("one", { standby: true });
       expect([await stateOf(again.url), await stateOf(second.url)]).toEqual(["standby", "ready"]);
-    },
-    600_000,
-  );
+  });
 
-  it(
-    "another key, no key, other files: each is refused, with the way out, and changes nothing [RUN-4]",
-    async () => {
+  it("another key, no key, and other files are each refused with the way out, and change nothing [RUN-4]", async () => {
       await using machines = await Machines.open();
       delete machines.env.SVC_AUTH__JWT_SECRET;
       await machines.start("one");
@@ -125,11 +111,9 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
       await Deno.writeTextFile(join(empty, "files.json"), '{"database":"another"}');
       const foreign = await serve({ SVC_FILES_DIR: empty });
       expect([foreign.code, foreign.err]).toEqual([2, expect.stringContaining("belong to another one")]);
-    },
-    240_000,
-  );
+  });
 
-  it("one that waits ends when the key is changed, until it has the new one", async () => {
+  it("a waiting server ends after a change of the key, until it has the new one", async () => {
     await using machines = await Machines.open();
     delete machines.env.SVC_AUTH__JWT_SECRET;
     const first = await machines.start("one");
@@ -145,9 +129,9 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
     const again = await machines.start("two", { standby: true });
     expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
     await eventually("it serves", async () => await stateOf(again.url) === "ready");
-  }, 180_000);
+  });
 
-  it("without a server for its database a standby waits, and says so; on a file it is refused", async () => {
+  it("without its database server a standby waits and says so; on a file it is refused", async () => {
     await using machines = await Machines.open();
     using proxy = new Proxy(machines.place.sqld.url);
     proxy.mode = "refuse";
@@ -163,27 +147,20 @@ describe.skipIf(SQLD === undefined)("two machines, of which one is not as it sho
       2,
       expect.stringContaining("set database.url to a libSQL server"),
     ]);
-  }, 120_000);
+  });
 });
 
 describe.skipIf(SQLD === undefined)(
   "a libSQL server that answers reads but no writes (facts, libSQL server 1)",
   () => {
-    it(
-      "is noticed by the heartbeat, and named with its cure; runs go on, and so does all when it is restarted",
-      async () => {
+    it("fails the heartbeat and is named with its cure; runs continue, and a restart resolves it", async () => {
         await using place = await Place.open();
         using proxy = new Proxy(place.sqld.url);
         await using app = await openApp({
           config: { ...place.config, database: { url: proxy.url }, engines: fakeEngines() },
         });
         const worker = await app.call("POST /api/workers", { name: "Ada" });
-        const task = await app.call("POST /api/tasks", {
-          message_id: "wedge",
-          worker_id: worker.id,
-          instruction: "sleep 1",
-          type: "immediate",
-        });
+      const task = await taskFor(app, worker.id, "sleep 1");
         await app.until("execution.started");
         proxy.mode = "hold-writes";
         const cure = /answers reads but no writes\. Restart sqld/;
@@ -205,22 +182,20 @@ describe.skipIf(SQLD === undefined)(
         await place.sqld.restart();
         await eventually("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
         expect(await metrics()).toContain("svc_database_server_well 1\n");
-        expect(await app.call(`GET /api/tasks/${task.id}/wait?timeout_ms=60000`)).toMatchObject({
+      expect(await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
           status: "completed",
           attempt: 1,
         });
-      },
-      600_000,
-    );
+    });
   },
 );
 
-async function standbys(api: Awaited<ReturnType<typeof client>>): Promise<number> {
+async function countStandbys(api: Awaited<ReturnType<typeof client>>): Promise<number> {
   const metrics = await api.text("/metrics");
   return Number(/^svc_standbys (\d+)$/m.exec(metrics)?.[1] ?? 0);
 }
 
-// As a page: without this it is a stream.
-async function events(api: Awaited<ReturnType<typeof client>>): Promise<unknown> {
+// Without a limit the response would be a stream.
+async function listEvents(api: Awaited<ReturnType<typeof client>>): Promise<unknown> {
   return await api.call("GET /api/events?page_size=100", undefined, { accept: "application/json" });
 }

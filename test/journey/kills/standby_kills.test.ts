@@ -16,11 +16,11 @@ const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const TAKEOVER_MAX_MS = 45_000;
 const HANDOVER_MAX_MS = 3_000;
 
-/** Sends tasks to whoever serves, each with a key of its own and until it is acknowledged. */
+/** Sends tasks to the current server, each with a separate key and until it is acknowledged. */
 class Load {
-  /** Key and id of what was acknowledged. */
+  /** Keys and ids of acknowledged tasks. */
   readonly accepted = new Map<string, string>();
-  /** When each server accepted its first one. */
+  /** The time when each server accepted its first task. */
   readonly firstBy = new Map<string, number>();
   urls: string[] = [];
   #budget = 0;
@@ -36,7 +36,7 @@ class Load {
     this.#chance = chance;
   }
 
-  /** Allows so many more tasks. */
+  /** Allows `tasks` more tasks. */
   allow(tasks: number): void {
     this.#budget += tasks;
   }
@@ -87,7 +87,7 @@ it.skipIf(SQLD === undefined)(
     `lost, nothing runs twice at once (seed ${SEED}) [RUN-4]`,
   async () => {
     await using machines = await Machines.open();
-    // One login for all of it.
+    // A single login lasts for the whole test.
     machines.env.SVC_AUTH__ACCESS_TTL = "1d";
     // All tasks are of one conversation.
     machines.env.SVC_LIMITS__MAX_RUNS_PER_HOUR = "1000000";
@@ -107,11 +107,11 @@ it.skipIf(SQLD === undefined)(
         : "SIGKILL";
       load.allow(TASKS_PER_ROUND);
       await new Promise((resolve) => setTimeout(resolve, 300 + chance() * 1_500));
-      // There has to be something that waits for an answer when it dies.
+      // The server has to die with unanswered requests.
       load.allow(SENDERS);
       const began = performance.now();
       await serving.end(signal);
-      // Who stops in order may have taken all of these yet.
+      // A server that stops in order may still accept all of these.
       load.allow(SENDERS);
       const heir = waiting.url;
       await eventually("a request is accepted again", () => load.firstBy.has(heir), TAKEOVER_MAX_MS);
@@ -124,14 +124,16 @@ it.skipIf(SQLD === undefined)(
     load.end();
     await Promise.all(senders);
     const other = await client(serving.url);
-    await eventually("all work is done", async () => (await open(other)) === 0, 120_000);
-    console.info(`took over after SIGKILL ${words(taken.SIGKILL)}; after SIGTERM ${words(taken.SIGTERM)}`);
+    await eventually("all work is done", async () => (await countOpenTasks(other)) === 0, 120_000);
+    console.info(
+      `took over after SIGKILL ${formatTimes(taken.SIGKILL)}; after SIGTERM ${formatTimes(taken.SIGTERM)}`,
+    );
 
     expect(load.accepted.size).toBeGreaterThan(KILLS * SENDERS);
     expect(new Set(load.accepted.values()).size).toBe(load.accepted.size);
-    const completed = await completedRuns(other);
+    const completed = await countCompletedRuns(other);
     for (const id of load.accepted.values()) {
-      // The token of the first login holds on every machine.
+      // The token of the first login is valid on every machine.
       const task = await other.call(`GET /api/tasks/${id}`);
       expect(task.status, JSON.stringify(task)).toBe("completed");
       expect(completed.get(id), id).toBe(1);
@@ -145,13 +147,13 @@ it.skipIf(SQLD === undefined)(
   240_000 + KILLS * 120_000,
 );
 
-async function open(api: Awaited<ReturnType<typeof client>>): Promise<number> {
+async function countOpenTasks(api: Awaited<ReturnType<typeof client>>): Promise<number> {
   const { tasks } = await api.call("GET /api/system/overview");
   return tasks.pending + tasks.running;
 }
 
-/** How often each task was completed. */
-async function completedRuns(api: Awaited<ReturnType<typeof client>>): Promise<Map<string, number>> {
+/** Counts the completed runs of each task. */
+async function countCompletedRuns(api: Awaited<ReturnType<typeof client>>): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (let page = 1;; page++) {
     const runs: { task_id: string; status: string }[] = await api.call(
@@ -162,7 +164,7 @@ async function completedRuns(api: Awaited<ReturnType<typeof client>>): Promise<M
   }
 }
 
-function words(times: number[]): string {
+function formatTimes(times: number[]): string {
   const sorted = [...times].sort((a, b) => a - b);
   const middle = sorted[Math.floor(sorted.length / 2)] ?? 0;
   const seconds = (ms: number) => (ms / 1_000).toFixed(2);

@@ -4,6 +4,7 @@ import { fakeEnvironment } from "../../harness/fakes/agents.ts";
 import { client } from "../../harness/service/client.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
 import { eventually } from "../../harness/wait.ts";
+import { freePort } from "../../harness/service/port.ts";
 
 const NGINX = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/bin/nginx"].find((path) => {
   try {
@@ -13,12 +14,7 @@ const NGINX = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/bin/nginx"].find
   }
 });
 
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
-}
-
-/** nginx in front of a server as in docs/how-to/use-a-proxy-with-tls.md, with a cache added. */
+/** Starts nginx with a cache in front of a server, as in docs/how-to/use-a-proxy-with-tls.md. */
 async function startProxy(folder: string, upstream: string): Promise<{ url: string } & AsyncDisposable> {
   const port = freePort();
   const config = join(folder, "nginx.conf");
@@ -58,7 +54,7 @@ async function startProxy(folder: string, upstream: string): Promise<{ url: stri
 }
 
 it.skipIf(NGINX === undefined)(
-  "a proxy that caches gives a finished log again to whoever got it, and to nobody else [SEC-4]",
+  "a caching proxy returns a finished log again to its reader, and to no other client [SEC-4]",
   async () => {
     await using folder = await tempDir();
     await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });

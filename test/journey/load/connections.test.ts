@@ -8,17 +8,18 @@ import { type Client, client } from "../../harness/service/client.ts";
 import { type ServerProcess, startServer, SVC, tempDir } from "../../harness/service/process.ts";
 import { startRun } from "../../harness/service/run.ts";
 import { eventually } from "../../harness/wait.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 
-/** `svc serve` that may open so many files, and may not allow itself more. */
-function limited(files: number): string[] {
+/** Returns the command for `svc serve` with a hard limit of open files. */
+function buildLimitedCommand(files: number): string[] {
   return ["bash", "-c", `ulimit -n ${files}; exec "$0" "$@"`, ...SVC];
 }
 
 interface Idle {
   connections: Deno.TcpConn[];
-  /** How many of them the server has closed. */
+  /** The number of connections that the server has closed. */
   closed: number;
-  /** How many were refused. */
+  /** The number of refused connections. */
   refused: number;
 }
 
@@ -42,13 +43,8 @@ async function openIdle(server: ServerProcess | { url: string }, count: number):
 
 async function runOnce(api: Client, name: string): Promise<void> {
   const worker = await api.call("POST /api/workers", { name });
-  const task = await api.call("POST /api/tasks", {
-    message_id: "connections",
-    worker_id: worker.id,
-    instruction: "hello",
-    type: "immediate",
-  });
-  const done = await api.call(`GET /api/tasks/${task.id}/wait?timeout_ms=10000`);
+  const task = await taskFor(api, worker.id, "hello");
+  const done = await api.call(`GET /api/tasks/${task}/wait?timeout_ms=10000`);
   expect(done.status).toBe("completed");
 }
 
@@ -59,13 +55,11 @@ const CAT = {
   SVC_ENGINES__CAT__COMMAND: "cat",
 };
 
-it(
-  "1,100 idle connections with a limit of 1,024 files: everybody else is served, and runs have their files [BYT-3]",
-  async () => {
+it("1,100 idle connections with a limit of 1,024 files: other clients are served, and runs have their files [BYT-3]", async () => {
     await using folder = await tempDir();
     await using server = await startServer({
       dataDir: folder.path,
-      program: limited(1_024),
+    program: buildLimitedCommand(1_024),
       env: { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "5000", SVC_SERVER__MAX_CONNECTIONS_PER_ADDRESS: "5000" },
     });
     const api = await client(server.url, PASSWORD);
@@ -74,15 +68,15 @@ it(
     await runOnce(api, "Ada");
     expect(server.descriptors()).toBeLessThan(700);
     expect((await server.end()).code).toBe(0);
-  },
-  120_000,
-);
+});
 
-it(
-  "of few files few are connections: with a limit of 60 they are never all taken [BYT-3]",
-  async () => {
+it("a limit of 60 files leaves few connections, which are never all taken [BYT-3]", async () => {
     await using folder = await tempDir();
-    await using server = await startServer({ dataDir: folder.path, program: limited(60), env: CAT });
+  await using server = await startServer({
+    dataDir: folder.path,
+    program: buildLimitedCommand(60),
+    env: CAT,
+  });
     const api = await client(server.url, PASSWORD);
     const stream = await api.stream((await api.call("POST /api/local/sessions")).id);
     {
@@ -93,11 +87,9 @@ it(
     expect(stream.ended).toBe(false);
     await stream.close();
     expect((await server.end()).code).toBe(0);
-  },
-  120_000,
-);
+});
 
-it("what cannot be accepted for want of files ends nothing: it pauses and goes on [BYT-3]", async () => {
+it("missing files for new connections end nothing: the service pauses and continues to accept [BYT-3]", async () => {
   const real = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   let failures = 2;
   const listener = {
@@ -118,9 +110,7 @@ it("what cannot be accepted for want of files ends nothing: it pauses and goes o
   expect(connections.size).toBe(0);
 });
 
-it(
-  "clients that go away while their connections are closed for others end nothing [BYT-3]",
-  async () => {
+it("clients that disconnect while the service closes their connections for others end nothing [BYT-3]", async () => {
     await using folder = await tempDir();
     const env = { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "20" };
     await using server = await startServer({ dataDir: folder.path, env });
@@ -138,11 +128,9 @@ it(
     expect((await fetch(`${server.url}/livez`)).status).toBe(200);
     expect(server.stderr).not.toContain("Stopping after an uncaught error");
     expect((await server.end()).code).toBe(0);
-  },
-  90_000,
-);
+});
 
-it("of the files that may be open so many are kept back", () => {
+it("a share of the allowed open files is reserved", () => {
   expect([60, 108, 256, 1_024, 20_000, Infinity].map(connectionsMax)).toEqual([
     8,
     8,
@@ -153,7 +141,7 @@ it("of the files that may be open so many are kept back", () => {
   ]);
 });
 
-it("one address has so many connections, and what has been idle for longest makes room; none that is in use does", async () => {
+it("an address has a limit of connections, and the longest idle one gives way; a used one never does", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { id } = await app.call("POST /api/local/sessions");
   const headers = { authorization: `Bearer ${await app.token()}` };
@@ -170,7 +158,7 @@ it("one address has so many connections, and what has been idle for longest make
   await reader?.cancel();
 });
 
-it("where all are in use a new one is closed, unless it comes from a proxy that speaks for many", async () => {
+it("a new connection is closed if all are used, unless it comes from a proxy of many clients", async () => {
   for (const [proxies, expected] of [[[], "closed"], [["127.0.0.1"], 200]] as const) {
     await using app = await openApp({
       config: { server: { max_connections_per_address: 2, trusted_proxies: [...proxies] } },
@@ -185,7 +173,7 @@ it("where all are in use a new one is closed, unless it comes from a proxy that 
   }
 });
 
-it("a connection that nobody with a token uses makes room, whatever it is doing [BYT-3]", async () => {
+it("a connection without a valid token gives way in any state [BYT-3]", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { id } = await app.call("POST /api/local/sessions");
   const headers = { authorization: `Bearer ${await app.token()}` };
@@ -210,7 +198,7 @@ it("a connection that nobody with a token uses makes room, whatever it is doing 
   await reader?.cancel();
 });
 
-it("an agent that opens more streams than there may be keeps nobody out but itself [BYT-3]", async () => {
+it("an agent that opens more streams than allowed affects only itself [BYT-3]", async () => {
   await using app = await openApp({
     config: { server: { max_connections_per_address: 8 }, engines: fakeEngines() },
   });
@@ -237,7 +225,7 @@ it("an agent that opens more streams than there may be keeps nobody out but itse
   for (const { cancel } of agents.concat(mine)) await cancel();
 });
 
-it("a runner that uses every connection keeps nobody out but itself [BYT-3]", async () => {
+it("a runner that uses every connection affects only itself [BYT-3]", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { token } = await app.call("POST /api/runners", { name: "r1" });
   const person = { authorization: `Bearer ${await app.token()}` };
@@ -262,7 +250,7 @@ it("a runner that uses every connection keeps nobody out but itself [BYT-3]", as
   expect(answer?.status).toBe(200);
 });
 
-it("requests that a client sends without waiting count like connections, and those beyond the limit are 503 [BYT-3]", async () => {
+it("pipelined requests count like connections, and those over the limit get 503 [BYT-3]", async () => {
   await using app = await openApp({ config: { server: { max_connections_per_address: 8 } } });
   const { host, hostname, port } = new URL(app.url);
   using connection = await Deno.connect({ hostname, port: Number(port) });

@@ -17,7 +17,7 @@ const ENV = {
 const MOUNTS = await canMount();
 
 describe.skipIf(!MOUNTS)("a full disk", () => {
-  it("of the logs: the run and its answer are complete, its log ends early, and nothing else is affected [DBF-2]", async () => {
+  it("of the logs: the run and its reply are complete, its log ends early, and nothing else is affected [DBF-2]", async () => {
     await using folder = await tempDir();
     const dataDir = folder.path;
     await using disk = await SmallDisk.mount(join(dataDir, "logs"), 1);
@@ -63,9 +63,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     expect(await checkAtRest({ dataDir, maxAttempts: 3 })).toEqual([]);
   });
 
-  it(
-    "of the backup's target, or of the copy: no file under its name, the older backup is untouched [BAK-3]",
-    async () => {
+  it("of the backup's target, or of the copy: no file under its name, and the older backup is unchanged [BAK-3]", async () => {
       await using folder = await tempDir();
       await using target = await SmallDisk.mount(join(folder.path, "target"), 1);
       await using data = await SmallDisk.mount(join(folder.path, "data"), 24);
@@ -92,7 +90,5 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
       await data.free();
       expect((await svc(["ctl", "system", "backup", other], { dataDir })).code).toBe(0);
       await server.end("SIGTERM");
-    },
-    120_000,
-  );
+  });
 });

@@ -5,8 +5,8 @@ import { TestClock } from "../../harness/clock.ts";
 
 const LOGIN = "POST /api/auth/login";
 
-describe("a try that was not checked is no failed one [AUT-4]", () => {
-  it("a right login right after a flood of its own succeeds: what was refused for want of room does not count", async () => {
+describe("an unchecked login is no failed login [AUT-4]", () => {
+  it("a correct login succeeds right after a flood from its address: overload refusals do not count", async () => {
     const password_hash = await hashPassword(PASSWORD, { ln: 14, r: 8, p: 1 });
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock, config: { auth: { password_hash } } });
@@ -17,7 +17,7 @@ describe("a try that was not checked is no failed one [AUT-4]", () => {
     expect((await app.send(LOGIN, right)).status).toBe(200);
   });
 
-  it("names at random from one network are three times the limit of one, and then none is hashed", async () => {
+  it("random names from one network have three times the limit of one name, and then no password is hashed", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const statuses: number[] = [];
@@ -29,7 +29,7 @@ describe("a try that was not checked is no failed one [AUT-4]", () => {
     expect((await app.send(LOGIN, { username: "admin", password: PASSWORD })).status).toBe(200);
   });
 
-  it("what has met its limit is stored at once, so that a kill is no way around it", async () => {
+  it("a reached limit is stored immediately, so that a kill does not reset it", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const stored = () => app.db.read("select who from login_failure");
@@ -40,7 +40,7 @@ describe("a try that was not checked is no failed one [AUT-4]", () => {
   });
 });
 
-it("logins that failed while the clock was two days ahead lock nobody out when it is right again [AUT-4]", async () => {
+it("failed logins while the clock was two days ahead lock no user out after it is corrected [AUT-4]", async () => {
   const ahead = new TestClock("2026-01-07T08:00:10Z");
   const first = await openApp({ clock: ahead });
   for (let i = 0; i < 12; i++) await first.send(LOGIN, { username: "admin", password: "wrong" });

@@ -1,45 +1,40 @@
-import { join } from "node:path";
-import { expect, it } from "vitest";
-import { Database } from "../../../src/store/db/database.ts";
+import { expect, it, vi } from "vitest";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
 import { client, quiet } from "../../harness/service/client.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
+import { readRows } from "../../harness/model/workload.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
 
-it(
-  "a megabyte of mentions for 200 workers: whoever asks meanwhile is answered (figures: make torture ARGS=--hostile) [BYT-4]",
-  async () => {
-    await using folder = await tempDir();
-    await using server = await startServer({ dataDir: folder.path, env: ENV });
-    const api = await client(server.url, PASSWORD);
-    for (let i = 0; i < 200; i++) await api.call("POST /api/workers", { name: `worker-${i}` });
-    const sessions = await Promise.all(
-      Array.from({ length: 4 }, async () => (await api.call("POST /api/local/sessions")).id),
-    );
-    const times: number[] = [];
-    const texts = ["@ ", "@worker-7 ", "@worker- ", "\u0301".repeat(20) + "\u0316".repeat(20)];
-    let sent = false;
-    const sending = Promise.all(sessions.map(async (id, index) => {
-      const text = texts[index] ?? "";
-      const content = text.repeat(Math.floor(250_000 / new TextEncoder().encode(text).length));
-      await api.call(`POST /api/local/sessions/${id}/messages`, { content });
-    })).then(() => sent = true);
-    const until = performance.now() + 2_000;
-    while (!sent || performance.now() < until) {
-      const started = performance.now();
-      await (await fetch(`${server.url}/livez`)).body?.cancel();
-      times.push(performance.now() - started);
-    }
-    await sending;
-    await quiet(api, 30_000);
-    // It was one turn of 13 seconds for each of them.
-    expect(Math.max(...times)).toBeLessThan(2_000);
-    await server.end();
-    const db = await Database.open(`file:${join(folder.path, "svc.db")}`);
-    const routed = await db.read<{ status: string }>("select status from inbound_message");
-    await db.close();
-    expect(routed.map(({ status }) => status)).toEqual(Array(4).fill("bee_processed"));
-  },
-  180_000,
-);
+it("a megabyte of mentions for 200 workers delays no other request (figures: make torture ARGS=--hostile) [BYT-4]", async () => {
+  await using folder = await tempDir();
+  await using server = await startServer({ dataDir: folder.path, env: ENV });
+  const api = await client(server.url, PASSWORD);
+  for (let i = 0; i < 200; i++) await api.call("POST /api/workers", { name: `worker-${i}` });
+  const sessions = await Promise.all(
+    Array.from({ length: 4 }, async () => (await api.call("POST /api/local/sessions")).id),
+  );
+  const times: number[] = [];
+  const texts = ["@ ", "@worker-7 ", "@worker- ", "\u0301".repeat(20) + "\u0316".repeat(20)];
+  let sent = false;
+  const sending = Promise.all(sessions.map(async (id, index) => {
+    const text = texts[index] ?? "";
+    const content = text.repeat(Math.floor(250_000 / new TextEncoder().encode(text).length));
+    await api.call(`POST /api/local/sessions/${id}/messages`, { content });
+  })).then(() => sent = true);
+  const until = performance.now() + 2_000;
+  while (!sent || performance.now() < until) {
+    const started = performance.now();
+    await (await fetch(`${server.url}/livez`)).body?.cancel();
+    times.push(performance.now() - started);
+  }
+  await sending;
+  await quiet(api, 30_000);
+  // An earlier version blocked the event loop for 13 seconds here.
+  expect(Math.max(...times)).toBeLessThan(2_000);
+  await server.end();
+  const routed = await readRows<{ status: string }>(folder.path, "select status from inbound_message");
+  expect(routed.map(({ status }) => status)).toEqual(Array(4).fill("bee_processed"));
+});

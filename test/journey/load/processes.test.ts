@@ -1,12 +1,15 @@
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { fakeEnvironment } from "../../harness/fakes/agents.ts";
-import { client } from "../../harness/service/client.ts";
+import { client, fetchStatus } from "../../harness/service/client.ts";
 import { type ServerProcess, startServer, tempDir } from "../../harness/service/process.ts";
 import { eventually } from "../../harness/wait.ts";
-import { createTask, createWorkers, readRunMarks } from "../../harness/model/workload.ts";
+import { createWorkers, readRunMarks } from "../../harness/model/workload.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 const RUNS = Number(Deno.env.get("SVC_TEST_RUNS") ?? 60);
+
+vi.setConfig({ testTimeout: 180_000 + RUNS * 500 });
 
 it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, async () => {
   await using folder = await tempDir();
@@ -16,7 +19,7 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, 
   const MODES = ["ok", "exit 3", "both", "setsid-escape", "silent", "hold-stdout"];
   const round = async (count: number) => {
     for (let i = 0; i < count; i++) {
-      await createTask(
+      await taskFor(
         api,
         workers[i % workers.length] ?? "",
         MODES[i % 4 === 3 ? i % MODES.length : i % 3] ?? "",
@@ -36,120 +39,107 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, 
   expect(await api.call("GET /api/system/overview")).toMatchObject({
     executions: { running: 0, pending: 0 },
   });
-}, 60_000 + RUNS * 500);
+});
 
-it(
-  "a task that takes the server down with it fails after three attempts, and all others are done [DSP-4]",
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    const wish = join(folder.path, "wish");
-    await Deno.mkdir(dataDir);
-    const env = fakeEnvironment();
-    let server: ServerProcess = await startServer({ dataDir, env });
-    let api = await client(server.url);
-    const [poison = "", ...healthy] = await createWorkers(api, 5);
-    // In its namespace an agent cannot reach the server, so the test does it instead.
-    const bomb = await createTask(api, poison, `touch-and-stay ${wish}`);
-    const others: string[] = [];
-    for (let i = 0; i < 50; i++) others.push(await createTask(api, healthy[i % 4] ?? "", "ok"));
-    let deaths = 0;
-    const taskOf = (id: string) => api.call(`GET /api/tasks/${id}`);
-    while ((await taskOf(bomb)).status !== "failed") {
-      if (await Deno.remove(wish).then(() => true, () => false)) {
-        await server.end("SIGKILL");
-        deaths++;
-        server = await startServer({ dataDir, env });
-        api = await client(server.url);
-      }
-      await new Promise((resolve) => setTimeout(resolve, 20));
+it("a task that kills the server fails after three attempts, and all others are done [DSP-4]", async () => {
+  await using folder = await tempDir();
+  const dataDir = join(folder.path, "data");
+  const wish = join(folder.path, "wish");
+  await Deno.mkdir(dataDir);
+  const env = fakeEnvironment();
+  let server: ServerProcess = await startServer({ dataDir, env });
+  let api = await client(server.url);
+  const [poison = "", ...healthy] = await createWorkers(api, 5);
+  // An agent cannot reach the server from its namespace, so the test kills it.
+  const bomb = await taskFor(api, poison, `touch-and-stay ${wish}`);
+  const others: string[] = [];
+  for (let i = 0; i < 50; i++) others.push(await taskFor(api, healthy[i % 4] ?? "", "ok"));
+  let deaths = 0;
+  const taskOf = (id: string) => api.call(`GET /api/tasks/${id}`);
+  while ((await taskOf(bomb)).status !== "failed") {
+    if (await Deno.remove(wish).then(() => true, () => false)) {
+      await server.end("SIGKILL");
+      deaths++;
+      server = await startServer({ dataDir, env });
+      api = await client(server.url);
     }
-    expect(deaths).toBe(3);
-    expect(await taskOf(bomb)).toMatchObject({ attempt: 3, reason: expect.stringMatching(/^server_lost: /) });
-    await eventually("the others are done", async () => {
-      const { tasks } = await api.call("GET /api/system/overview");
-      return tasks.pending + tasks.running === 0;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  expect(deaths).toBe(3);
+  expect(await taskOf(bomb)).toMatchObject({ attempt: 3, reason: expect.stringMatching(/^server_lost: /) });
+  await eventually("the others are done", async () => {
+    const { tasks } = await api.call("GET /api/system/overview");
+    return tasks.pending + tasks.running === 0;
+  });
+  for (const id of others) expect((await taskOf(id)).status).toBe("completed");
+  await server.end("SIGTERM");
+});
+
+it("a run's token is invalid a second after its end, in every way to end, and in the next attempt [SCP-5, SCP-6]", async () => {
+  await using folder = await tempDir();
+  const dataDir = join(folder.path, "data");
+  await Deno.mkdir(dataDir);
+  const env = {
+    ...fakeEnvironment(),
+    SVC_ENGINES__FAKE__TIMEOUT: "6s",
+    SVC_LIMITS__STOP_GRACE: "100ms",
+  };
+  let server: ServerProcess = await startServer({ dataDir, env });
+  let api = await client(server.url);
+  const [worker = ""] = await createWorkers(api, 1);
+  const tokenFile = join(folder.path, "token");
+  const statusWith = (token: string) =>
+    fetchStatus(`${server.url}/api/workers`, { authorization: `Bearer ${token}` });
+  const begin = async (mode: string) => {
+    await Deno.remove(tokenFile).catch(() => {});
+    const task = await taskFor(api, worker, `${mode} ${tokenFile}`);
+    return { task, token: await tokenOfRun() };
+  };
+  const tokenOfRun = async () => {
+    let token = "";
+    await eventually("the agent has shown its token", async () => {
+      token = (await Deno.readTextFile(tokenFile).catch(() => "")).trim();
+      return token !== "";
     });
-    for (const id of others) expect((await taskOf(id)).status).toBe("completed");
-    await server.end("SIGTERM");
-  },
-  180_000,
-);
-
-it(
-  "a run's token is worth nothing a second after its end, however it ended, nor in the next attempt [SCP-5, SCP-6]",
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const env = {
-      ...fakeEnvironment(),
-      SVC_ENGINES__FAKE__TIMEOUT: "6s",
-      SVC_LIMITS__STOP_GRACE: "100ms",
-    };
-    let server: ServerProcess = await startServer({ dataDir, env });
-    let api = await client(server.url);
-    const [worker = ""] = await createWorkers(api, 1);
-    const tokenFile = join(folder.path, "token");
-    const statusWith = async (token: string) => {
-      const response = await fetch(`${server.url}/api/workers`, {
-        headers: { authorization: `Bearer ${token}` },
-      });
-      await response.body?.cancel();
-      return response.status;
-    };
-    const begin = async (mode: string) => {
-      await Deno.remove(tokenFile).catch(() => {});
-      const task = await createTask(api, worker, `${mode} ${tokenFile}`);
-      return { task, token: await tokenOfRun() };
-    };
-    const tokenOfRun = async () => {
-      let token = "";
-      await eventually("the agent has shown its token", async () => {
-        token = (await Deno.readTextFile(tokenFile).catch(() => "")).trim();
-        return token !== "";
-      });
-      return token;
-    };
-    const deadWithin = async (what: string, ms: number, token: string) => {
-      await eventually(`the token is dead after ${what}`, async () => await statusWith(token) === 401, ms);
-    };
-    const ended = (task: string) =>
-      eventually(
-        "the task ends",
-        async () =>
-          ["completed", "failed", "cancelled"].includes((await api.call(`GET /api/tasks/${task}`)).status),
-      );
-
-    const left = await begin("show-token-and-leave");
-    await ended(left.task);
-    expect(await statusWith(left.token)).toBe(401);
-
-    const cancelled = await begin("show-token-and-stay");
-    expect(await statusWith(cancelled.token)).toBe(200);
-    const [running] = await api.call("GET /api/executions?status=running");
-    await api.call(`POST /api/executions/${running.id}/cancel`, {});
-    expect(await statusWith(cancelled.token)).toBe(401);
-
-    const late = await begin("show-token-and-stay");
-    expect(await statusWith(late.token)).toBe(200);
-    await eventually(
-      "its tree is ended",
-      async () => (await findMarked(await readRunMarks(dataDir))).length === 0,
+    return token;
+  };
+  const deadWithin = async (what: string, ms: number, token: string) => {
+    await eventually(`the token is dead after ${what}`, async () => await statusWith(token) === 401, ms);
+  };
+  const ended = (task: string) =>
+    eventually(
+      "the task ends",
+      async () =>
+        ["completed", "failed", "cancelled"].includes((await api.call(`GET /api/tasks/${task}`)).status),
     );
-    await deadWithin("a timeout", 1_000, late.token);
 
-    const first = await begin("show-token-and-stay");
-    expect(await statusWith(first.token)).toBe(200);
-    await Deno.remove(tokenFile);
-    await server.end("SIGKILL");
-    server = await startServer({ dataDir, env });
-    api = await client(server.url);
-    expect(await statusWith(first.token)).toBe(401);
-    const second = await tokenOfRun();
-    expect(await statusWith(second)).toBe(200);
-    expect(await statusWith(first.token)).toBe(401);
-    await server.end("SIGKILL");
-  },
-  180_000,
-);
+  const left = await begin("show-token-and-leave");
+  await ended(left.task);
+  expect(await statusWith(left.token)).toBe(401);
+
+  const cancelled = await begin("show-token-and-stay");
+  expect(await statusWith(cancelled.token)).toBe(200);
+  const [running] = await api.call("GET /api/executions?status=running");
+  await api.call(`POST /api/executions/${running.id}/cancel`, {});
+  expect(await statusWith(cancelled.token)).toBe(401);
+
+  const late = await begin("show-token-and-stay");
+  expect(await statusWith(late.token)).toBe(200);
+  await eventually(
+    "its tree is ended",
+    async () => (await findMarked(await readRunMarks(dataDir))).length === 0,
+  );
+  await deadWithin("a timeout", 1_000, late.token);
+
+  const first = await begin("show-token-and-stay");
+  expect(await statusWith(first.token)).toBe(200);
+  await Deno.remove(tokenFile);
+  await server.end("SIGKILL");
+  server = await startServer({ dataDir, env });
+  api = await client(server.url);
+  expect(await statusWith(first.token)).toBe(401);
+  const second = await tokenOfRun();
+  expect(await statusWith(second)).toBe(200);
+  expect(await statusWith(first.token)).toBe(401);
+  await server.end("SIGKILL");
+});

@@ -1,63 +1,60 @@
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { fakeEnvironment, readLedger } from "../../harness/fakes/agents.ts";
 import { client } from "../../harness/service/client.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
 import { eventually } from "../../harness/wait.ts";
-import { createTask, createWorkers, readRunMarks } from "../../harness/model/workload.ts";
+import { createWorkers, readRunMarks } from "../../harness/model/workload.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 
 // The long run: SVC_TEST_AGENT_KILLS=50 SVC_TEST_RUNS=1000.
 const KILLS = Number(Deno.env.get("SVC_TEST_AGENT_KILLS") ?? 1);
 const AGENTS = 8;
 
-it(
-  `${KILLS} kills of the server with ${AGENTS} stubborn agents: none works on, none is alive when its task is given out again [CHD-3]`,
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    const ledger = join(folder.path, "ledger");
-    await Deno.mkdir(dataDir);
-    const env = {
-      ...fakeEnvironment(ledger),
-      SVC_LIMITS__MAX_CONCURRENT_RUNS: String(AGENTS),
-      SVC_LIMITS__STOP_GRACE: "100ms",
+vi.setConfig({ testTimeout: 60_000 + KILLS * 60_000 });
+
+it(`${KILLS} kills of the server with ${AGENTS} stubborn agents: all are dead before their task is claimed again [CHD-3]`, async () => {
+  await using folder = await tempDir();
+  const dataDir = join(folder.path, "data");
+  const ledger = join(folder.path, "ledger");
+  await Deno.mkdir(dataDir);
+  const env = {
+    ...fakeEnvironment(ledger),
+    SVC_LIMITS__MAX_CONCURRENT_RUNS: String(AGENTS),
+    SVC_LIMITS__STOP_GRACE: "100ms",
+  };
+  let server = await startServer({ dataDir, env });
+  let api = await client(server.url);
+  const workers = await createWorkers(api, AGENTS);
+  for (let kill = 1; kill <= KILLS; kill++) {
+    const tasks = await Promise.all(workers.map((worker) => taskFor(api, worker, "tick")));
+    const working = async () => {
+      const lines = await readLedger(ledger);
+      return tasks.every((task) => lines.some((line) => line.task === task && line.word === "tick"));
     };
-    let server = await startServer({ dataDir, env });
-    let api = await client(server.url);
-    const workers = await createWorkers(api, AGENTS);
-    for (let kill = 1; kill <= KILLS; kill++) {
-      const tasks = await Promise.all(workers.map((worker) => createTask(api, worker, "tick")));
-      const working = async () => {
-        const lines = await readLedger(ledger);
-        return tasks.every((task) => lines.some((line) => line.task === task && line.word === "tick"));
-      };
-      await eventually("all agents work", working);
-      await server.end("SIGKILL");
-      const killedAt = Date.now();
-      const runs = await readRunMarks(dataDir);
-      await eventually(
-        "the agents end with their server",
-        async () => (await findMarked(runs)).length === 0,
-        5_000,
-      );
-      const lastTick = Math.max(...(await readLedger(ledger)).map((line) => line.at));
-      expect(lastTick - killedAt).toBeLessThan(5_000);
-      server = await startServer({ dataDir, env });
-      api = await client(server.url);
-      const again = async () => {
-        const second = (await readLedger(ledger)).filter((line) =>
-          line.word === "start" && line.attempt === 2
-        );
-        return tasks.every((task) => second.some((line) => line.task === task));
-      };
-      await eventually("every task is given out again", again);
-      await api.call("DELETE /api/contexts?session_key=cli:script");
-    }
-    // The lock of a task is held by every process of its run, so one that was left over would be noticed here.
-    expect((await readLedger(ledger)).filter((line) => line.word === "OVERLAP")).toEqual([]);
-    expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
-    expect(await findMarked(await readRunMarks(dataDir))).toEqual([]);
-  },
-  60_000 + KILLS * 60_000,
-);
+    await eventually("all agents work", working);
+    await server.end("SIGKILL");
+    const killedAt = Date.now();
+    const runs = await readRunMarks(dataDir);
+    await eventually(
+      "the agents end with their server",
+      async () => (await findMarked(runs)).length === 0,
+      5_000,
+    );
+    const lastTick = Math.max(...(await readLedger(ledger)).map((line) => line.at));
+    expect(lastTick - killedAt).toBeLessThan(5_000);
+    server = await startServer({ dataDir, env });
+    api = await client(server.url);
+    const again = async () => {
+      const second = (await readLedger(ledger)).filter((line) => line.word === "start" && line.attempt === 2);
+      return tasks.every((task) => second.some((line) => line.task === task));
+    };
+    await eventually("every task is given out again", again);
+    await api.call("DELETE /api/contexts?session_key=cli:script");
+  }
+  // Every process of a run holds the lock of its task, so a leftover process would appear here.
+  expect((await readLedger(ledger)).filter((line) => line.word === "OVERLAP")).toEqual([]);
+  expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
+  expect(await findMarked(await readRunMarks(dataDir))).toEqual([]);
+});

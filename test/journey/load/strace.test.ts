@@ -1,74 +1,66 @@
 import { join } from "node:path";
-import { expect, it } from "vitest";
-import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
-import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { client, quiet } from "../../harness/service/client.ts";
-import { startServer, svc, tempDir } from "../../harness/service/process.ts";
+import { expect, it, vi } from "vitest";
+import { fakeEnvironment } from "../../harness/fakes/agents.ts";
+import { type Client, client, quiet } from "../../harness/service/client.ts";
+import { type ServerProcess, startServer, svc, tempDir } from "../../harness/service/process.ts";
 import { type Call, callsIn, traced, TRACES } from "../../harness/service/strace.ts";
 
-const ENV = {
-  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
-  SVC_ENGINES__DEFAULT: "fake",
-  SVC_ENGINES__FAKE__KIND: "command",
-  SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
-};
+vi.setConfig({ testTimeout: 180_000 });
+
+/** Runs a traced server during a conversation with an upload, and stops it. */
+async function traceConversation(
+  folder: string,
+  calls: string[],
+  meanwhile: (server: ServerProcess, api: Client) => Promise<void>,
+): Promise<{ dataDir: string; trace: string; path: string }> {
+  const [dataDir, trace] = [join(folder, "data"), join(folder, "trace")];
+  await Deno.mkdir(dataDir);
+  await using server = await startServer({ dataDir, env: fakeEnvironment(), program: traced(trace, calls) });
+  const api = await client(server.url);
+  const worker = await api.call("POST /api/workers", { name: "Ada" });
+  const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
+  const form = new FormData();
+  form.append("file", new Blob(["text"]), "note.txt");
+  const { path } = await api.upload(`/api/local/sessions/${id}/media`, form);
+  await api.call(`POST /api/local/sessions/${id}/messages`, { content: "say hello", media_path: path });
+  await quiet(api);
+  await meanwhile(server, api);
+  const { pid } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
+  Deno.kill(pid, "SIGTERM");
+  await server.child.status;
+  return { dataDir, trace, path };
+}
 
 it.skipIf(!TRACES)(
-  "the server leaves its database's files to libSQL: whatever it does, nobody else opens them [DUR-6]",
+  "the server leaves its database files to libSQL: no other code opens them [DUR-6]",
   async () => {
     await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const trace = join(folder.path, "trace");
-    const program = traced(trace, ["open", "openat", "openat2", "creat", "copy_file_range"]);
-    await using server = await startServer({ dataDir, env: ENV, program });
-    const api = await client(server.url, PASSWORD);
-    const worker = await api.call("POST /api/workers", { name: "Ada" });
-    const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-    const form = new FormData();
-    form.append("file", new Blob(["text"]), "note.txt");
-    const { path } = await api.upload(`/api/local/sessions/${id}/media`, form);
-    await api.call(`POST /api/local/sessions/${id}/messages`, { content: "say hello", media_path: path });
-    await quiet(api);
-    expect((await svc(["ctl", "system", "backup", join(folder.path, "b.tar")], { dataDir })).code).toBe(0);
-    await api.call("GET /api/system/doctor");
-    await (await fetch(`${server.url}/metrics`)).text();
-    const { pid } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
-    Deno.kill(pid, "SIGTERM");
-    await server.child.status;
+    const calls = ["open", "openat", "openat2", "creat", "copy_file_range"];
+    const { dataDir, trace } = await traceConversation(folder.path, calls, async (server, api) => {
+      const options = { dataDir: join(folder.path, "data") };
+      expect((await svc(["ctl", "system", "backup", join(folder.path, "b.tar")], options)).code).toBe(0);
+      await api.call("GET /api/system/doctor");
+      await (await fetch(`${server.url}/metrics`)).text();
+    });
     const lines = (await Deno.readTextFile(trace)).split("\n");
     const opens = lines.filter((line) => line.includes(`${dataDir}/svc.db`));
     expect(opens.length).toBeGreaterThan(2);
-    // SQLite opens without following a link at the end of the path; nothing else does.
+    // Only SQLite opens files with O_NOFOLLOW.
     expect(opens.filter((line) => !line.includes("O_NOFOLLOW"))).toEqual([]);
     expect(lines.filter((line) => line.includes("copy_file_range") && line.includes("svc.db"))).toEqual([]);
   },
-  180_000,
 );
 
-// A SIGKILL loses nothing that was written, synced or not. So these look at the calls and at their order.
+// A SIGKILL loses no written data, synced or not, so this test checks system calls and their order.
 it.skipIf(!TRACES)(
-  "what a power cut must not lose is synced first: a run's log before its outcome is committed, an upload before it has its name, a commit before it is acknowledged [DUR-9, UPL-5, DUR-8]",
+  "a run's log is synced before its outcome, an upload before its name, and a commit before its acknowledgment [DUR-9, UPL-5, DUR-8]",
   async () => {
     await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const trace = join(folder.path, "trace");
-    const program = traced(trace, ["pwrite64", "fdatasync", "fsync", "rename", "renameat", "renameat2"]);
-    await using server = await startServer({ dataDir, env: ENV, program });
-    const api = await client(server.url, PASSWORD);
-    const worker = await api.call("POST /api/workers", { name: "Ada" });
-    const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-    const form = new FormData();
-    form.append("file", new Blob(["text"]), "note.txt");
-    const { path } = await api.upload(`/api/local/sessions/${id}/media`, form);
-    await api.call(`POST /api/local/sessions/${id}/messages`, { content: "say hello", media_path: path });
-    await quiet(api);
-    const [run] = await api.call("GET /api/executions");
-    const { pid } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
-    Deno.kill(pid, "SIGTERM");
-    await server.child.status;
-
+    let run = { id: "" };
+    const names = ["pwrite64", "fdatasync", "fsync", "rename", "renameat", "renameat2"];
+    const { trace, path } = await traceConversation(folder.path, names, async (_server, api) => {
+      [run] = await api.call("GET /api/executions");
+    });
     const calls = await callsIn(trace);
     const isSync = ({ name }: Call) => name === "fdatasync" || name === "fsync";
     const named = calls.find(({ name, args }) => name.startsWith("rename") && args.includes(`"${path}"`));
@@ -83,8 +75,7 @@ it.skipIf(!TRACES)(
     );
     expect(log?.ended).toBeLessThan(outcome?.began ?? NaN);
 
-    // Without synchronous=full only a checkpoint syncs it.
+    // Without synchronous=full only a checkpoint syncs the WAL.
     expect(calls.filter((call) => isSync(call) && inWal(call)).length).toBeGreaterThan(10);
   },
-  180_000,
 );

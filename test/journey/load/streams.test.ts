@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { type Client, client, PASS_HASH } from "../../harness/service/client.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
 import { random } from "../../harness/model/schedule.ts";
@@ -12,113 +12,107 @@ const STALLED = Number(Deno.env.get("SVC_TEST_READERS") ?? 50);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
 
-it(
-  `${REPLIES} replies to a client that drops ${DROPS} times and a server that is killed ${KILLS} times: each once, in order (seed ${SEED}) [SSE-1, SSE-2]`,
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = folder.path;
-    const chance = random(SEED);
-    let server = await startServer({ dataDir, env: ENV });
-    let api = await client(server.url);
-    const { id: worker_id } = await api.call("POST /api/workers", { name: "Ada" });
-    const { id } = await api.call("POST /api/local/sessions", { worker_id });
-    const { message_id } = await api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
+vi.setConfig({ testTimeout: 270_000 + REPLIES * 200 });
 
-    // A client that sends work as fast as it is done, and repeats it when no answer came.
-    let given = 1;
-    let serving = true;
-    let over = false;
-    const giving = (async () => {
-      while (!over && given < REPLIES) {
-        const body = { message_id, worker_id, instruction: String(given), type: "immediate" };
-        const sent = serving && await give(api, body, `reply-${given}`);
-        if (sent) given++;
-        await new Promise((resolve) => setTimeout(resolve, sent ? chance() * 10 : 20));
-      }
-    })();
+it(`${REPLIES} replies with ${DROPS} dropped streams and ${KILLS} kills of the server arrive once each, in order (seed ${SEED}) [SSE-1, SSE-2]`, async () => {
+  await using folder = await tempDir();
+  const dataDir = folder.path;
+  const chance = random(SEED);
+  let server = await startServer({ dataDir, env: ENV });
+  let api = await client(server.url);
+  const { id: worker_id } = await api.call("POST /api/workers", { name: "Ada" });
+  const { id } = await api.call("POST /api/local/sessions", { worker_id });
+  const { message_id } = await api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
 
-    const seen: { id: number; content: string }[] = [];
-    let lastId = "0";
-    let drops = 0;
-    let kills = 0;
-    while (new Set(seen.map((one) => one.content)).size < REPLIES) {
-      if (kills < KILLS && seen.length >= (kills + 1) * REPLIES / (KILLS + 1)) {
-        serving = false;
-        await server.end("SIGKILL");
-        server = await startServer({ dataDir, env: ENV });
-        api = await client(server.url);
-        serving = true;
-        kills++;
-      }
-      const events = await api.stream(id, { "last-event-id": lastId });
-      const patience = drops < DROPS ? 1 + Math.floor(chance() * REPLIES / DROPS) : REPLIES;
-      const enough = REPLIES - new Set(seen.map((one) => one.content)).size;
-      await events.until((one) => one.named("message").length >= Math.min(patience, enough), 20_000);
-      await events.close();
-      drops++;
-      for (const event of events.events) {
-        expect(Number(event.id)).toBeGreaterThan(Number(lastId));
-        lastId = event.id ?? "";
-        if (event.event === "message") seen.push({ id: Number(event.id), content: event.data.content });
-      }
+  // A client that sends work as fast as the service does it, and repeats requests without a response.
+  let given = 1;
+  let serving = true;
+  let over = false;
+  const giving = (async () => {
+    while (!over && given < REPLIES) {
+      const body = { message_id, worker_id, instruction: String(given), type: "immediate" };
+      const sent = serving && await give(api, body, `reply-${given}`);
+      if (sent) given++;
+      await new Promise((resolve) => setTimeout(resolve, sent ? chance() * 10 : 20));
     }
-    over = true;
-    await giving;
-    // The events of one stream may go beyond the next kill.
-    expect(kills).toBeGreaterThan(0);
-    expect(drops).toBeGreaterThanOrEqual(DROPS / 2);
-    expect(seen.map((one) => Number(one.content)).sort((a, b) => a - b)).toEqual(
-      Array.from({ length: REPLIES }, (_, index) => index),
-    );
-    await server.end("SIGKILL");
-  },
-  180_000 + REPLIES * 200,
-);
+  })();
+
+  const seen: { id: number; content: string }[] = [];
+  let lastId = "0";
+  let drops = 0;
+  let kills = 0;
+  while (new Set(seen.map((one) => one.content)).size < REPLIES) {
+    if (kills < KILLS && seen.length >= (kills + 1) * REPLIES / (KILLS + 1)) {
+      serving = false;
+      await server.end("SIGKILL");
+      server = await startServer({ dataDir, env: ENV });
+      api = await client(server.url);
+      serving = true;
+      kills++;
+    }
+    const events = await api.stream(id, { "last-event-id": lastId });
+    const patience = drops < DROPS ? 1 + Math.floor(chance() * REPLIES / DROPS) : REPLIES;
+    const enough = REPLIES - new Set(seen.map((one) => one.content)).size;
+    await events.until((one) => one.named("message").length >= Math.min(patience, enough), 20_000);
+    await events.close();
+    drops++;
+    for (const event of events.events) {
+      expect(Number(event.id)).toBeGreaterThan(Number(lastId));
+      lastId = event.id ?? "";
+      if (event.event === "message") seen.push({ id: Number(event.id), content: event.data.content });
+    }
+  }
+  over = true;
+  await giving;
+  // The events of one stream may continue after the next kill.
+  expect(kills).toBeGreaterThan(0);
+  expect(drops).toBeGreaterThanOrEqual(DROPS / 2);
+  expect(seen.map((one) => Number(one.content)).sort((a, b) => a - b)).toEqual(
+    Array.from({ length: REPLIES }, (_, index) => index),
+  );
+  await server.end("SIGKILL");
+});
 
 async function give(api: Client, body: object, key: string): Promise<boolean> {
   try {
     return (await api.send("POST /api/tasks", body, { "idempotency-key": key })).status === 201;
   } catch {
-    // The server was killed before it answered, or the address is out of date.
+    // The server was killed before it responded, or its address has changed.
     return false;
   }
 }
 
-it(
-  `${STALLED} readers that stop reading while 30 MB pass cost no memory, and whoever comes back misses nothing [SSE-4, SSE-5]`,
-  async () => {
-    await using folder = await tempDir();
-    await using server = await startServer({ dataDir: folder.path, env: ENV });
-    const api = await client(server.url);
-    const { id: worker_id } = await api.call("POST /api/workers", { name: "Ada" });
-    const { id } = await api.call("POST /api/local/sessions", { worker_id });
-    const { message_id } = await api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
-    const before = { memory: await server.memory(), descriptors: server.descriptors() };
-    const { hostname, port } = new URL(server.url);
-    const request = new TextEncoder().encode(
-      `GET /api/local/sessions/${id}/stream?after=0 HTTP/1.1\r\nhost: ${hostname}\r\n` +
-        `authorization: Bearer ${api.token}\r\n\r\n`,
-    );
-    const readers = await Promise.all(Array.from({ length: STALLED }, async () => {
-      const connection = await Deno.connect({ hostname, port: Number(port) });
-      await connection.write(request);
-      await connection.read(new Uint8Array(100));
-      return connection;
-    }));
-    const content = "x".repeat(250_000);
-    let most = 0;
-    for (let i = 0; i < 120; i++) {
-      await api.call("POST /api/messages", { message_id, content: `${i} ${content}` });
-      most = Math.max(most, await server.memory());
-    }
-    expect(most - before.memory).toBeLessThan(150e6);
-    for (const reader of readers) reader.close();
-    await eventually("the connections are closed", () => server.descriptors() <= before.descriptors + 2);
-    const again = await api.stream(id, { "last-event-id": "0" });
-    await again.until((one) => one.named("message").length >= 121, 20_000);
-    const numbers = again.named("message").map(({ data }) => data.content.split(" ")[0]);
-    expect(numbers.filter((text: string) => text.length < 4).length).toBe(121);
-    await again.close();
-  },
-  270_000,
-);
+it(`${STALLED} readers that stop reading during 30 MB cost no memory, and miss nothing after they reconnect [SSE-4, SSE-5]`, async () => {
+  await using folder = await tempDir();
+  await using server = await startServer({ dataDir: folder.path, env: ENV });
+  const api = await client(server.url);
+  const { id: worker_id } = await api.call("POST /api/workers", { name: "Ada" });
+  const { id } = await api.call("POST /api/local/sessions", { worker_id });
+  const { message_id } = await api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
+  const before = { memory: await server.memory(), descriptors: server.descriptors() };
+  const { hostname, port } = new URL(server.url);
+  const request = new TextEncoder().encode(
+    `GET /api/local/sessions/${id}/stream?after=0 HTTP/1.1\r\nhost: ${hostname}\r\n` +
+      `authorization: Bearer ${api.token}\r\n\r\n`,
+  );
+  const readers = await Promise.all(Array.from({ length: STALLED }, async () => {
+    const connection = await Deno.connect({ hostname, port: Number(port) });
+    await connection.write(request);
+    await connection.read(new Uint8Array(100));
+    return connection;
+  }));
+  const content = "x".repeat(250_000);
+  let most = 0;
+  for (let i = 0; i < 120; i++) {
+    await api.call("POST /api/messages", { message_id, content: `${i} ${content}` });
+    most = Math.max(most, await server.memory());
+  }
+  expect(most - before.memory).toBeLessThan(150e6);
+  for (const reader of readers) reader.close();
+  await eventually("the connections are closed", () => server.descriptors() <= before.descriptors + 2);
+  const again = await api.stream(id, { "last-event-id": "0" });
+  await again.until((one) => one.named("message").length >= 121, 20_000);
+  const numbers = again.named("message").map(({ data }) => data.content.split(" ")[0]);
+  expect(numbers.filter((text: string) => text.length < 4).length).toBe(121);
+  await again.close();
+});

@@ -1,10 +1,12 @@
 import { statfsSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
 import { client } from "../../harness/service/client.ts";
 import { canMount, SmallDisk } from "../../harness/service/disk.ts";
 import { startServer, tempDir } from "../../harness/service/process.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
 
 const DISK_MB = 64;
 const FILE_BYTES = 20_000_000;
@@ -13,7 +15,7 @@ const FLOOR_BYTES = DISK_MB * 1024 * 1024 * 0.05;
 const MOUNTS = await canMount();
 
 it.skipIf(!MOUNTS).each(["said", "not said"])(
-  "six uploads at once never take the last of a disk, their size %s: those that fit are kept, the others get 507 [UPL-2]",
+  "six concurrent uploads with size %s never fill a disk: those that fit are kept, the others get 507 [UPL-2]",
   async (size) => {
     await using folder = await tempDir();
     await using disk = await SmallDisk.mount(join(folder.path, "uploads"), DISK_MB);
@@ -48,13 +50,12 @@ it.skipIf(!MOUNTS).each(["said", "not said"])(
     clearInterval(watch);
     const kept = statuses.filter((status) => status === 200).length;
     expect(statuses.filter((status) => status === 507)).toHaveLength(UPLOADS - kept);
-    // Whoever says how much is coming gets its room before the first byte; the others may stop each other.
+    // Uploads with a known size reserve space before the first byte; the others may stop each other.
     if (size === "said") expect(kept).toBe(3);
     expect(Math.min(least, freeBytes())).toBeGreaterThanOrEqual(FLOOR_BYTES - 1024 * 1024);
-    // What was refused gives its room back.
+    // A refused upload frees its space.
     const left = [...Deno.readDirSync(join(disk.path, id))];
     expect(left).toHaveLength(kept);
     if (kept === 0) expect(await upload()).toBe(200);
   },
-  180_000,
 );

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { unpackArchive } from "../../../src/base/archive.ts";
 import { Database, inspect } from "../../../src/store/db/database.ts";
 import { SCHEMA_VERSION } from "../../../src/store/db/migrate.ts";
@@ -7,12 +7,15 @@ import { fakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { type Client, client, PASS_HASH } from "../../harness/service/client.ts";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { ctl } from "../../harness/terminal.ts";
+import { ctl, splitWords } from "../../harness/terminal.ts";
+import { overwriteFile, readRows } from "../../harness/model/workload.ts";
 
 // CI makes fifty.
 const BACKUPS = Number(Deno.env.get("SVC_TEST_BACKUPS") ?? 5);
 const APART = await areApart("/tmp", "/dev/shm");
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
+
+vi.setConfig({ testTimeout: 60_000 + BACKUPS * 2_000 });
 
 describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   it("everything is restored, in another directory: rows, replies, logs, uploads, logins [BAK-4]", async () => {
@@ -27,18 +30,10 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       await using server = await startServer({ dataDir: first, env: ENV });
       const api = await client(server.url);
       refresh = api.refreshToken;
-      await chat(api);
-      before = await everything(api);
-      // From another directory, with only an address and a token.
-      const words = [
-        "ctl",
-        "system",
-        "backup",
-        "../backup.tar",
-        "--include-key",
-        "--password-stdin",
-        "--json",
-      ];
+      await createConversation(api);
+      before = await readEverything(api);
+      // The command runs in another directory, with only an address and a token.
+      const words = splitWords("ctl system backup ../backup.tar --include-key --password-stdin --json");
       const made = await svc(words, {
         dataDir: second,
         env: { SVC_URL: server.url, SVC_TOKEN: api.token },
@@ -53,23 +48,21 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     expect(restored.code, restored.err).toBe(0);
     await using server = await startServer({ dataDir: second, env: ENV });
     const api = await client(server.url);
-    const after = await everything(api);
+    const after = await readEverything(api);
     // A log is history and keeps the old path; all other paths were rewritten.
     const { log, ...rest } = after;
     const { log: logBefore, ...moved } = before;
     expect(log).toBe(logBefore);
     expect(rest).toEqual(JSON.parse(JSON.stringify(moved).replaceAll(first, second)));
     expect(JSON.stringify(after)).toContain(second);
-    // Same key, same logins: an old refresh token is still valid.
+    // The key and the logins are the same, so an old refresh token is still valid.
     expect((await api.send("POST /api/auth/refresh", { refresh_token: refresh })).status).toBe(200);
     for (const name of ["svc.db", "secret.key", "logs", "uploads"]) {
       expect(((await Deno.stat(join(second, name))).mode ?? 0) & 0o077, name).toBe(0);
     }
   });
 
-  it(
-    `${BACKUPS} backups while messages keep coming: each holds all that was acknowledged before it began [BAK-1]`,
-    async () => {
+  it(`${BACKUPS} backups during messages: each holds all data acknowledged before its start [BAK-1]`, async () => {
       await using app = await openApp();
       await using folder = await tempDir();
       const { id } = await app.call("POST /api/local/sessions");
@@ -91,22 +84,16 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
         await Deno.mkdir(unpacked);
         await unpackArchive((await Deno.open(file)).readable, unpacked);
         expect(await inspect(join(unpacked, "svc.db"))).toEqual([]);
-        const db = await Database.open(`file:${join(unpacked, "svc.db")}`);
-        const rows = await db.read<{ id: string }>("select id from inbound_message");
-        await db.close();
+      const rows = await readRows<{ id: string }>(unpacked, "select id from inbound_message");
         const found = new Set(rows.map((row) => row.id));
         expect(before.filter((one) => !found.has(one))).toEqual([]);
       }
       written.abort();
       await writing;
       await expect(Deno.stat(app.server.parts.paths.backup)).rejects.toThrow();
-    },
-    60_000 + BACKUPS * 2_000,
-  );
+  });
 
-  it.skipIf(!APART)(
-    "a database on another file system is kept aside and brought back as well",
-    async () => {
+  it.skipIf(!APART)("a database on another file system is kept and restored as well", async () => {
       await using folder = await tempDir();
       const elsewhere = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "svc-test-" });
       try {
@@ -117,7 +104,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
         {
           await using server = await startServer({ dataDir, env });
           const api = await client(server.url);
-          await chat(api);
+        await createConversation(api);
           expect((await svc(["ctl", "system", "backup", file], { dataDir, env })).code).toBe(0);
           await api.call("POST /api/workers", { name: "Late" });
           await server.end("SIGTERM");
@@ -136,8 +123,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       } finally {
         await Deno.remove(elsewhere, { recursive: true });
       }
-    },
-  );
+  });
 
   it("a restore is refused while the service runs, and asks before it changes anything [BAK-4]", async () => {
     await using folder = await tempDir();
@@ -146,7 +132,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     const file = join(folder.path, "backup.tar");
     {
       await using server = await startServer({ dataDir, env: ENV });
-      await chat(await client(server.url));
+      await createConversation(await client(server.url));
       expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
       const running = await svc(["restore", file, "--yes"], { dataDir });
       expect(running).toMatchObject({
@@ -156,17 +142,17 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       });
       await server.end("SIGTERM");
     }
-    const before = await listing(dataDir);
+    const before = await listFiles(dataDir);
     expect((await svc(["restore", file], { dataDir, stdin: "n\n" })).code).toBe(7);
     expect(await svc(["restore", file], { dataDir })).toMatchObject({
       code: 2,
       err: expect.stringContaining("--yes"),
     });
-    expect(await listing(dataDir)).toEqual(before);
+    expect(await listFiles(dataDir)).toEqual(before);
     const done = await svc(["restore", file], { dataDir, stdin: "yes\n" });
     expect(done.code).toBe(0);
     const aside = /before-restore-[\d-]+/.exec(done.err)?.[0] ?? "";
-    expect((await listing(join(dataDir, aside))).map(([name]) => name)).toEqual(
+    expect((await listFiles(join(dataDir, aside))).map(([name]) => name)).toEqual(
       expect.arrayContaining(["database.json", "secret.key", "svc.db"]),
     );
   });
@@ -197,17 +183,9 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     expect((await api.send("POST /api/auth/refresh", { refresh_token: old.refreshToken })).status).toBe(401);
   });
 
-  it("refuses anything but a complete backup, says why, and changes nothing [BAK-4]", async () => {
+  it("refuses an incomplete or changed backup with a reason, and changes nothing [BAK-4]", async () => {
     await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const good = join(folder.path, "good.tar");
-    {
-      await using server = await startServer({ dataDir, env: ENV });
-      await chat(await client(server.url));
-      expect((await svc(["ctl", "system", "backup", good], { dataDir })).code).toBe(0);
-      await server.end("SIGTERM");
-    }
+    const { dataDir, file: good } = await createBackup(folder.path);
     const bytes = await Deno.readFile(good);
     const write = async (name: string, content: Uint8Array | string) => {
       const path = join(folder.path, name);
@@ -215,6 +193,8 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       else await Deno.writeFile(path, content);
       return path;
     };
+    const repack = (name: string, change: (root: string) => Promise<void>) =>
+      repackArchive(folder.path, good, name, change);
     const flipped = bytes.slice();
     const middle = Math.floor(bytes.length / 2);
     flipped[middle] = (flipped[middle] ?? 0) ^ 1;
@@ -225,25 +205,15 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       [await write("text.tar", "this is no archive ".repeat(100)), /not a tar archive/],
       [await write("empty.tar", ""), /truncated/],
       [
-        await repacked(
-          folder.path,
-          good,
-          "foreign",
-          (root) => Deno.writeTextFile(join(root, "else.txt"), "x"),
-        ),
+        await repack("foreign", (root) => Deno.writeTextFile(join(root, "else.txt"), "x")),
         /not a backup/,
       ],
       [
-        await repacked(
-          folder.path,
-          good,
-          "outside",
-          (root) => Deno.symlink("/etc", join(root, "logs", "etc")),
-        ),
+        await repack("outside", (root) => Deno.symlink("/etc", join(root, "logs", "etc"))),
         /logs\/etc/,
       ],
       [
-        await repacked(folder.path, good, "newer", async (root) => {
+        await repack("newer", async (root) => {
           const path = join(root, "manifest.json");
           const manifest = JSON.parse(await Deno.readTextFile(path));
           await Deno.writeTextFile(path, JSON.stringify({ ...manifest, schema_version: SCHEMA_VERSION + 1 }));
@@ -251,63 +221,47 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
         /schema is version/,
       ],
       [
-        await repacked(folder.path, good, "development", async (root) => {
-          const db = await Database.open(`file:${join(root, "svc.db")}`);
-          await db.write([{ sql: "update migration set name = '0001_start'", args: [] }]);
-          await db.close();
-          for (const end of ["-wal", "-shm"]) await Deno.remove(join(root, `svc.db${end}`)).catch(() => {});
+        await repack("development", async (root) => {
+          await change(root, "update migration set name = '0001_start'");
         }),
         /before the first release/,
       ],
       [
-        await repacked(folder.path, good, "broken", async (root) => {
-          const file = await Deno.open(join(root, "svc.db"), { write: true });
-          await file.seek(4096 * 10, Deno.SeekMode.Start);
-          await file.write(new Uint8Array(4096 * 20).fill(7));
-          file.close();
+        await repack("broken", async (root) => {
+          await overwriteFile(join(root, "svc.db"), 4096 * 10, 4096 * 20, 7);
         }),
         /damaged/,
       ],
       [
-        // Nothing on the way would meet this: only the check of the whole file finds it.
-        await repacked(folder.path, good, "incomplete", async (root) => {
-          const db = await Database.open(`file:${join(root, "svc.db")}`);
-          await db.read("pragma foreign_keys = off");
-          const sql = "insert into worker_department (worker_id, department_id) values ('none', 'none')";
-          await db.write([{ sql, args: [] }]);
-          await db.close();
-          for (const end of ["-wal", "-shm"]) await Deno.remove(join(root, `svc.db${end}`)).catch(() => {});
+        // Only the check of the whole file finds this damage.
+        await repack("incomplete", async (root) => {
+          await change(
+            root,
+            "insert into worker_department (worker_id, department_id) values ('none', 'none')",
+          );
         }),
         /damaged: a row of \w+ refers to a missing row/,
       ],
     ];
-    // A local file that cannot be read is wrong usage (contract 8.7).
+    // An unreadable local file is wrong usage (contract 8.7).
     const unreadable: [string, RegExp][] = [
       [join(folder.path, "none.tar"), /does not exist/],
       [folder.path, /is a directory/],
     ];
-    const before = await listing(dataDir);
+    const before = await listFiles(dataDir);
     for (const [path, words] of [...cases, ...unreadable]) {
       const refused = await svc(["restore", path, "--yes"], { dataDir });
       const code = unreadable.some(([one]) => one === path) ? 2 : 1;
       expect(refused, path).toMatchObject({ code, out: "", err: expect.stringMatching(words) });
       expect(refused.err, path).toContain("Nothing was changed");
-      expect(await listing(dataDir), path).toEqual(before);
+      expect(await listFiles(dataDir), path).toEqual(before);
     }
   });
 
   it("an interrupted restore prevents the next start, and can be completed by running it again", async () => {
     await using folder = await tempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const file = join(folder.path, "backup.tar");
-    {
-      await using server = await startServer({ dataDir, env: ENV });
-      await chat(await client(server.url));
-      expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
-      await server.end("SIGTERM");
-    }
-    // As if it had been killed after the old database was moved away and before the new one was moved in.
+    const { dataDir, file } = await createBackup(folder.path);
+    // Simulates a kill after the old database was moved away and before the new one was moved in.
     const aside = join(dataDir, "before-restore-x");
     await Deno.mkdir(aside);
     await Deno.rename(join(dataDir, "svc.db"), join(aside, "svc.db"));
@@ -324,7 +278,7 @@ describe("POST /api/system/backup (contract 5)", () => {
   it("is for operators with write:system only, one at a time, and leaves nothing behind when the client disconnects", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    // More than fits into the buffers in between, so that it is really in progress.
+    // Larger than the buffers in between, so that the backup is really in progress.
     await Deno.mkdir(join(app.dataDir, "uploads", "x"), { recursive: true });
     await Deno.writeFile(join(app.dataDir, "uploads", "x", "big"), new Uint8Array(64_000_000));
     const request = async () =>
@@ -348,7 +302,7 @@ describe("POST /api/system/backup (contract 5)", () => {
     expect(await app.db.read("select kind, actor from journal where kind = 'system.backup'")).toHaveLength(2);
   });
 
-  it("ctl: replaces a file only with --force, and an interrupted answer leaves no file", async () => {
+  it("ctl replaces a file only with --force, and an interrupted response leaves no file", async () => {
     await using app = await openApp();
     await using folder = await tempDir();
     const file = join(folder.path, "b.tar");
@@ -361,8 +315,8 @@ describe("POST /api/system/backup (contract 5)", () => {
     expect(await Deno.readTextFile(file)).toBe("precious");
     expect((await ctl(app, ["system", "backup", "--force", "-q", file])).out).toBe(`${file}\n`);
     expect((await ctl(app, ["system", "backup", join(folder.path, "none", "b.tar")])).code).toBe(1);
-    expect((await ctl(app, ["system", "backup", ""])).code).toBe(2);
-    // A proxy that ends the answer early in a way that is valid HTTP.
+    expect((await ctl(app, "system backup ''")).code).toBe(2);
+    // A proxy that ends the response early in valid HTTP.
     const cut = Deno.serve(
       { port: 0, hostname: "127.0.0.1", onListen: () => {} },
       () => new Response("x".repeat(5_000)),
@@ -375,7 +329,18 @@ describe("POST /api/system/backup (contract 5)", () => {
   });
 });
 
-async function chat(api: Client): Promise<void> {
+/** Creates a data directory with a conversation, and a backup of it. */
+async function createBackup(folder: string): Promise<{ dataDir: string; file: string }> {
+  const [dataDir, file] = [join(folder, "data"), join(folder, "backup.tar")];
+  await Deno.mkdir(dataDir);
+  await using server = await startServer({ dataDir, env: ENV });
+  await createConversation(await client(server.url));
+  expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
+  await server.end("SIGTERM");
+  return { dataDir, file };
+}
+
+async function createConversation(api: Client): Promise<void> {
   await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions");
   const form = new FormData();
@@ -387,8 +352,8 @@ async function chat(api: Client): Promise<void> {
   await events.close();
 }
 
-/** Everything that a client can see, including media and logs. */
-async function everything(api: Client): Promise<Record<string, unknown>> {
+/** Reads everything that a client can see, including media and logs. */
+async function readEverything(api: Client): Promise<Record<string, unknown>> {
   const [session] = await api.call("GET /api/local/sessions");
   const [execution] = await api.call("GET /api/executions");
   const messages = await api.call(`GET /api/local/sessions/${session.id}/messages`);
@@ -405,21 +370,29 @@ async function everything(api: Client): Promise<Record<string, unknown>> {
   };
 }
 
-/** Names and contents of all files of a folder except the lock. */
-async function listing(folder: string): Promise<[string, number][]> {
+/** Lists names and contents of all files of a folder except the lock. */
+async function listFiles(folder: string): Promise<[string, number][]> {
   const found: [string, number][] = [];
   for await (const entry of Deno.readDir(folder)) {
     if (entry.name === "svc.lock") continue;
     const path = join(folder, entry.name);
     if (entry.isDirectory) {
-      for (const [name, size] of await listing(path)) found.push([`${entry.name}/${name}`, size]);
+      for (const [name, size] of await listFiles(path)) found.push([`${entry.name}/${name}`, size]);
     } else found.push([entry.name, (await Deno.stat(path)).size]);
   }
   return found.sort(([a], [b]) => a < b ? -1 : 1);
 }
 
-/** The archive with a change to its files, packed again with new checksums by other programs. */
-async function repacked(
+async function change(root: string, sql: string): Promise<void> {
+  const db = await Database.open(`file:${join(root, "svc.db")}`);
+  await db.read("pragma foreign_keys = off");
+  await db.write([{ sql, args: [] }]);
+  await db.close();
+  for (const end of ["-wal", "-shm"]) await Deno.remove(join(root, `svc.db${end}`)).catch(() => {});
+}
+
+/** Changes files of the archive and packs it again with new checksums by other programs. */
+async function repackArchive(
   folder: string,
   archive: string,
   name: string,
@@ -441,7 +414,7 @@ async function repacked(
   return out;
 }
 
-/** Whether both exist on separate file systems. */
+/** Returns whether both exist on separate file systems. */
 async function areApart(one: string, other: string): Promise<boolean> {
   const devices = await Promise.all(
     [one, other].map((path) => Deno.stat(path).then(({ dev }) => dev, () => null)),

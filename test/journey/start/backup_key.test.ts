@@ -9,7 +9,7 @@ import { ctl } from "../../harness/terminal.ts";
 const BACKUP = "POST /api/system/backup";
 
 describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
-  it("a stolen token gets no key: it takes the caller's password, and a wrong one names the field [BAK-9]", async () => {
+  it("requires the caller's password for the key, so a stolen token is not enough; a wrong one names the field [BAK-9]", async () => {
     await using app = await openApp();
     const { access_token } = await app.call("POST /api/auth/login", {
       username: "admin",
@@ -46,7 +46,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
     expect(told.map(({ data }) => JSON.parse(data).include_key)).toEqual([false, false, false, true]);
   });
 
-  it("the password is limited like a login: the eleventh try of a minute is refused, the right one too [BAK-9]", async () => {
+  it("limits password attempts like logins: the eleventh attempt of a minute is refused, even with the correct password [BAK-9]", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
     const statuses = async (password: string, times: number) => {
@@ -57,7 +57,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
       return all;
     };
     expect(await statuses("wrong", 9)).toEqual(Array(9).fill(400));
-    // A right one forgets the wrong ones before it.
+    // The correct password resets the count of wrong ones.
     expect(await statuses(PASSWORD, 1)).toEqual([200]);
     expect(await statuses("wrong", 10)).toEqual(Array(10).fill(400));
     expect(await statuses(PASSWORD, 1)).toEqual([429]);
@@ -76,7 +76,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
     expect(asked).toMatchObject({ code: 0, err: expect.stringContaining("Password: [hidden]") });
     expect(asked.err + asked.out).not.toContain(PASSWORD);
     for (const name of ["a.tar", "b.tar"]) {
-      expect(await namesIn(join(folder.path, name), folder.path)).toContain("secret.key");
+      expect(await listNames(join(folder.path, name), folder.path)).toContain("secret.key");
     }
     expect(await backup("c.tar", ["--include-key"])).toMatchObject({
       code: 2,
@@ -90,7 +90,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
     await expect(Deno.stat(join(folder.path, "c.tar"))).rejects.toThrow();
   });
 
-  it("restored without it the service makes a new one, says so, and every login ends [BAK-9]", async () => {
+  it("restored without the key the service creates a new one, logs it, and every login ends [BAK-9]", async () => {
     await using folder = await tempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
     const file = join(folder.path, "backup.tar");
@@ -117,7 +117,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
 });
 
 describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
-  it("nothing fires by itself until system resume, then missed times count as missed [BAK-11]", async () => {
+  it("fires nothing until system resume, then missed times count as missed [BAK-11]", async () => {
     await using folder = await tempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
     const file = join(folder.path, "backup.tar");
@@ -138,7 +138,7 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
     await using app = await openApp({ dataDir: second, clock });
     for (let minute = 0; minute < 5; minute++) {
       clock.advance(60_000);
-      await rounds(app, 2);
+      await runRounds(app, 2);
     }
     expect(await app.call("GET /api/executions")).toEqual([]);
     const check = async () => {
@@ -148,25 +148,25 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
     expect(await check()).toMatchObject({ status: "warn", hint: expect.stringContaining("system resume") });
     // A pause is no fault of the scheduler.
     expect((await app.send("GET /readyz")).status).toBe(200);
-    expect(await ctl(app, ["system", "resume", "--json"])).toMatchObject({
+    expect(await ctl(app, "system resume --json")).toMatchObject({
       code: 0,
       out: '{"resumed":true}\n',
     });
-    await rounds(app, 2);
+    await runRounds(app, 2);
     await app.settle();
     expect(await app.call("GET /api/executions")).toHaveLength(2);
     expect(await app.db.read("select kind from journal where kind = 'task.missed'")).toHaveLength(1);
     expect(await app.db.read("select kind from journal where kind = 'system.resumed'")).toHaveLength(1);
     expect(await check()).toMatchObject({ status: "ok" });
-    expect(await ctl(app, ["system", "resume"])).toMatchObject({
+    expect(await ctl(app, "system resume")).toMatchObject({
       code: 0,
       err: expect.stringContaining("no schedule was paused"),
     });
   });
 });
 
-/** Lets the scheduler go around so many times. */
-async function rounds(app: App, count: number): Promise<void> {
+/** Lets the scheduler run `count` rounds. */
+async function runRounds(app: App, count: number): Promise<void> {
   const scheduler = app.server.stages.find(({ name }) => name === "scheduler");
   const until = (scheduler?.rounds ?? 0) + count;
   while ((scheduler?.rounds ?? until) < until) {
@@ -175,7 +175,7 @@ async function rounds(app: App, count: number): Promise<void> {
   }
 }
 
-async function namesIn(archive: string, folder: string): Promise<string[]> {
+async function listNames(archive: string, folder: string): Promise<string[]> {
   const to = join(folder, `unpacked-${crypto.randomUUID()}`);
   await Deno.mkdir(to);
   return await unpackArchive((await Deno.open(archive)).readable, to);

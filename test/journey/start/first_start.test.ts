@@ -4,8 +4,9 @@ import { Server } from "../../../src/boot/server.ts";
 import { findCredential } from "../../../src/store/account/credential.ts";
 import { testConfig } from "../../harness/service/app.ts";
 import { svc, tempDir } from "../../harness/service/process.ts";
+import { freePort } from "../../harness/service/port.ts";
 
-it("a taken port is found before a password is made: the next start still shows one (contract 8.17)", async () => {
+it("finds a taken port before it creates a password, so the next start still prints one (contract 8.17)", async () => {
   await using folder = await tempDir();
   const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   try {
@@ -19,17 +20,15 @@ it("a taken port is found before a password is made: the next start still shows 
   } finally {
     taken.close();
   }
-  const server = await Server.open(withoutPassword(folder.path));
+  const server = await Server.open(buildConfig(folder.path));
   expect(server.generatedPassword).toMatch(/^[a-z0-9]{24}$/);
   await server.stop();
 });
 
-it("the port is taken, but nothing is answered, until the password's hash is stored (contract 8.17)", async () => {
+it("takes the port, but responds only after the password's hash is stored (contract 8.17)", async () => {
   await using folder = await tempDir();
-  const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = free.addr;
-  free.close();
-  const loaded = withoutPassword(folder.path);
+  const port = freePort();
+  const loaded = buildConfig(folder.path);
   loaded.config.server.port = port;
   const server = await Server.open(loaded);
   try {
@@ -47,6 +46,6 @@ it("the port is taken, but nothing is answered, until the password's hash is sto
   }
 });
 
-function withoutPassword(folder: string): ReturnType<typeof testConfig> {
+function buildConfig(folder: string): ReturnType<typeof testConfig> {
   return testConfig(folder, { auth: { password_hash: "" } });
 }

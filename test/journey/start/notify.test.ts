@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startServer, svc, tempDir } from "../../harness/service/process.ts";
 
-/** A service manager's socket, and the messages that it got, in order. */
-async function* told(path: string): AsyncGenerator<string> {
+/** Listens on a service manager's socket and yields its messages, in order. */
+async function* readMessages(path: string): AsyncGenerator<string> {
   const socket = Deno.listenDatagram({ transport: "unixpacket", path });
   try {
     while (true) yield new TextDecoder().decode((await socket.receive())[0]);
@@ -13,10 +13,10 @@ async function* told(path: string): AsyncGenerator<string> {
 }
 
 describe("svc serve under a service manager", () => {
-  it("reports when it is ready, that it is alive, and when it stops (sd_notify)", async () => {
+  it("reports its start, its life signs, and its stop (sd_notify)", async () => {
     await using data = await tempDir();
     const path = join(data.path, "manager");
-    const words = told(path);
+    const words = readMessages(path);
     const first = words.next();
     const env = { NOTIFY_SOCKET: path, WATCHDOG_USEC: "400000" };
     await using server = await startServer({ dataDir: data.path, env });
@@ -30,7 +30,7 @@ describe("svc serve under a service manager", () => {
     await words.return(undefined);
   });
 
-  it("goes on when the manager cannot be reached, and says so", async () => {
+  it("continues and logs an error if it cannot reach the manager", async () => {
     await using data = await tempDir();
     const env = { NOTIFY_SOCKET: join(data.path, "nobody") };
     await using server = await startServer({ dataDir: data.path, env });
@@ -40,7 +40,7 @@ describe("svc serve under a service manager", () => {
 });
 
 describe("svc health", () => {
-  it("exits 0 when the service is ready, and 6 when it is not there", async () => {
+  it("exits 0 when the service is ready, and 6 without a service", async () => {
     await using data = await tempDir();
     const server = await startServer({ dataDir: data.path });
     expect(await svc(["health"], { dataDir: data.path })).toEqual({ code: 0, out: "ready\n", err: "" });

@@ -7,7 +7,8 @@ import { eventually } from "../../harness/wait.ts";
 
 const NOBODY = 65_534;
 
-// What docs/how-to/isolate-agents.md shows for agents under a user of their own; only root can start a program as another user.
+// The program of docs/how-to/isolate-agents.md for agents under a separate user. Only root can start a
+// program as another user.
 const PROGRAM = `#!/bin/sh
 read -r wish
 if [ "$wish" = stay ]; then echo here >&2; (trap '' INT TERM; sleep 300) & sleep 300; fi
@@ -25,7 +26,7 @@ try sudo -n true
 `;
 
 it.skipIf(Deno.uid() !== 0)(
-  "agents under a user of their own reach neither the service's files, nor its process, nor each other's directories (docs/how-to/isolate-agents.md, level 1)",
+  "agents under a separate user reach neither the service's files nor its process nor each other's directories (docs/how-to/isolate-agents.md, level 1)",
   async () => {
     await using folder = await tempDir();
     await Deno.chmod(folder.path, 0o755);

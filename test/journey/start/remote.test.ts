@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 describe.skipIf(SQLD === undefined)("the whole service on a real libSQL server", () => {
-  it("takes a message to its reply, and finds everything again after a restart", async () => {
+  it("routes a message to its reply, and keeps all data over a restart", async () => {
     const { config } = place;
     let sessionId = "";
     {
@@ -59,20 +59,18 @@ describe.skipIf(SQLD === undefined)("the whole service on a real libSQL server",
   });
 });
 
-describe.skipIf(SQLD === undefined)(
-  "two servers on one libSQL server (contract 4) [DSP-2]",
-  () => {
+describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 4) [DSP-2]", () => {
     const environment = () => ({ ...fakeEnvironment(), ...place.env });
 
     /** Makes the owner's last heartbeat a minute old. */
-    async function age(): Promise<void> {
+  async function ageHeartbeat(): Promise<void> {
       const db = await Database.open(place.sqld.url);
       const older = "json_set(value, '$.beat_at', json_extract(value, '$.beat_at') - 60000)";
       await db.write([{ sql: `update setting set value = ${older} where name = 'owner'`, args: [] }]);
       await db.close();
     }
 
-    it("the second is refused and says who holds it, until the first is killed or stopped", async () => {
+  it("the second is refused and names the owner, until the first is killed or stopped", async () => {
       await using one = await tempDir();
       await using two = await tempDir();
       const env = environment();
@@ -93,9 +91,7 @@ describe.skipIf(SQLD === undefined)(
       expect(await other.end("SIGTERM")).toMatchObject({ code: 0 });
     });
 
-    it(
-      "one that was silent for so long that another took its run over writes nothing when it wakes [DSP-2]",
-      async () => {
+  it("a server that was silent until another took over its run writes nothing when it wakes [DSP-2]", async () => {
         await using one = await tempDir();
         await using two = await tempDir();
         const env = environment();
@@ -107,7 +103,7 @@ describe.skipIf(SQLD === undefined)(
         const runs = (by: Client) => by.call(`GET /api/executions?worker_id=${worker.id}`);
         await eventually("it is running", async () => (await runs(api))[0]?.status === "running");
         stalled.child.kill("SIGSTOP");
-        await age();
+    await ageHeartbeat();
         await using heir = await startServer({ dataDir: two.path, env });
         const other = await client(heir.url);
         await eventually(
@@ -119,7 +115,7 @@ describe.skipIf(SQLD === undefined)(
         stalled.child.kill("SIGCONT");
         const words = /STOPPED WRITING.*another server has taken it over/;
         await eventually("it says that it is over", () => Promise.resolve(words.test(stalled.stderr)));
-        // Its runs are ended, and so is it: a service manager starts it again (decision 0021).
+    // The server ends its runs and exits; a service manager starts it again (decision 0021).
         await api.send("POST /api/workers", { name: "Late" }).then(
           ({ status }) => expect(status).toBe(503),
           () => {},
@@ -137,18 +133,15 @@ describe.skipIf(SQLD === undefined)(
           "Late",
         );
         expect(await heir.end("SIGTERM")).toMatchObject({ code: 0 });
-      },
-      60_000,
-    );
+  });
 
     it("an owner sends heartbeats", async () => {
       const clock = new TestClock("2026-01-05T08:00:00Z");
       await using app = await openApp({ clock, config: place.config });
-      await age();
+    await ageHeartbeat();
       const silent = async () => (await findOwner(app.db))?.silent_ms ?? Infinity;
       expect(await silent()).toBeGreaterThan(59_000);
       clock.advance(10_000);
       await eventually("it has been heard of", async () => await silent() < 10_000);
     });
-  },
-);
+});

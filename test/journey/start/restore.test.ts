@@ -25,7 +25,7 @@ it("restore refuses, and changes nothing, when its own changes cannot reach the 
   const code = await restore({
     ...{ file, config, newKey: false, paused: true },
     say: (text) => said.push(text),
-    // Somebody reads the unpacked file, so the WAL file cannot be moved into it.
+    // Another process reads the unpacked file, so the WAL file cannot be moved into it.
     confirm: async () => {
       reader = await Database.open(`file:${join(dataDir, "restore.part", "svc.db")}`);
       await reader.read("begin");

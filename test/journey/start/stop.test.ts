@@ -1,53 +1,51 @@
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
 import { client, quiet } from "../../harness/service/client.ts";
 import { startServer, SVC, tempDir } from "../../harness/service/process.ts";
 import { eventually } from "../../harness/wait.ts";
 import { checkAtRest } from "../../torture/checker.ts";
 
+vi.setConfig({ testTimeout: 180_000 });
+
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
 const UPLOADS = 20;
 
-it(
-  `${UPLOADS} uploads that are on their way at SIGTERM: stored whole or refused, never half a file [SHD-5]`,
-  async () => {
-    await using folder = await tempDir();
-    const dataDir = folder.path;
-    const server = await startServer({ dataDir, env: ENV });
-    const api = await client(server.url, PASSWORD);
-    const { id } = await api.call("POST /api/local/sessions");
-    const data = new Uint8Array(8_000_000).fill(7);
-    const sending = Array.from({ length: UPLOADS }, async (_, i) => {
-      const form = new FormData();
-      form.append("file", new Blob([data]), `f${i}.bin`);
-      const headers = { authorization: `Bearer ${api.token}` };
-      const response = await fetch(`${server.url}/api/local/sessions/${id}/media`, {
-        method: "POST",
-        headers,
-        body: form,
-      })
-        .catch(() => null);
-      return response === null
-        ? null
-        : { status: response.status, body: await response.json().catch(() => null) };
-    });
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
-    const answers = await Promise.all(sending);
-    const stored: string[] = [];
-    for (const answer of answers) {
-      if (answer === null) continue;
-      expect([200, 503]).toContain(answer.status);
-      if (answer.status === 200) stored.push(answer.body.path);
-    }
-    for (const path of stored) expect((await Deno.stat(path)).size).toBe(data.length);
-    const again = await startServer({ dataDir, env: ENV });
-    await again.end("SIGTERM");
-    expect(await checkAtRest({ dataDir, uploads: stored, maxAttempts: 3 })).toEqual([]);
-  },
-  180_000,
-);
+it(`${UPLOADS} uploads during SIGTERM are stored whole or refused, never half a file [SHD-5]`, async () => {
+  await using folder = await tempDir();
+  const dataDir = folder.path;
+  const server = await startServer({ dataDir, env: ENV });
+  const api = await client(server.url, PASSWORD);
+  const { id } = await api.call("POST /api/local/sessions");
+  const data = new Uint8Array(8_000_000).fill(7);
+  const sending = Array.from({ length: UPLOADS }, async (_, i) => {
+    const form = new FormData();
+    form.append("file", new Blob([data]), `f${i}.bin`);
+    const headers = { authorization: `Bearer ${api.token}` };
+    const response = await fetch(`${server.url}/api/local/sessions/${id}/media`, {
+      method: "POST",
+      headers,
+      body: form,
+    })
+      .catch(() => null);
+    return response === null
+      ? null
+      : { status: response.status, body: await response.json().catch(() => null) };
+  });
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
+  const answers = await Promise.all(sending);
+  const stored: string[] = [];
+  for (const answer of answers) {
+    if (answer === null) continue;
+    expect([200, 503]).toContain(answer.status);
+    if (answer.status === 200) stored.push(answer.body.path);
+  }
+  for (const path of stored) expect((await Deno.stat(path)).size).toBe(data.length);
+  const again = await startServer({ dataDir, env: ENV });
+  await again.end("SIGTERM");
+  expect(await checkAtRest({ dataDir, uploads: stored, maxAttempts: 3 })).toEqual([]);
+});
 
 it("new work during an orderly stop is refused, and not logged as an error", async () => {
   await using folder = await tempDir();
@@ -70,7 +68,7 @@ it("new work during an orderly stop is refused, and not logged as an error", asy
   expect(server.stderr).not.toMatch(/"level":"error"|\berror\b|at file:/i);
 });
 
-it("files and directories are readable by the service's user only, whatever the umask [SEC-7]", async () => {
+it("files and directories are readable by the service's user only under any umask [SEC-7]", async () => {
   await using folder = await tempDir();
   const dataDir = join(folder.path, "data");
   const program = ["sh", "-c", 'umask 000; exec "$@"', "sh", ...SVC];

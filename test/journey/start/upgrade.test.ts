@@ -36,7 +36,7 @@ const ROWS = [
       '0 8 1 1 *', 'scheduled', 4102444800000, 1, 1)`,
 ];
 
-/** A database that the first release wrote. */
+/** Opens a database that the first release wrote. */
 async function openFixture(path: string): Promise<Database> {
   const db = await Database.open(`file:${path}`);
   const schema = fixtureStatements(await Deno.readTextFile(FIXTURE));
@@ -47,7 +47,7 @@ async function openFixture(path: string): Promise<Database> {
 
 const clock = { ...systemClock, now: () => 1_800_000_000_000 };
 
-function names(folder: string): string[] {
+function listNames(folder: string): string[] {
   try {
     return [...Deno.readDirSync(folder)].map((entry) => entry.name).sort();
   } catch {
@@ -78,7 +78,7 @@ describe("the fixture of the schema", () => {
     await fresh.close();
   });
 
-  it("can be served: its workers, tasks and memory are there", async () => {
+  it("can be served with its workers, tasks and memory", async () => {
     await using folder = await tempDir();
     await (await openFixture(join(folder.path, "svc.db"))).close();
     await using _server = await startServer({ dataDir: folder.path });
@@ -90,24 +90,24 @@ describe("the fixture of the schema", () => {
 });
 
 describe("upgrade", () => {
-  it("makes a checked copy before an older database is changed, and none for a new one or the same", async () => {
+  it("creates a checked copy before it changes an older database, and none for a new or current one", async () => {
     await using folder = await tempDir();
     const paths = dataPaths(folder.path);
     const db = await Database.open(`file:${join(folder.path, "svc.db")}`);
     await upgrade(db, paths, clock);
     await upgrade(db, paths, clock);
-    expect(names(paths.backups)).toEqual([]);
+    expect(listNames(paths.backups)).toEqual([]);
     await upgrade(db, paths, clock, NEXT);
     expect((await readSchema(db, NEXT)).version).toBe(SCHEMA_VERSION + 1);
     const copy = `schema-${SCHEMA_VERSION}-2027-01-15T08-00-00.db`;
-    expect(names(paths.backups)).toEqual([copy]);
+    expect(listNames(paths.backups)).toEqual([copy]);
     await db.close();
     const old = await Database.open(`file:${join(paths.backups, copy)}`);
     expect((await readSchema(old, NEXT)).version).toBe(SCHEMA_VERSION);
     await old.close();
   });
 
-  it(`keeps the ${UPGRADE_BACKUPS_MAX} newest copies and nothing else of ours`, async () => {
+  it(`keeps the ${UPGRADE_BACKUPS_MAX} newest copies and deletes no other file`, async () => {
     await using folder = await tempDir();
     const paths = dataPaths(folder.path);
     await Deno.mkdir(paths.backups);
@@ -120,14 +120,14 @@ describe("upgrade", () => {
     const db = await openFixture(join(folder.path, "svc.db"));
     await upgrade(db, paths, clock, NEXT);
     await db.close();
-    expect(names(paths.backups)).toEqual([
+    expect(listNames(paths.backups)).toEqual([
       "mine.txt",
       ...Array.from({ length: UPGRADE_BACKUPS_MAX - 1 }, (_, at) => `schema-0-old-${at + 1}.db`),
       `schema-${SCHEMA_VERSION}-2027-01-15T08-00-00.db`,
     ]);
   });
 
-  it("changes nothing when no copy can be made, and says so", async () => {
+  it("changes nothing if it cannot create a copy, and says so", async () => {
     await using folder = await tempDir();
     const paths = dataPaths(folder.path);
     await Deno.writeTextFile(paths.backups, "a file is in the way");
@@ -152,7 +152,7 @@ describe("the way back (docs/how-to/upgrade.md)", () => {
     await upgrade(db, paths, clock, NEXT);
     await db.close();
     expect((await svc(["serve"], { dataDir: folder.path })).code).toBe(1);
-    await Deno.copyFile(join(paths.backups, names(paths.backups)[0] ?? ""), path);
+    await Deno.copyFile(join(paths.backups, listNames(paths.backups)[0] ?? ""), path);
     for (const end of ["-wal", "-shm"]) await Deno.remove(path + end).catch(() => {});
     await using _server = await startServer({ dataDir: folder.path });
     expect(await ctl("worker", "list", "-q")).toBe(worker);
@@ -162,23 +162,23 @@ describe("the way back (docs/how-to/upgrade.md)", () => {
 describe("svc serve on the data of another program", () => {
   it("refuses a newer version, names both versions, and changes nothing [BAK-6]", async () => {
     await using folder = await tempDir();
-    await changedDatabase(folder.path, [
+    await changeDatabase(folder.path, [
       `insert into migration (version, name, applied_at) values (${
         SCHEMA_VERSION + 1
       }, 'from the future', 1)`,
     ]);
-    expect(await refusal(folder.path)).toContain(
+    expect(await readRefusal(folder.path)).toContain(
       `its schema is version ${SCHEMA_VERSION + 1}, this program knows ${SCHEMA_VERSION}`,
     );
   });
 
   it("refuses a development state, names the way out, and changes nothing", async () => {
     await using folder = await tempDir();
-    await changedDatabase(folder.path, [
+    await changeDatabase(folder.path, [
       "update migration set name = '0001_start'",
       "insert into migration (version, name, applied_at) values (2, '0002_answers', 1), (3, '0003_people', 1)",
     ]);
-    const err = await refusal(folder.path);
+    const err = await readRefusal(folder.path);
     expect(err).toContain("before the first release");
     expect(err).toMatch(
       /svc ctl export .*svc ctl apply -f .*users, tokens, pairings, conversations and history/,
@@ -186,17 +186,20 @@ describe("svc serve on the data of another program", () => {
   });
 });
 
-async function changedDatabase(folder: string, statements: string[]): Promise<void> {
+async function changeDatabase(folder: string, statements: string[]): Promise<void> {
   await (await startServer({ dataDir: folder })).end("SIGTERM");
   const db = await Database.open(`file:${join(folder, "svc.db")}`);
   await db.write(statements.map((sql) => ({ sql, args: [] })));
   await db.close();
 }
 
-/** What a start says that is refused. Fails when it changes a file, except the lock, which names a process, and SQLite's shared memory. */
-async function refusal(folder: string): Promise<string> {
-  const files = () => names(folder).filter((name) => !["svc.lock", "svc.db-shm"].includes(name));
-  const sums = () => files().map((name) => [name, sumOf(join(folder, name))]);
+/**
+ * Returns the error of a refused start. Fails if the start changes a file, except the lock, which names a
+ * process, and SQLite's shared memory.
+ */
+async function readRefusal(folder: string): Promise<string> {
+  const files = () => listNames(folder).filter((name) => !["svc.lock", "svc.db-shm"].includes(name));
+  const sums = () => files().map((name) => [name, computeSum(join(folder, name))]);
   const before = sums();
   const { code, err } = await svc(["serve"], { dataDir: folder });
   expect(code).toBe(1);
@@ -205,7 +208,7 @@ async function refusal(folder: string): Promise<string> {
   return err;
 }
 
-function sumOf(path: string): string {
-  if (Deno.statSync(path).isDirectory) return names(path).join(" ");
+function computeSum(path: string): string {
+  if (Deno.statSync(path).isDirectory) return listNames(path).join(" ");
   return createHash("sha256").update(Deno.readFileSync(path)).digest("hex");
 }

@@ -9,7 +9,7 @@ import { fakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { random } from "../../harness/model/schedule.ts";
-import { createTask } from "../../harness/model/workload.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 
 // For a long run: SVC_TEST_ORDER=10.
 const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
@@ -81,8 +81,8 @@ describe("dispatch", () => {
     const { db } = app.server.parts;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const gone = await app.call("POST /api/workers", { name: "Bob", engine: "none" });
-    for (let i = 0; i < 5; i++) await createTask(app, worker.id, "exit 1");
-    for (let i = 0; i < 5; i++) await createTask(app, gone.id, "ok");
+    for (let i = 0; i < 5; i++) await taskFor(app, worker.id, "exit 1");
+    for (let i = 0; i < 5; i++) await taskFor(app, gone.id, "ok");
     await app.settle();
     expect(await db.read("select distinct status, attempt from task")).toMatchObject([{
       status: "failed",
@@ -90,7 +90,7 @@ describe("dispatch", () => {
     }]);
     expect(await app.call("GET /api/executions")).toHaveLength(10);
 
-    const lost = await createTask(app, worker.id, "sleep 60");
+    const lost = await taskFor(app, worker.id, "sleep 60");
     for (const [attempt, delayMs] of [[1, 1_000], [2, 4_000]] as const) {
       await app.until("execution.started", 5 + attempt);
       expect(await takeAway(app)).toBe(1);

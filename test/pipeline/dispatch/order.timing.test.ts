@@ -5,7 +5,7 @@ import { fakeEngines, overlap, readLedger } from "../../harness/fakes/agents.ts"
 import { openApp } from "../../harness/service/app.ts";
 import { tempDir } from "../../harness/service/process.ts";
 import { ctl } from "../../harness/terminal.ts";
-import { createTask } from "../../harness/model/workload.ts";
+import { taskFor } from "../../harness/service/runner.ts";
 
 // For a long run: SVC_TEST_ORDER=10.
 const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
@@ -20,7 +20,7 @@ describe("dispatch", () => {
       const worker = await app.call("POST /api/workers", { name: "Ada" });
       const waits: number[] = [];
       for (let i = 0; i < 50 * SCALE; i++) {
-        const id = await createTask(app, worker.id, "ok");
+        const id = await taskFor(app, worker.id, "ok");
         await app.settle();
         const { created_at } = await app.call(`GET /api/tasks/${id}`);
         const start = (await readLedger(ledger)).find((line) => line.task === id && line.word === "start");
@@ -46,7 +46,7 @@ describe("dispatch", () => {
       const own: string[][] = [];
       for (const count of counts) {
         const { id } = await app.call("POST /api/workers", { name: `w${count}` });
-        own.push(await Promise.all(Array.from({ length: count }, () => createTask(app, id, "sleep 0.02"))));
+        own.push(await Promise.all(Array.from({ length: count }, () => taskFor(app, id, "sleep 0.02"))));
       }
       await app.settle(60_000 * SCALE);
       const lines = await readLedger(ledger);
@@ -70,9 +70,9 @@ describe("dispatch", () => {
     const one = await app.call("POST /api/workers", { name: "Ada" });
     const two = await app.call("POST /api/workers", { name: "Bob" });
     const tasks = [
-      await createTask(app, one.id, "ignore-term"),
-      await createTask(app, two.id, "setsid-escape-and-stay"),
-      await createTask(app, one.id, "ok"),
+      await taskFor(app, one.id, "ignore-term"),
+      await taskFor(app, two.id, "setsid-escape-and-stay"),
+      await taskFor(app, one.id, "ok"),
     ];
     await app.until("execution.started", 2);
     const rows = await app.db.read<{ run_id: string }>("select run_id from execution");
