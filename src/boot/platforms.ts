@@ -3,7 +3,6 @@ import { gapOf, lastHeard, receiveMessage } from "../api/chat/inbound.ts";
 import type { Deps, Services } from "../api/call/services.ts";
 import type { Connected, PlatformRules, Platforms } from "../api/call/platforms.ts";
 import { newId } from "../base/id.ts";
-import { load } from "../base/lazy_import.ts";
 import type { Wakeups } from "../base/wakeups.ts";
 import type { RecentActivity } from "../base/recent_activity.ts";
 import type { DataPaths } from "../base/paths.ts";
@@ -20,6 +19,7 @@ import { Outbox } from "../pipeline/delivery/outbox.ts";
 import { createWebhookStage } from "../pipeline/delivery/webhooks.ts";
 import { createLocal } from "../platform/local/local.ts";
 import type { Platform } from "../platform/platform.ts";
+import { MANIFESTS } from "../platform/registry.ts";
 import type { Database } from "../store/db/database.ts";
 import { syncWebhooks } from "../store/events/webhook.ts";
 
@@ -61,57 +61,9 @@ function rulesOf(name: string, config: PlatformConfig): PlatformRules {
 }
 
 async function create(name: string, config: PlatformConfig, clock: Clock): Promise<Platform> {
-  switch (config.kind) {
-    case "webhook": {
-      const { createWebhook } = await load<typeof import("../platform/webhook/webhook.ts")>(
-        "../platform/webhook/webhook.ts",
-        import.meta.url,
-      );
-      return createWebhook(name, config, clock);
-    }
-    case "telegram": {
-      const { createTelegram } = await load<typeof import("../platform/telegram/telegram.ts")>(
-        "../platform/telegram/telegram.ts",
-        import.meta.url,
-      );
-      return createTelegram(name, config, clock);
-    }
-    case "slack": {
-      const { createSlack } = await load<typeof import("../platform/slack/slack.ts")>(
-        "../platform/slack/slack.ts",
-        import.meta.url,
-      );
-      return createSlack(name, config, clock);
-    }
-    case "feishu": {
-      const { createFeishu } = await load<typeof import("../platform/feishu/feishu.ts")>(
-        "../platform/feishu/feishu.ts",
-        import.meta.url,
-      );
-      return createFeishu(name, config, clock);
-    }
-    case "dingtalk": {
-      const { createDingTalk } = await load<typeof import("../platform/dingtalk/dingtalk.ts")>(
-        "../platform/dingtalk/dingtalk.ts",
-        import.meta.url,
-      );
-      return createDingTalk(name, config, clock);
-    }
-    case "discord": {
-      const { createDiscord } = await load<typeof import("../platform/discord/discord.ts")>(
-        "../platform/discord/discord.ts",
-        import.meta.url,
-      );
-      return createDiscord(name, config, clock);
-    }
-    case "wecom": {
-      const { createWeCom } = await load<typeof import("../platform/wecom/wecom.ts")>(
-        "../platform/wecom/wecom.ts",
-        import.meta.url,
-      );
-      return createWeCom(name, config, clock);
-    }
-  }
+  const manifest = MANIFESTS.find(({ kind }) => kind === config.kind);
+  if (manifest === undefined) throw new Error(`No manifest of the platform kind ${config.kind}`);
+  return await manifest.create(name, config, clock);
 }
 
 /** The webhooks of the configuration become rows, before anything is sent: what an older one names is called no more. */

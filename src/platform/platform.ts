@@ -1,6 +1,6 @@
 import type { Choice } from "../domain/call/choice.ts";
 import type { Media } from "../domain/chat/message.ts";
-import type { PlatformKind, PlatformState } from "../domain/chat/platform.ts";
+import type { PlatformState } from "../domain/chat/platform.ts";
 
 /** A file that came with a message and is still on the platform. */
 export interface RemoteFile {
@@ -135,7 +135,7 @@ export interface Progress {
 /** A chat system. One folder each; `local` is one of them (contract 10). */
 export interface Platform {
   readonly name: string;
-  readonly kind: PlatformKind;
+  readonly kind: string;
   /**
    * Connects in the background, and again whenever it has to. Never throws. `lastHeard` says what was heard last in each of the latest
    * conversations: a history is read from there on after a gap (contract 10.1). `gap` is for those who store some of it before they have read all.
