@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { notSent } from "./request.ts";
 
-// A token is fetched anew before it ends.
+// A new token replaces the old one this long before its end.
 const SPARE_S = 300;
 const LIFE_LEAST_S = 60;
 
@@ -13,11 +13,11 @@ interface Token {
 interface Source {
   clock: Clock;
   fetch: () => Promise<{ value: string; lifeS: number }>;
-  /** Whether a request was refused because its token is not known any more. */
+  /** Checks whether the platform refused a request because of its token. */
   isStale: (error: unknown) => boolean;
 }
 
-/** The token of an app, which lives for some hours: fetched when it is needed, by one request for all that need it. */
+/** Fetches the token of an app when a request needs it. Concurrent requests share one fetch. */
 export class AccessToken {
   readonly #source: Source;
   #token: Promise<Token> | null = null;
@@ -26,7 +26,7 @@ export class AccessToken {
     this.#source = source;
   }
 
-  /** A request with the token; once more with a new one when it was refused for its token, since nothing was done then. */
+  /** Runs a request with the token. A request that the platform refused because of its token runs again with a new one. */
   async use<T>(request: (token: string) => Promise<T>): Promise<T> {
     const token = await notSent(() => this.#now());
     const used = this.#token;
@@ -54,7 +54,7 @@ export class AccessToken {
     }
   }
 
-  // Somebody else may fetch another one already.
+  // Another request may have replaced the token already.
   #forget(fetched: Promise<Token>): void {
     if (this.#token === fetched) this.#token = null;
   }
@@ -62,7 +62,7 @@ export class AccessToken {
   async #fetch(): Promise<Token> {
     const { clock, fetch } = this.#source;
     const { value, lifeS } = await fetch();
-    const keptS = Math.max(lifeS - SPARE_S, lifeS / 2, LIFE_LEAST_S);
-    return { value, endsAt: clock.now() + keptS * 1000 };
+    const lifetimeS = Math.max(lifeS - SPARE_S, lifeS / 2, LIFE_LEAST_S);
+    return { value, endsAt: clock.now() + lifetimeS * 1000 };
   }
 }

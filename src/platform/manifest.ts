@@ -4,7 +4,7 @@ import type { Platform } from "./platform.ts";
 
 /** Limits of one message. */
 export interface Limits {
-  /** Leaves room for the marks of the dialect. */
+  /** Below the limit of the platform, since marks need some characters. */
   characters: number;
   /** 0: the platform takes no files. */
   fileBytes: number;

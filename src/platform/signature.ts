@@ -1,18 +1,16 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-// How far the time of a signature may be away.
 const TOLERANCE_S = 5 * 60;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A body that came with its signature. */
 export interface Signed {
   headers: Headers;
   body: Uint8Array;
   now: number;
 }
 
-/** The three headers of a signed request. */
+/** Signs a body as Standard Webhooks. Returns the three headers. */
 export function standardHeaders(
   secret: string,
   id: string,
@@ -28,24 +26,24 @@ export function standardHeaders(
   };
 }
 
-/** Whether a signature of Standard Webhooks counts: over these bytes, with this secret, within five minutes. */
+/** Checks a signature of Standard Webhooks, at most five minutes old. */
 export function verifyStandard(secret: string, { headers, body, now }: Signed): boolean {
   const id = headers["webhook-id"] ?? "";
   const timestamp = headers["webhook-timestamp"] ?? "";
   if (id === "" || id.includes(".") || !isFresh(timestamp, now)) return false;
   const wanted = standardMac(secret, id, timestamp, body);
-  // Several are sent while a secret is changed; other versions are not ours to judge.
+  // A sender that rotates its secret sends several signatures. Other versions are unknown here.
   const given = (headers["webhook-signature"] ?? "").split(" ").filter((one) => one.startsWith("v1,"));
   return given.some((one) => same(wanted, decode(one.slice(3), "base64")));
 }
 
-/** GitHub: `X-Hub-Signature-256`. It has no time; a delivery that comes again has the same id. */
+/** Checks the `X-Hub-Signature-256` of GitHub. It has no time, but a repeated delivery has the same id. */
 export function verifyGitHub(secret: string, { headers, body }: Signed): boolean {
   const [, given = ""] = /^sha256=([0-9a-f]{64})$/.exec(headers["x-hub-signature-256"] ?? "") ?? [];
   return given !== "" && same(createHmac("sha256", secret).update(body).digest(), decode(given, "hex"));
 }
 
-/** Slack: `X-Slack-Signature` over time and body, within five minutes. */
+/** Checks the `X-Slack-Signature` of Slack, at most five minutes old. */
 export function verifySlack(secret: string, { headers, body, now }: Signed): boolean {
   const timestamp = headers["x-slack-request-timestamp"] ?? "";
   const [, given = ""] = /^v0=([0-9a-f]{64})$/.exec(headers["x-slack-signature"] ?? "") ?? [];

@@ -122,7 +122,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await world.say("say nobody", { from: "8" });
     await eventually("it is given up", async () => {
       const [row] = await app.call("GET /api/messages/outbound?status=failed");
-      return row?.next_attempt_at === null && row.error.includes("this person is not there");
+      return row?.next_attempt_at === null && row.error.includes("the person does not exist");
     });
   });
 
@@ -215,7 +215,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await says("[the file large.bin is not here: it is larger than 50 MiB]");
     world.fake.fileHost = "http://127.0.0.1:9";
     await world.say("say inside", { from: "2", file: { name: "inside.bin", bytes } });
-    await says("[the file inside.bin is not here: the file cannot be fetched: 127.0.0.1 is at 127.0.0.1");
+    await says("[the file inside.bin is not here: download failed: 127.0.0.1 is at 127.0.0.1");
     world.fake.fileHost = "";
     await world.say("say gone", { from: "3", file: { name: "gone.bin", bytes } });
     expect(world.faults()).toEqual([]);

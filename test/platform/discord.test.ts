@@ -273,7 +273,7 @@ describe("limits of Discord (contract 10.3)", () => {
     await world.say("say second");
     await app.until("message.undelivered");
     const [held] = await app.call("GET /api/messages/outbound?status=failed");
-    expect(held).toMatchObject({ attempt: 0, error: "Discord takes no more for now" });
+    expect(held).toMatchObject({ attempt: 0, error: "Discord limits the bot" });
     expect(held.next_attempt_at - Date.now()).toBeGreaterThan(DAY_MS / 2);
     expect(held.next_attempt_at - Date.now()).toBeLessThanOrEqual(DAY_MS);
   });

@@ -72,7 +72,7 @@ it("are not heard of strangers, and a bot that may not have any works without th
   await offered(world);
   world.pick("stop", "", { from: "66", isGroup: true });
   await eventually("it is said", () => told(world).length === 1);
-  expect(told(world)).toEqual(["You may not say this here."]);
+  expect(told(world)).toEqual(["You can't use this command here."]);
   expect(await app.call("GET /api/messages/inbound")).toEqual([]);
   expect(world.sent()).toEqual([]);
   await using other = new DiscordWorld();

@@ -175,7 +175,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     world.press(message, "Yes");
     await eventually("it is answered", () => world.fake.toasts.length === 2);
     expect(world.fake.toasts).toEqual([
-      { type: "error", content: "You may not answer here." },
+      { type: "error", content: "You can't answer here." },
       { type: "success", content: "Yes" },
     ]);
     expect(texts(world)[1]).toMatch(/^Go on\? x+…\n\n> Yes$/);

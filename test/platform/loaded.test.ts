@@ -37,6 +37,8 @@ async function loadedBy(platforms: Record<string, unknown>, isThere = () => true
     modules.push(JSON.parse(await Deno.readTextFile(join(counted, name))).url);
   }
   const files = modules.map((url) => url.replace(`file://${ROOT}/`, "")).sort();
-  const folders = new Set(files.flatMap((file) => /^src\/platform\/(\w+)\/(?!manifest\.ts$)/.exec(file)?.[1] ?? []));
+  const folders = new Set(
+    files.flatMap((file) => /^src\/platform\/(\w+)\/(?!manifest\.ts$)/.exec(file)?.[1] ?? []),
+  );
   return { files, folders: [...folders], hasSockets: files.some((file) => /node_modules\/ws\//.test(file)) };
 }

@@ -46,9 +46,9 @@ describe("Telegram (contract 10)", () => {
       await app.settle();
     }
     expect(world.fake.confirmed.map(({ text }) => text)).toEqual([
-      "You may not answer here.",
+      "You can't answer here.",
       undefined,
-      "This question is not open any more.",
+      "This question is closed.",
     ]);
   });
 
@@ -256,7 +256,7 @@ describe("texts for Telegram", () => {
     const long = Array.from({ length: 5_000 }, (_, i) => `sentence ${i}.`).join(" ");
     const [beginning, file, ...more] = partsOf(long, null, { characters: 1_000, fileBytes: 1_000_000 });
     expect(more).toEqual([]);
-    expect(beginning?.text).toMatch(/^sentence 0\.[^]*\[this goes on: all of it is in the file reply\.md\]$/);
+    expect(beginning?.text).toMatch(/^sentence 0\.[^]*\[continued in the file reply\.md\]$/);
     expect(file).toEqual({ text: long, media: null, asFile: "reply.md" });
     const cut = partsOf(long, null, { characters: 1_000, fileBytes: 0 });
     expect(cut).toHaveLength(5);

@@ -108,7 +108,7 @@ it("a platform that asks for the next connection all the time gets it after a pa
     signal: stopped.signal,
     retry: { firstMs: 500, lastMs: 60_000 },
     session: () => Promise.resolve(void sessions++),
-    troubleOf: () => ({ state: "down", pauseMs: null }),
+    classifyTrouble: () => ({ state: "down", pauseMs: null }),
   });
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
   expect(sessions).toBe(1);
@@ -128,7 +128,7 @@ it("a platform that asks for no pause is not asked without one (contract 10.4)",
     signal: stopped.signal,
     retry: { firstMs: 500, lastMs: 60_000 },
     session: () => Promise.reject(new Error(`number ${++sessions}`)),
-    troubleOf: () => ({ state: "limited", pauseMs: 0 }),
+    classifyTrouble: () => ({ state: "limited", pauseMs: 0 }),
   });
   const turns = async () => {
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));

@@ -72,7 +72,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await using other = await listening(world);
     await eventually("the first one is told", async () => (await platformOf(app)).state === "refused");
     expect(await platformOf(app)).toMatchObject({
-      error: "another connection uses this bot: WeCom allows one",
+      error: "another program uses this bot, and WeCom allows one connection",
     });
     await app.until("platform.down");
     await world.say("hello");
@@ -270,9 +270,9 @@ describe("files of WeCom (contract 10.1)", () => {
     const good = world.fake.file("a.txt", new TextEncoder().encode("a"));
     await said(
       { ...good, aeskey: btoa("k".repeat(32)) },
-      "[the file file is not here: its key does not open the file]",
+      "[the file file is not here: the key does not decrypt the file]",
     );
-    await said({ ...good, aeskey: "short" }, "the key of the file is none");
+    await said({ ...good, aeskey: "short" }, "the key of the file is not valid");
     const outside = "WeCom named an address outside of WeCom";
     await said({ ...good, url: "http://localhost:1/files/f1" }, outside);
     await said({ ...good, url: "https://localhost:1/files/f1" }, outside, 2);

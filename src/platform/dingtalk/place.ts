@@ -1,4 +1,4 @@
-/** Whether a chat is a group, by the form of its id; every other one is a person. */
+/** Checks whether a chat is a group. Other chats are persons. */
 export function isGroup(chat: string): boolean {
   return /^cid[\w+/-]{8,}={0,2}$/.test(chat);
 }

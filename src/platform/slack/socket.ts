@@ -8,19 +8,19 @@ import type { Envelope } from "./message.ts";
 const log = logger("slack");
 const PING_MS = 10_000;
 
-interface Listening {
+interface EnvelopeOptions {
   url: string;
   clock: Clock;
   connection: Connection;
-  /** Stores what came; only then is it acknowledged. */
+  /** Stores a message. The acknowledgement follows. */
   handle: (envelope: Envelope) => Promise<void>;
-  /** Asks for what was said while there was no socket. */
+  /** Reads the messages of the gap. */
   opened: () => Promise<void>;
   signal: AbortSignal;
 }
 
-/** Listens on one socket until Slack wants the next one to be opened; throws when it is gone. */
-export async function listenEnvelopes({ handle, opened, ...parts }: Listening): Promise<void> {
+/** Listens on one socket until Slack wants the next one. Throws when the socket ends. */
+export async function listenEnvelopes({ handle, opened, ...parts }: EnvelopeOptions): Promise<void> {
   await listen({
     ...parts,
     platform: "Slack",
@@ -36,7 +36,7 @@ export async function listenEnvelopes({ handle, opened, ...parts }: Listening): 
       } else if (typeof frame.envelope_id === "string") {
         parts.connection.seen();
         await handle(frame);
-        // What is gone meanwhile is sent again by Slack, and changes nothing then.
+        // Without this, Slack sends the message again, which changes nothing.
         socket.send(JSON.stringify({ envelope_id: frame.envelope_id }));
       }
     },

@@ -1,11 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import {
-  callOutside,
-  NoAnswer,
-  NotReached,
-  type OutsideAnswer,
-  RefusedAddress,
-} from "../../base/guarded_fetch.ts";
+import { callOutside, NoAnswer, NotReached, type OutsideAnswer } from "../../base/guarded_fetch.ts";
 import { Connection } from "../connection.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
 import { retryAfter } from "../retry_after.ts";
@@ -14,15 +8,14 @@ import { standardHeaders } from "../signature.ts";
 const TIMEOUT_MS = 15_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
 
-/** Where the replies of a webhook platform go. */
-interface ReplyTo {
+interface Settings {
   reply_url: string;
   secret: string;
   allow_private: boolean;
 }
 
-/** Programs that send webhooks: what they send comes over HTTP, replies go to `reply_url`, signed (contract 10.5). */
-export function createWebhook(name: string, settings: ReplyTo, clock: Clock): Platform {
+/** Creates a platform for programs that send webhooks. Signed replies go to `reply_url`. */
+export function createWebhook(name: string, settings: Settings, clock: Clock): Platform {
   const connection = new Connection(name, clock, "connected");
   return {
     name,
@@ -39,12 +32,12 @@ export function createWebhook(name: string, settings: ReplyTo, clock: Clock): Pl
 
 async function deliver(
   name: string,
-  settings: ReplyTo,
+  settings: Settings,
   connection: Connection,
   clock: Clock,
   { key, chat, answers, part }: Delivery,
 ): Promise<string> {
-  // Without an address the replies are here, for those who ask.
+  // Without an address, programs read the replies over the API.
   if (settings.reply_url === "") return "";
   const now = clock.now();
   const body = JSON.stringify({
@@ -78,7 +71,7 @@ async function deliver(
     connection.become("connected");
     return key;
   } catch (error) {
-    const fault = faultOf(error);
+    const fault = classifyError(error);
     if (fault.why === "unreachable") connection.become("down", fault.message);
     throw fault;
   }
@@ -95,17 +88,16 @@ function check({ status, headers }: OutsideAnswer, now: number): void {
   throw new DeliveryError("refused", words);
 }
 
-function faultOf(error: unknown): DeliveryError {
+function classifyError(error: unknown): DeliveryError {
   if (error instanceof DeliveryError) return error;
   const words = error instanceof Error ? error.message : String(error);
   if (error instanceof NoAnswer) return new DeliveryError("unanswered", words);
   if (error instanceof NotReached) return new DeliveryError("unreachable", words);
-  if (error instanceof RefusedAddress) return new DeliveryError("refused", words);
   return new DeliveryError("refused", words);
 }
 
-function test({ reply_url }: ReplyTo): Promise<string> {
+function test({ reply_url }: Settings): Promise<string> {
   return Promise.resolve(
-    reply_url === "" ? "it takes messages; replies stay here" : `replies go to ${reply_url}`,
+    reply_url === "" ? "it takes messages; programs read replies over the API" : `replies go to ${reply_url}`,
   );
 }
