@@ -20,7 +20,7 @@ const stateOf = async (app: App) => (await app.call("GET /api/platforms/ding")).
 const contents = async (app: App): Promise<string[]> =>
   (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
 
-/** A question in a conversation that has begun; answers its id. */
+/** Asks a question in an existing conversation. Returns its id. */
 async function ask(world: DingTalkWorld, app: App, text: string, options: string[]): Promise<string> {
   const begun = () => texts(world).filter((one) => one === "begun").length;
   const before = begun();
@@ -34,7 +34,7 @@ async function ask(world: DingTalkWorld, app: App, text: string, options: string
 }
 
 describe("DingTalk (contract 10, decision 0023)", () => {
-  it("loses nothing when its stream is replaced or dropped, and answers every frame", async () => {
+  it("loses no message when its stream is replaced or dropped, and answers every frame", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     await eventually("a stream", () => world.fake.sockets.size === 1);
@@ -53,7 +53,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("makes a connection anew that is silent for 2.5 times its ping [PLT-6]", async () => {
+  it("reconnects after a silence of 2.5 ping intervals [PLT-6]", async () => {
     await using world = new DingTalkWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, {}, clock);
@@ -67,7 +67,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await eventually("it is well", async () => await stateOf(app) === "connected");
   });
 
-  it("says that a key does not count, without the key, and the service goes on", async () => {
+  it("reports an invalid key without showing it, and the service continues", async () => {
     await using world = new DingTalkWorld();
     world.fake.revoked = true;
     await using app = await open(world);
@@ -87,7 +87,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     [401, "Unauthorized"],
     [400, "InvalidAuthentication"],
   ])(
-    "fetches a token anew that ended, for messages and for files, and sends nothing twice (%i %s)",
+    "replaces an expired token, for messages and files, and sends nothing twice (%i %s)",
     async (...words) => {
       await using world = new DingTalkWorld();
       world.fake.staleAs = words;
@@ -108,7 +108,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     },
   );
 
-  it("waits when all of the app is too much, and for a DingTalk that is not well; a person who is not there is refused at once", async () => {
+  it("waits for the rate limit of the app and for a failing DingTalk; fails immediately for an unknown person", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     const qps = "Forbidden.AccessDenied.QpsLimitForAppkeyAndApi";
@@ -126,7 +126,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     });
   });
 
-  it("shows progress in a card that it edits, or without a template in one message that stays; both go", async () => {
+  it("shows progress in a card that it edits, or without a template in one message; deletes both", async () => {
     for (const card_template of ["tpl.schema", ""]) {
       await using world = new DingTalkWorld();
       await using app = await open(world, { card_template }, fastClock(5));
@@ -140,7 +140,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     }
   });
 
-  it("gives a sign at once and takes it away with the reply; without the permission it gives none", async () => {
+  it("adds an emotion immediately and removes it with the reply; adds none without the permission", async () => {
     await using world = new DingTalkWorld();
     await using _app = await open(world);
     await world.say("sleep 2");
@@ -153,7 +153,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     expect(world.fake.emotions).toHaveLength(1);
   });
 
-  it("asks with buttons where the template has enough of them, else by numbers", async () => {
+  it("asks with buttons when the template has enough, else with numbers", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     const many = await ask(world, app, "Which?", ["a", "b", "c", "d", "e"]);
@@ -178,7 +178,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     expect(shown()).toMatch(/> No$/);
   });
 
-  it("leaves alone what can never be answered, and an event that cannot be read stops nothing", async () => {
+  it("ignores messages that it can't answer, and skips unreadable events", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     world.fake.message({ msgtype: "text" });
@@ -202,7 +202,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     expect(world.fake.waiting.size).toBe(0);
   });
 
-  it("fetches files from no address inside, and says in the text that one is too large or gone", async () => {
+  it("fetches no file from a private address; the text names a file that is too large or deleted", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     const bytes = new Uint8Array(1);
@@ -225,14 +225,14 @@ describe("DingTalk (contract 10, decision 0023)", () => {
 describe("files for DingTalk", () => {
   const file = (name: string) => ({ name, bytes: new TextEncoder().encode("grüße"), mime: "text/plain" });
 
-  it("go as they are when a robot may send them, else in a zip", () => {
+  it("are sent unchanged when a robot may send their type, else in a zip", () => {
     expect(sendable(file("a.PDF"))).toEqual({ file: file("a.PDF"), type: "pdf" });
     const { file: zip, type } = sendable(file("bericht ü.txt"));
     expect([zip.name, type]).toEqual(["bericht ü.txt.zip", "zip"]);
     expect(unzipped(zip.bytes)).toEqual({ name: "bericht ü.txt", text: "grüße" });
   });
 
-  it("are a zip that other programs read", async () => {
+  it("are in a zip that other programs can read", async () => {
     const dir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const { file: zip } = sendable(file("a.txt"));
     await Deno.writeFile(`${dir}/a.zip`, zip.bytes);
@@ -244,7 +244,7 @@ describe("files for DingTalk", () => {
       success: null,
     }));
     await Deno.remove(dir, { recursive: true });
-    // A machine without Python has the other test.
+    // Without Python, only the other test runs.
     if (success !== null) expect(new TextDecoder().decode(stdout)).toBe("grüße\n");
   });
 });
@@ -257,7 +257,7 @@ describe("texts of DingTalk", () => {
     ["[x](https://a.example/?a=1&b=2) <b>", "[x](https://a.example/?a=1&b=2) <b>"],
   ])("%s", (markdown, shown) => expect(markdownOf(markdown).text).toBe(shown));
 
-  it("have the beginning of their first line as a title", () => {
+  it("have the start of their first line as title", () => {
     expect(markdownOf("\n## **Done**: `x`\nmore").title).toBe("Done: x");
     expect(markdownOf("😀".repeat(100)).title).toBe("😀".repeat(20));
     expect(markdownOf("***").title).toBe("…");
@@ -285,19 +285,19 @@ describe("texts of DingTalk", () => {
     [{ msgtype: "picture", content: { downloadCode: "d2" } }, "", ["d2"]],
     [{ msgtype: "audio", content: { downloadCode: "d3", recognition: "hello" } }, "hello", ["d3"]],
     [{ msgtype: "video", content: { downloadCode: "d4" } }, "", ["d4"]],
-  ])("are read as a person said them: %j", (said, text, refs) => {
+  ])("are parsed as the person wrote them: %j", (said, text, refs) => {
     const incoming = messageOf({ ...message, ...said });
     expect(incoming).toMatchObject({ text, sender: { id: "$:LWCP_v1:$1" }, isMentioned: true });
     expect(incoming?.files.map(({ ref }) => ref)).toEqual(refs);
   });
 
-  it("are left alone when they say nothing", () => {
+  it("are ignored when they are empty", () => {
     expect(messageOf({ ...message, msgtype: "text", text: { content: " " } })).toBeNull();
     expect(messageOf({ ...message, msgtype: "location" })).toBeNull();
   });
 });
 
-it("what waits is held while the key does not count, and no attempt is used up (contract 10.3)", async () => {
+it("replies wait without an attempt while the key is invalid (contract 10.3)", async () => {
   await using world = new DingTalkWorld();
   await using app = await open(world);
   await world.say("sleep 1");

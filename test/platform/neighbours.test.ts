@@ -1,4 +1,4 @@
-// What is done to one chat or person is done to no other. A test with one of each sees nothing of a condition that is gone.
+// An operation on one chat or person must not change others. A test with one of each would not notice a missing condition.
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { fakeEngines } from "../harness/fakes/agents.ts";
@@ -26,7 +26,7 @@ const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
 const stored = (app: App) => app.call("GET /api/messages/inbound");
 
 describe("strangers [PLT-4]", () => {
-  it("are paired and sent away one by one", async () => {
+  it("are paired and removed one at a time", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake);
     for (const from of [7, 8]) fake.say("say let me in", { chat: from, from });
@@ -46,7 +46,7 @@ describe("strangers [PLT-4]", () => {
     expect(await stored(app)).toHaveLength(2);
   });
 
-  it("have a code that counts for an hour, and no other does (contract 10.2)", async () => {
+  it("have a code that is valid for an hour, and no other code is (contract 10.2)", async () => {
     await using fake = new FakeTelegram();
     const clock = new TestClock(Date.now());
     await using app = await open(fake, {}, clock);
@@ -63,7 +63,7 @@ describe("strangers [PLT-4]", () => {
 });
 
 describe("chats", () => {
-  it("stop what goes on in them, and nothing that others said (contract 10.7)", async () => {
+  it("stop their own runs, and none of other chats (contract 10.7)", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });
     fake.say("say hello", { chat: 1, from: 1 });
@@ -80,7 +80,7 @@ describe("chats", () => {
     ]);
   });
 
-  it("wait while the platform's token does not count, and no attempt is used up (contract 10.3)", async () => {
+  it("wait without an attempt while the platform's token is invalid (contract 10.3)", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });
     fake.say("sleep 1");

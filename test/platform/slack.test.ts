@@ -22,7 +22,7 @@ const gapOf = async (app: App) =>
 const stateOf = async (app: App) => (await app.call("GET /api/platforms/team")).state;
 
 describe("Slack (contract 10)", () => {
-  it("loses nothing when its connection is refreshed or dropped", async () => {
+  it("loses no message when its connection is refreshed or dropped", async () => {
     await using world = new SlackWorld();
     await using app = await open(world);
     await eventually("a socket", () => world.fake.sockets.size === 1);
@@ -38,7 +38,7 @@ describe("Slack (contract 10)", () => {
     expect(world.sent().filter(({ text }) => text === "dropped")).toHaveLength(1);
   });
 
-  it("reads what was said while there was no socket, once and in order, and nothing that it has (contract 10.1)", async () => {
+  it("reads missed messages once and in order, and no stored ones (contract 10.1)", async () => {
     await using world = new SlackWorld();
     await using app = await open(world);
     const first = await world.say("say first");
@@ -47,7 +47,7 @@ describe("Slack (contract 10)", () => {
     await hears(world, "in a thread");
     await eventually("nothing waits", () => world.fake.waiting.size === 0);
     const asked = world.fake.asked.length;
-    // What is older than a day is left.
+    // The service does not read messages that are older than a day.
     const seconds = Math.floor(Date.now() / 1000);
     const said = (number: number, more = {}) => ({
       ...{ channel: world.direct, ts: `${seconds}.${String(number).padStart(6, "0")}` },
@@ -75,7 +75,7 @@ describe("Slack (contract 10)", () => {
     );
     expect(heard).toHaveLength(10);
     expect(world.fake.asked.length).toBeGreaterThan(asked);
-    // A socket that Slack replaces leaves no gap.
+    // A socket that Slack replaces makes no gap.
     const after = world.fake.asked.length;
     world.fake.disconnect("refresh_requested");
     await eventually("the next one", () => world.fake.opened === 3);
@@ -85,7 +85,7 @@ describe("Slack (contract 10)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("reads what was said meanwhile although Slack fails at first (contract 10.1)", async () => {
+  it("reads missed messages although Slack fails at first (contract 10.1)", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
@@ -107,12 +107,12 @@ describe("Slack (contract 10)", () => {
     ["every second call is too much", Array(10).fill(["", "ratelimited"]).flat(), [1, 2, 3, 4, 5, 6, 7]],
     ["a page never comes", ["", ...Array(5).fill("ratelimited")], [5, 6, 7]],
   ])(
-    "keeps the pages of a history that it has read when %s (contract 10.1)",
+    "keeps the pages that it has read of a history when %s (contract 10.1)",
     async (_words, errors, kept) => {
       await using world = new SlackWorld();
       const clock = new TestClock(Date.now());
       await using app = await open(world, clock);
-      // The latest conversation is read first.
+      // The service reads the latest conversation first.
       await world.say("say other", { from: "8" });
       await hears(world, "other");
       await world.say("say first");
@@ -142,7 +142,7 @@ describe("Slack (contract 10)", () => {
     ["its first page is not here", ["ratelimited"]],
     ["a page of it is not here", ["", "ratelimited"]],
   ])(
-    "reads after a restart what was said in a gap, when %s at the stop (contract 10.1)",
+    "reads the messages of a gap after a restart, when %s at the stop (contract 10.1)",
     async (_words, errors) => {
       await using world = new SlackWorld();
       await using folder = await tempDir();
@@ -174,7 +174,7 @@ describe("Slack (contract 10)", () => {
       {
         await using app = await start();
         await eventually("the history waits", () => world.fake.asked.length === errors.length);
-        // What is said now moves what was heard last behind the gap.
+        // A new message is the last one now, after the gap.
         const live = { ...missed(8), text: "say live" };
         world.fake.event({ ...live, type: "message", channel_type: "im" });
         await eventually(
@@ -196,7 +196,7 @@ describe("Slack (contract 10)", () => {
     },
   );
 
-  it("has a gap open until the history of the latest one is read (contract 10.1)", async () => {
+  it("keeps a gap open until the history of the latest one is read (contract 10.1)", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
@@ -221,7 +221,7 @@ describe("Slack (contract 10)", () => {
     await heard(2);
     await eventually("nothing waits", () => world.fake.waiting.size === 0);
     await reconnects(2);
-    // The first one is not read any more: the second one begins where it did, and waits for a minute.
+    // The second reader starts where the first one did, and waits for a minute.
     clock.advance(500);
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(world.fake.asked).toHaveLength(2);
@@ -234,7 +234,7 @@ describe("Slack (contract 10)", () => {
     expect(world.fake.asked).toHaveLength(3);
   });
 
-  it("makes a connection anew that is silent for 2.5 times its ping [PLT-6]", async () => {
+  it("reconnects after a silence of 2.5 ping intervals [PLT-6]", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
@@ -248,7 +248,7 @@ describe("Slack (contract 10)", () => {
     await eventually("it is well", async () => await stateOf(app) === "connected");
   });
 
-  it("says that a key does not count, and the service goes on", async () => {
+  it("reports an invalid key, and the service continues", async () => {
     await using world = new SlackWorld();
     world.fake.revoked = true;
     await using app = await open(world);
@@ -260,7 +260,7 @@ describe("Slack (contract 10)", () => {
     });
   });
 
-  it("says in the text that a file may not be read, and sends its key to no other host", async () => {
+  it("names a file in the text that it may not read, and sends its key to no other host", async () => {
     await using world = new SlackWorld();
     await using app = await open(world);
     world.fake.isUnscoped = true;
@@ -286,7 +286,7 @@ describe("Slack (contract 10)", () => {
     ]);
   });
 
-  it("leaves what a press does not say, and goes on (contract 10.4)", async () => {
+  it("ignores an incomplete press, and continues (contract 10.4)", async () => {
     await using world = new SlackWorld();
     await using _app = await open(world);
     world.fake.push({
@@ -299,7 +299,7 @@ describe("Slack (contract 10)", () => {
     expect(world.fake.waiting.size).toBe(0);
   });
 
-  it("takes a long question whose characters are escaped, and cuts no character of a label in two", async () => {
+  it("sends a long question with escapes, and splits no character of a label", async () => {
     await using world = new SlackWorld();
     const { app_token, bot_token, base_url } = world.config;
     const there = createSlack("team", { app_token, bot_token, base_url }, systemClock);
@@ -320,7 +320,7 @@ describe("Slack (contract 10)", () => {
     expect(shown.join("").match(/&amp;/g)).toHaveLength(1_300);
   });
 
-  it("has not sent a file whose bytes did not arrive", async () => {
+  it("counts a file as unsent when its bytes did not arrive", async () => {
     await using world = new SlackWorld();
     const { app_token, bot_token, base_url } = world.config;
     const there = createSlack("team", { app_token, bot_token, base_url }, systemClock);
@@ -336,7 +336,7 @@ describe("Slack (contract 10)", () => {
     expect(world.fake.uploads).toMatchObject([{ name: "long.md", text: "long" }]);
   });
 
-  it("lets no agent mention everybody", async () => {
+  it("lets no agent mention all people", async () => {
     await using world = new SlackWorld();
     await using _app = await open(world);
     await world.say("say <!channel> & **you**");
@@ -355,12 +355,12 @@ describe("texts of Slack", () => {
   it.each([
     ["<@U1> in <#C1|general>: <https://a.example|a>", "@U1 in #general: https://a.example"],
     ["<!here> a &lt; b &amp;amp; c", "@here a < b &amp; c"],
-  ])("%s is read as a person typed it", (text, plain) => expect(plainText(text)).toBe(plain));
+  ])("%s is parsed as a person typed it", (text, plain) => expect(plainText(text)).toBe(plain));
 });
 
-it("gives its key to Slack's own hosts alone, and over TLS alone (contract 11)", async () => {
+it("the client sends its key only to hosts of Slack, and only over TLS (contract 11)", async () => {
   const client = new SlackClient("key", "");
-  // The request is over before it begins: nothing leaves.
+  // The signal is aborted before the request, so no byte leaves.
   const asked = (url: string) =>
     client.download(url, AbortSignal.abort()).then(() => "sent", ({ name }: Error) => name);
   for (

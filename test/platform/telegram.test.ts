@@ -27,7 +27,7 @@ const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
 const stored = (app: App) => app.call("GET /api/messages/inbound");
 
 describe("Telegram (contract 10)", () => {
-  it("says below a button what became of its press: it may not be pressed, it counts, it comes too late", async () => {
+  it("shows the result of a press: not allowed, accepted, too late", async () => {
     await using world = new TelegramWorld();
     await using app = await openWorld("phone", world, { more: { allow: ["7"] } });
     await world.say("say begun", { chat: "-5", isGroup: true, isMention: true });
@@ -52,7 +52,7 @@ describe("Telegram (contract 10)", () => {
     ]);
   });
 
-  it("lets nobody speak until they are paired: one answer, and no agent sees them [PLT-4]", async () => {
+  it("ignores unpaired people: one answer, and no agent sees them [PLT-4]", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake);
     for (let i = 0; i < 3; i++) fake.say("say let me in");
@@ -75,7 +75,7 @@ describe("Telegram (contract 10)", () => {
     expect(fake.faults).toEqual([]);
   });
 
-  it("answers 5 of a flood of strangers, and hears none; two bots end by themselves [PLT-4]", async () => {
+  it("answers 5 of many strangers and stores no message of them; a loop of two bots ends [PLT-4]", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["8"] });
     for (let i = 0; i < 200; i++) fake.say("say hi", { chat: 1000 + i, from: 1000 + i });
@@ -86,7 +86,7 @@ describe("Telegram (contract 10)", () => {
     expect(await stored(app)).toHaveLength(1);
   });
 
-  it("hears in a group only those who are allowed, when they mention it, in its threads", async () => {
+  it("accepts in a group only mentions of allowed people, in threads", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: [7] });
     const group = { chat: -5, type: "supergroup" };
@@ -113,7 +113,7 @@ describe("Telegram (contract 10)", () => {
     }]);
   });
 
-  it("keeps the same number in ten chats apart, takes a repeated one once, and leaves edits alone [PLT-5]", async () => {
+  it("separates equal message numbers of ten chats, stores a repeated message once, and ignores edits [PLT-5]", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });
     for (let chat = 1; chat <= 10; chat++) fake.say(`say ${chat}`, { chat, from: chat, id: 5 });
@@ -125,7 +125,7 @@ describe("Telegram (contract 10)", () => {
     expect(await stored(app)).toHaveLength(10);
   });
 
-  it("leaves out what has another form than it should, and goes on", async () => {
+  it("skips invalid updates, and continues", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });
     fake.say("say bad", { more: { chat: null } });
@@ -134,7 +134,7 @@ describe("Telegram (contract 10)", () => {
     expect(await stored(app)).toHaveLength(1);
   });
 
-  it("holds a chat that says too much, and no other; a lost answer is sent once more [PLT-2, PLT-3]", async () => {
+  it("stops deliveries to one limited chat only; sends a message again once after a lost answer [PLT-2, PLT-3]", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });
     fake.limited.add("1");
@@ -146,7 +146,7 @@ describe("Telegram (contract 10)", () => {
       "the other chat is served",
       () => texts(fake).filter((text) => text === "two").length === 2,
     );
-    // The one that was sent again may not be stored as sent yet.
+    // The service may not have stored the resend yet.
     const failed: { session_key: string }[] = await app.call("GET /api/messages/outbound?status=failed");
     expect(failed.find((one) => one.session_key === "phone:1")).toMatchObject({
       attempt: 0,
@@ -154,7 +154,7 @@ describe("Telegram (contract 10)", () => {
     });
   });
 
-  it("says that a token does not count, and the service goes on", async () => {
+  it("reports an invalid token, and the service continues", async () => {
     await using fake = new FakeTelegram();
     fake.revoked = true;
     await using app = await open(fake);
@@ -178,7 +178,7 @@ describe("files of Telegram (contract 10.1)", () => {
     document: { file_id, file_name: `${file_id}.bin`, ...(file_size === undefined ? {} : { file_size }) },
   });
 
-  it("that are too large, refused or gone are said in the text, and the message goes on", async () => {
+  it("that are too large, refused or deleted are named in the text, and the message is processed", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });
     fake.say("say one", { chat: 1, from: 1, more: file("huge", 60_000_000) });
@@ -195,7 +195,7 @@ describe("files of Telegram (contract 10.1)", () => {
     ]);
   });
 
-  it("that do not come are waited for 60 s, and the quiet window with them; then the text says so", async () => {
+  it("that do not arrive delay the debounce window by at most 60 s; then the text names them", async () => {
     await using fake = new FakeTelegram();
     const clock = new TestClock(Date.now());
     await using app = await open(fake, { allow: ["*"] }, clock);
@@ -214,7 +214,7 @@ describe("files of Telegram (contract 10.1)", () => {
     );
   });
 
-  it("are fetched again when a download fails", async () => {
+  it("are fetched again after a failed download", async () => {
     await using fake = new FakeTelegram();
     await using app = await open(fake, { allow: ["*"] });
     fake.files.set("busy", 500);
@@ -252,7 +252,7 @@ describe("texts for Telegram", () => {
     ["**a *b* c**", "<b>a <i>b</i> c</b>"],
   ])("%s", (markdown, html) => expect(inDialect(markdown, TELEGRAM_HTML)).toBe(html));
 
-  it("go as a file when they are more than four parts, or end there where there are no files", () => {
+  it("become a file above four parts, or end there on a platform without files", () => {
     const long = Array.from({ length: 5_000 }, (_, i) => `sentence ${i}.`).join(" ");
     const [beginning, file, ...more] = partsOf(long, null, { characters: 1_000, fileBytes: 1_000_000 });
     expect(more).toEqual([]);
@@ -267,7 +267,7 @@ describe("texts for Telegram", () => {
     }]);
   });
 
-  it("are cut within one line that is endless, and between the halves of no character", () => {
+  it("are cut within an endless line, and never inside a character", () => {
     for (const text of ["😀".repeat(5_000), `\`\`\`${"x".repeat(9_000)}\n`, "א".repeat(9_000)]) {
       const pieces = cutText(text, 1_000);
       expect(pieces.length).toBeGreaterThan(4);

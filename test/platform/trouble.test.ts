@@ -1,4 +1,4 @@
-// Answers of platforms, and of what stands between, that are none: nothing is given up for them, and nobody is asked without a pause.
+// Invalid answers of platforms and proxies must not fail a reply, and every retry has a pause.
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { Connection } from "../../src/platform/connection.ts";
@@ -29,7 +29,7 @@ const DELIVERY = {
   part: { text: "x", media: null },
 };
 
-/** A server that gives one answer to everything. */
+/** Starts a server with one answer to all requests. */
 function answering(answer: () => Response) {
   let asked = 0;
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, () => {
@@ -44,7 +44,7 @@ function answering(answer: () => Response) {
 }
 
 describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
-  it("a limit whose time cannot be read is a limit [PLT-3]", async () => {
+  it("a limit with an unreadable time is a limit [PLT-3]", async () => {
     const headers = { "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT", "x-ogw-ratelimit-reset": "soon" };
     await using server = answering(() => new Response("<html>", { status: 429, headers }));
     const platform = create(server.url);
@@ -56,7 +56,7 @@ describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
     expect(server.asked()).toBeLessThanOrEqual(3);
   });
 
-  it("a connection that is not made, or ends before its TLS stands, has sent nothing [PLT-3]", async () => {
+  it("a connection that fails before TLS is complete has sent nothing [PLT-3]", async () => {
     using server = Deno.listen({ port: 0, hostname: "127.0.0.1" });
     const closing = (async () => {
       for await (const connection of server) connection.close();
@@ -71,7 +71,7 @@ describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
   });
 
   it.each([["null", 502], ['{"message":"bad gateway"}', 502], ["<html>", 503]])(
-    "the answer %s of what stands between is no refusal (%i) [PLT-3]",
+    "the answer %s of a proxy is no refusal (%i) [PLT-3]",
     async (body, status) => {
       await using server = answering(() => new Response(body, { status }));
       await expect(create(server.url).deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });
@@ -98,7 +98,7 @@ it.each([
   expect(askedMs(seconds)).toBe(ms);
 });
 
-it("a platform that asks for the next connection all the time gets it after a pause (contract 10.4)", async () => {
+it("keepConnected() pauses when a platform always asks for a new connection (contract 10.4)", async () => {
   const clock: Clock & Pick<TestClock, "advance"> = new TestClock();
   const stopped = new AbortController();
   let sessions = 0;
@@ -118,7 +118,7 @@ it("a platform that asks for the next connection all the time gets it after a pa
   await kept;
 });
 
-it("a platform that asks for no pause is not asked without one (contract 10.4)", async () => {
+it("keepConnected() pauses when a platform asks for no pause (contract 10.4)", async () => {
   const clock: Clock & Pick<TestClock, "advance"> = new TestClock();
   const stopped = new AbortController();
   let sessions = 0;
@@ -143,7 +143,7 @@ it("a platform that asks for no pause is not asked without one (contract 10.4)",
   await kept;
 });
 
-it("a connection is dead when it was silent for 2.5 of its pings (contract 10.4)", async () => {
+it("listen() ends a connection after a silence of 2.5 ping intervals (contract 10.4)", async () => {
   await using server = Deno.serve(
     { port: 0, hostname: "127.0.0.1", onListen: () => {} },
     (request) => Deno.upgradeWebSocket(request).response,

@@ -3,7 +3,7 @@ import { fakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import type { World } from "./world.ts";
 
-/** A service with one platform, on which everybody may speak unless `more` says otherwise, and its worker Ada. */
+/** Opens a service with one platform and its worker Ada. By default the platform allows all people. */
 export async function openWorld(
   name: string,
   world: World,
