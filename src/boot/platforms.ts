@@ -34,7 +34,7 @@ export async function createPlatforms(
   const all = new Map<string, Connected>([[LOCAL_PLATFORM, createLocalPlatform(clock)]]);
   for (const [name, config] of Object.entries(platforms).sort(([a], [b]) => a < b ? -1 : 1)) {
     const given = replaced.find((platform) => platform.name === name);
-    const platform = config.enabled ? given ?? await create(name, config, clock) : null;
+    const platform = config.enabled ? given ?? await createPlatform(name, config, clock) : null;
     all.set(name, { rules: buildRules(name, config), config, platform });
   }
   return all;
@@ -57,7 +57,7 @@ function buildRules(name: string, config: PlatformConfig): PlatformRules {
   return { name, kind, enabled, allow: allow.map(String), groups, threads };
 }
 
-async function create(name: string, config: PlatformConfig, clock: Clock): Promise<Platform> {
+async function createPlatform(name: string, config: PlatformConfig, clock: Clock): Promise<Platform> {
   const manifest = MANIFESTS.find(({ kind }) => kind === config.kind);
   if (manifest === undefined) throw new Error(`No manifest of the platform kind ${config.kind}`);
   return await manifest.create(name, config, clock);

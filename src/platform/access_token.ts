@@ -28,34 +28,34 @@ export class AccessToken {
 
   /** Runs a request with the token. A request that the platform refused because of its token runs again with a new one. */
   async use<T>(request: (token: string) => Promise<T>): Promise<T> {
-    const token = await notSent(() => this.#now());
+    const token = await notSent(() => this.#getToken());
     const used = this.#token;
     try {
       return await request(token.value);
     } catch (error) {
       if (!this.#source.isStale(error)) throw error;
     }
-    if (used !== null) this.#forget(used);
-    const next = await notSent(() => this.#now());
+    if (used !== null) this.#drop(used);
+    const next = await notSent(() => this.#getToken());
     return await request(next.value);
   }
 
-  async #now(): Promise<Token> {
+  async #getToken(): Promise<Token> {
     while (true) {
       const fetching = this.#token ??= this.#fetch();
       try {
         const token = await fetching;
         if (token.endsAt > this.#source.clock.now()) return token;
-        this.#forget(fetching);
+        this.#drop(fetching);
       } catch (error) {
-        this.#forget(fetching);
+        this.#drop(fetching);
         throw error;
       }
     }
   }
 
   // Another request may have replaced the token already.
-  #forget(fetched: Promise<Token>): void {
+  #drop(fetched: Promise<Token>): void {
     if (this.#token === fetched) this.#token = null;
   }
 

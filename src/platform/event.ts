@@ -41,7 +41,7 @@ export async function sendEvent(target: Target, event: WebhookEvent, now: number
     retryAfterMs: retryAfter(answer?.headers["retry-after"], now),
   });
   try {
-    const body = bodyOf(event);
+    const body = buildBody(event);
     const answer = await callOutside({
       url: target.url,
       headers: {
@@ -61,7 +61,7 @@ export async function sendEvent(target: Target, event: WebhookEvent, now: number
   }
 }
 
-function bodyOf({ kind, at, data }: WebhookEvent): string {
+function buildBody({ kind, at, data }: WebhookEvent): string {
   const body = (shown: Record<string, unknown>) =>
     JSON.stringify({ type: kind, timestamp: new Date(at).toISOString(), data: shown });
   const whole = body(data);

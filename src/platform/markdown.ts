@@ -32,23 +32,23 @@ const INLINE =
 /** Translates code, bold, italic, strike, headings and links of Markdown. A mark without an end stays text. */
 export function inDialect(markdown: string, dialect: Dialect): string {
   return markdown.split(BLOCK).map((piece, at) =>
-    at % 2 === 1 ? block(piece, dialect) : inline(piece, dialect)
+    at % 2 === 1 ? formatBlock(piece, dialect) : formatInline(piece, dialect)
   )
     .join("");
 }
 
-function block(piece: string, dialect: Dialect): string {
+function formatBlock(piece: string, dialect: Dialect): string {
   const language = /^```(\w*)/.exec(piece)?.[1] ?? "";
   const text = piece.replace(/^```[^\n]*\n/, "").replace(/\n?```$/, "");
   return dialect.block((dialect.verbatim ?? dialect.escape)(text), language);
 }
 
-function inline(text: string, dialect: Dialect): string {
+function formatInline(text: string, dialect: Dialect): string {
   let shown = "";
   let done = 0;
   for (const found of text.matchAll(INLINE)) {
     const [all, heading, code, bold, italic, strike, label, address] = found;
-    const inside = (part: string) => inline(part, dialect);
+    const inside = (part: string) => formatInline(part, dialect);
     shown += dialect.escape(text.slice(done, found.index));
     done = found.index + all.length;
     if (heading !== undefined) shown += dialect.heading(inside(heading));

@@ -14,7 +14,7 @@ export function partsOf(content: string, media: Media | null, limits: Limits): P
     ? `[the file ${shownName(media)} is too large for this chat; it is in the service]`
     : "";
   const text = [content.trim(), note].filter((piece) => piece !== "").join("\n\n");
-  return [...textParts(text, limits), ...(media === null || tooLarge ? [] : [{ text: "", media }])];
+  return [...cutIntoParts(text, limits), ...(media === null || tooLarge ? [] : [{ text: "", media }])];
 }
 
 /** Returns the name of a stored file without the id in front. */
@@ -22,7 +22,7 @@ export function shownName({ name }: Pick<Media, "name">): string {
   return name.replace(/^[0-9a-f]{8}-[0-9a-f-]{27}-/, "");
 }
 
-function textParts(text: string, { characters, fileBytes }: Limits): Part[] {
+function cutIntoParts(text: string, { characters, fileBytes }: Limits): Part[] {
   const pieces = cutText(text, characters);
   if (pieces.length <= PARTS_MAX) return pieces.map((piece) => ({ text: piece, media: null }));
   if (fileBytes === 0) {
@@ -49,17 +49,17 @@ export function cutText(content: string, maxCharacters: number): string[] {
   while (rest !== "") {
     const head = fence + rest;
     if (head.length <= maxCharacters) return [...pieces, head];
-    const at = cutAt(head.slice(0, maxCharacters - 4), fence.length);
+    const at = findCut(head.slice(0, maxCharacters - 4), fence.length);
     const piece = head.slice(0, at);
     rest = head.slice(at).replace(/^\n+/, "");
-    const open = openFence(piece);
+    const open = findOpenFence(piece);
     fence = open === null ? "" : `${open}\n`;
     pieces.push(open === null ? piece.trimEnd() : `${piece.trimEnd()}\n\`\`\``);
   }
   return pieces;
 }
 
-function cutAt(text: string, fenceLength: number): number {
+function findCut(text: string, fenceLength: number): number {
   const least = Math.max(Math.floor(text.length / 2), fenceLength + 1);
   for (const mark of ["\n\n", "\n", ". ", " "]) {
     const at = text.lastIndexOf(mark);
@@ -74,7 +74,7 @@ function cutAt(text: string, fenceLength: number): number {
 const FENCE_MAX_CHARACTERS = 60;
 
 /** Finds the first line of a code block without an end. */
-function openFence(text: string): string | null {
+function findOpenFence(text: string): string | null {
   let open: string | null = null;
   for (const line of text.split("\n")) {
     if (/^```/.test(line)) open = open === null ? line : null;

@@ -19,7 +19,7 @@ export interface Socket {
   pingEvery(ms: number): void;
 }
 
-interface Listening {
+interface ListenOptions {
   /** Name in messages. */
   platform: string;
   url: string;
@@ -41,8 +41,8 @@ interface Listening {
  * Listens on one socket. Resolves when the platform wants the next socket; the old one stays open for some seconds. Throws when the
  * socket ends or is silent for too long.
  */
-export async function listen(listening: Listening): Promise<void> {
-  const { platform, url, clock, signal } = listening;
+export async function listen(options: ListenOptions): Promise<void> {
+  const { platform, url, clock, signal } = options;
   const wire = await openWire(url, HELLO_MS);
   const end = () => wire.terminate();
   signal.addEventListener("abort", end, { once: true });
@@ -50,11 +50,11 @@ export async function listen(listening: Listening): Promise<void> {
   let handled = () => Promise.resolve();
   try {
     await new Promise<void>((resolve, reject) => {
-      const watch = attend(listening, wire, { resolve, reject });
+      const watch = watchSocket(options, wire, { resolve, reject });
       handled = () => watch.handling;
       wire.on("error", (error) => reject(new Error(`${platform}: ${error.message}`)));
       wire.on("close", () => reject(new Error(`${platform} closed the connection`)));
-      void waitForSilence(listening, wire, watch, AbortSignal.any([signal, watching.signal])).then((ms) => {
+      void waitForSilence(options, wire, watch, AbortSignal.any([signal, watching.signal])).then((ms) => {
         reject(new Error(`${platform} was silent for ${Math.round(ms / 1000)} s`));
       });
     });
@@ -84,8 +84,8 @@ interface Watch {
   handling: Promise<void>;
 }
 
-function attend(
-  { clock, connection, pingMs, take, isReadyWhenOpen = false, greet }: Listening,
+function watchSocket(
+  { clock, connection, pingMs, take, isReadyWhenOpen = false, greet }: ListenOptions,
   wire: Wire,
   { resolve, reject }: { resolve: () => void; reject: (error: unknown) => void },
 ): Watch {
@@ -118,7 +118,7 @@ function attend(
 
 /** Waits until the connection is silent. Returns the limit in ms. */
 async function waitForSilence(
-  { clock, ping = (wire) => wire.ping() }: Omit<Listening, "ping"> & { ping?: (wire: Wire) => void },
+  { clock, ping = (wire) => wire.ping() }: Omit<ListenOptions, "ping"> & { ping?: (wire: Wire) => void },
   wire: Wire,
   watch: Watch,
   signal: AbortSignal,

@@ -37,7 +37,7 @@ export function createDingTalk(name: string, settings: Settings, clock: Clock): 
       const url = await client.connection(TOPICS, signal);
       const handle = (topic: string, data: string) => {
         resetBackoff();
-        return take(receive, signs, topic, data);
+        return handleEvent(receive, signs, topic, data);
       };
       await listenStream({ url, clock, connection, signal, handle });
     },
@@ -62,7 +62,7 @@ export function createDingTalk(name: string, settings: Settings, clock: Clock): 
 }
 
 /** Stores a message or press. Returns the change of the card whose button was pressed. */
-async function take(receive: Receive, signs: Signs, topic: string, data: string): Promise<object> {
+async function handleEvent(receive: Receive, signs: Signs, topic: string, data: string): Promise<object> {
   if (topic === MESSAGES) {
     const message = objectOf<RobotMessage>(data) as RobotMessage;
     const incoming = readOrLeave("DingTalk", () => messageOf(message));

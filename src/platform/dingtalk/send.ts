@@ -6,7 +6,7 @@ import { markdownOf } from "./format.ts";
 import { isGroup } from "./place.ts";
 import { sendable } from "./zip.ts";
 
-interface Sent {
+interface SentMessage {
   processQueryKey: string;
   invalidStaffIdList: string[];
   flowControlledStaffIdList: string[];
@@ -57,11 +57,11 @@ async function send(client: DingTalkClient, chat: string, msgKey: string, param:
   const message = { robotCode, msgKey, msgParam: JSON.stringify(param) };
   if (isGroup(chat)) {
     const path = "/v1.0/robot/groupMessages/send";
-    const sent = await client.call<Sent>(path, { ...message, openConversationId: chat });
+    const sent = await client.call<SentMessage>(path, { ...message, openConversationId: chat });
     return sent.processQueryKey ?? "";
   }
   const path = "/v1.0/robot/oToMessages/batchSend";
-  const sent = await client.call<Sent>(path, { ...message, userIds: [chat] });
+  const sent = await client.call<SentMessage>(path, { ...message, userIds: [chat] });
   // The status of these answers is a success.
   if (sent.flowControlledStaffIdList?.includes(chat)) {
     throw new DeliveryError("limited", "DingTalk limits the messages to this person", { scope: "chat" });

@@ -36,7 +36,7 @@ export class Signs {
     if (known === undefined || known.isGiven) return;
     known.isGiven = true;
     try {
-      await this.#client.call("/v1.0/robot/emotion/reply", this.#body(message, known));
+      await this.#client.call("/v1.0/robot/emotion/reply", this.#buildBody(message, known));
     } catch (error) {
       this.#known.delete(message);
       throw error;
@@ -48,11 +48,11 @@ export class Signs {
     const known = this.#known.get(message);
     if (known?.isGiven !== true) return;
     this.#known.delete(message);
-    void this.#client.call("/v1.0/robot/emotion/recall", this.#body(message, known))
+    void this.#client.call("/v1.0/robot/emotion/recall", this.#buildBody(message, known))
       .catch((error) => log.info("Cannot remove an emotion of DingTalk: {error}", { error }));
   }
 
-  #body(openMsgId: string, { conversation }: Sign): object {
+  #buildBody(openMsgId: string, { conversation }: Sign): object {
     return {
       robotCode: this.#client.robotCode,
       openMsgId,

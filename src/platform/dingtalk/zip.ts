@@ -23,17 +23,23 @@ function buildZip({ name, bytes }: PartFile): Uint8Array<ArrayBuffer> {
   [VERSION, UTF8, 0, 0, DATE].forEach((value, at) => about.writeUInt16LE(value, at * 2));
   [crc32(bytes), bytes.length, bytes.length].forEach((value, at) => about.writeUInt32LE(value, 10 + at * 4));
   about.writeUInt16LE(title.length, 22);
-  const local = Buffer.concat([signature(3, 4), about, title]);
+  const local = Buffer.concat([buildSignature(3, 4), about, title]);
   // Without comment, disk and attributes. The file starts at 0.
-  const entry = Buffer.concat([signature(1, 2), Buffer.from([VERSION, 0]), about, Buffer.alloc(14), title]);
+  const entry = Buffer.concat([
+    buildSignature(1, 2),
+    Buffer.from([VERSION, 0]),
+    about,
+    Buffer.alloc(14),
+    title,
+  ]);
   const end = Buffer.alloc(18);
   end.writeUInt16LE(1, 4);
   end.writeUInt16LE(1, 6);
   end.writeUInt32LE(entry.length, 8);
   end.writeUInt32LE(local.length + bytes.length, 12);
-  return new Uint8Array(Buffer.concat([local, bytes, entry, signature(5, 6), end]));
+  return new Uint8Array(Buffer.concat([local, bytes, entry, buildSignature(5, 6), end]));
 }
 
-function signature(first: number, second: number): Uint8Array {
+function buildSignature(first: number, second: number): Uint8Array {
   return new Uint8Array([0x50, 0x4b, first, second]);
 }

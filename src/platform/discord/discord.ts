@@ -102,7 +102,7 @@ async function connect(bot: Bot, last: GatewaySession | null) {
   const session = last !== null && client.isDiscord(last.url) ? last : null;
   const url = session?.url ?? await findGateway(client, signal);
   const handle = (event: { name: string; data: unknown }, ended: AbortSignal) =>
-    take(bot, event, AbortSignal.any([signal, ended]));
+    handleEvent(bot, event, AbortSignal.any([signal, ended]));
   return await listen({ url, token, session, clock, connection, handle, signal });
 }
 
@@ -118,7 +118,7 @@ async function findGateway(client: DiscordClient, signal: AbortSignal): Promise<
   return url;
 }
 
-async function take(
+async function handleEvent(
   parts: Bot,
   { name, data }: { name: string; data: unknown },
   signal: AbortSignal,
@@ -129,13 +129,13 @@ async function take(
       const { user, application, guilds = [] } = data as Ready;
       channels.become(user.id);
       void offerCommands(parts.client, application.id, signal);
-      await tell(parts, await history.begin(await parts.lastHeard(), guilds, signal));
+      await storeMessages(parts, await history.begin(await parts.lastHeard(), guilds, signal));
       return await history.told();
     }
     case "GUILD_CREATE": {
       const server = data as Server;
       channels.learn(server);
-      await tell(parts, await history.open(server, signal));
+      await storeMessages(parts, await history.open(server, signal));
       return await history.told(server);
     }
     case "CHANNEL_CREATE":
@@ -144,17 +144,17 @@ async function take(
     case "THREAD_LIST_SYNC":
       return channels.learn({ threads: (data as Server).threads ?? [] });
     case "MESSAGE_CREATE":
-      return await hear(parts, channels, data as Message, signal);
+      return await receiveMessage(parts, channels, data as Message, signal);
     case "INTERACTION_CREATE":
-      return await act(parts, channels, data as Interaction, signal);
+      return await receiveInteraction(parts, channels, data as Interaction, signal);
   }
 }
 
-async function tell({ receive }: Run, said: readonly Incoming[]): Promise<void> {
+async function storeMessages({ receive }: Run, said: readonly Incoming[]): Promise<void> {
   for (const incoming of said) await storeOrLeave("Discord", receive, incoming);
 }
 
-async function hear(
+async function receiveMessage(
   { receive }: Run,
   channels: Channels,
   message: Message & { guild_id?: string },
@@ -169,7 +169,7 @@ async function hear(
   if (incoming !== null) await storeOrLeave("Discord", receive, incoming);
 }
 
-async function act(
+async function receiveInteraction(
   { client, receive }: Run,
   channels: Channels,
   interaction: Interaction,

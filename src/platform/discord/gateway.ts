@@ -70,7 +70,7 @@ interface Frame {
 export async function listen(parts: GatewayOptions): Promise<{ session: Session | null; why: string }> {
   const wire = await openWire(`${parts.url.replace(/\/?$/, "/")}?v=10&encoding=json`, READY_MS);
   const socket = new Socket(wire, parts);
-  return await socket.ended();
+  return await socket.waitForEnd();
 }
 
 class Socket {
@@ -92,7 +92,7 @@ class Socket {
     this.#lastSeq = parts.session?.seq ?? null;
   }
 
-  async ended(): Promise<{ session: Session | null; why: string }> {
+  async waitForEnd(): Promise<{ session: Session | null; why: string }> {
     const { clock, signal } = this.#parts;
     const wire = this.#wire;
     const stop = () => this.#end.resolve("");
@@ -100,12 +100,12 @@ class Socket {
     if (signal.aborted) stop();
     wire.on("message", (data) => {
       try {
-        this.#take(JSON.parse(data.toString()));
+        this.#handleFrame(JSON.parse(data.toString()));
       } catch {
         this.#end.resolve("Discord sent an invalid frame");
       }
     });
-    wire.on("close", (code) => this.#closed(code));
+    wire.on("close", (code) => this.#handleClose(code));
     wire.on("error", (error) => this.#end.resolve(error.message));
     void sleep(clock, READY_MS, this.#ended.signal).then(() => {
       if (!this.#isReady) this.#end.resolve(`Discord was not ready within ${READY_MS / 1000} s`);
@@ -123,7 +123,7 @@ class Socket {
     }
   }
 
-  #take({ op, d, s, t }: Frame): void {
+  #handleFrame({ op, d, s, t }: Frame): void {
     if (op === OP.hello) this.#identify((d as { heartbeat_interval: number }).heartbeat_interval);
     else if (op === OP.heartbeat) this.#sendHeartbeat();
     else if (op === OP.acknowledge) this.#isAcknowledged = true;
@@ -131,7 +131,7 @@ class Socket {
     else if (op === OP.invalid) {
       if (d !== true) this.#dropSession();
       this.#end.resolve("Discord has ended the session");
-    } else if (op === OP.event) this.#event({ name: t, data: d }, s);
+    } else if (op === OP.event) this.#handleEvent({ name: t, data: d }, s);
   }
 
   #identify(intervalMs: number): void {
@@ -163,7 +163,7 @@ class Socket {
     this.#send(OP.heartbeat, this.#lastSeq);
   }
 
-  #event(event: Event, seq: number): void {
+  #handleEvent(event: Event, seq: number): void {
     const { connection, handle } = this.#parts;
     this.#lastSeq = seq;
     const isReady = event.name === "READY";
@@ -179,7 +179,7 @@ class Socket {
     this.#handling.catch((error) => this.#end.resolve(String(error)));
   }
 
-  #closed(code: number): void {
+  #handleClose(code: number): void {
     const refusal = REFUSED[code];
     if (refusal !== undefined) return this.#end.reject(new ConnectionRefused(refusal));
     if (FORGOTTEN.includes(code)) this.#dropSession();

@@ -16,7 +16,7 @@ const NO_EMBEDS = 4;
 /** Sends no push notification. */
 const SILENT = 4_096;
 
-interface Sent {
+interface SentMessage {
   id: string;
 }
 
@@ -35,7 +35,7 @@ export async function deliver(client: DiscordClient, delivery: Delivery): Promis
   };
   const file = await fileOf(part);
   const path = `${channelOf(delivery)}/messages`;
-  const { id } = await client.call<Sent>("POST", path, { body, ...(file === null ? {} : { file }) });
+  const { id } = await client.call<SentMessage>("POST", path, { body, ...(file === null ? {} : { file }) });
   return id;
 }
 
@@ -50,7 +50,7 @@ export async function showProgress(client: DiscordClient, progress: Progress): P
     else if (sentAs !== "") await client.call("PATCH", own, { body: buildText(text) });
     else {
       const body = buildText(text, NO_EMBEDS | SILENT);
-      return (await client.call<Sent>("POST", `${channel}/messages`, { body })).id;
+      return (await client.call<SentMessage>("POST", `${channel}/messages`, { body })).id;
     }
     return sentAs;
   } catch (error) {

@@ -96,7 +96,7 @@ export class FeishuClient {
     const { query, ...rest } = call;
     const search = query === undefined ? "" : `?${new URLSearchParams(query)}`;
     const answer = await this.#token.use((token) =>
-      this.#json(`/open-apis${path}${search}`, { method, headers: bearer(token), ...rest })
+      this.#json(`/open-apis${path}${search}`, { method, headers: buildAuthorization(token), ...rest })
     );
     return (answer.data ?? answer) as T;
   }
@@ -136,7 +136,7 @@ export class FeishuClient {
       const url = `${this.#base}/open-apis/im/v1/messages/${path}`;
       const response = await answered(
         "Feishu",
-        () => fetch(url, { headers: bearer(token), redirect: "manual", signal }),
+        () => fetch(url, { headers: buildAuthorization(token), redirect: "manual", signal }),
       );
       if (response.ok && response.body !== null) return response.body;
       throw createError(objectOf(await answered("Feishu", () => answerText(response))), response);
@@ -160,7 +160,7 @@ export class FeishuClient {
   }
 }
 
-function bearer(token: string): Record<string, string> {
+function buildAuthorization(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}` };
 }
 

@@ -30,7 +30,7 @@ export function createFeishu(name: string, settings: FeishuSettings, clock: Cloc
   const signs = new Signs(client);
   return createConnectedPlatform({
     ...{ name, clock, manifest: FEISHU, retry: RETRY, required: { app_id, app_secret } },
-    createSession: (deps) => (resetBackoff) => work(client, deps, resetBackoff),
+    createSession: (deps) => (resetBackoff) => runSession(client, deps, resetBackoff),
     async deliver(delivery) {
       const sentAs = await deliver(client, delivery);
       signs.take(delivery.answers);
@@ -50,7 +50,7 @@ export function createFeishu(name: string, settings: FeishuSettings, clock: Cloc
   });
 }
 
-async function work(
+async function runSession(
   client: FeishuClient,
   { receive, ...deps }: SessionDeps,
   resetBackoff: () => void,

@@ -72,16 +72,16 @@ function buildHeader(name: string, value: string): Field {
 
 function encodeFields(fields: readonly Field[]): Uint8Array<ArrayBuffer> {
   const out: number[] = [];
-  const varint = (value: bigint) => {
+  const writeVarint = (value: bigint) => {
     let rest = BigInt.asUintN(64, value);
     for (; rest > 0x7fn; rest >>= 7n) out.push(Number(rest & 0x7fn) | 0x80);
     out.push(Number(rest));
   };
   for (const { number, value } of fields) {
-    varint(BigInt(number * 8 + (typeof value === "bigint" ? VARINT : BYTES)));
-    if (typeof value === "bigint") varint(value);
+    writeVarint(BigInt(number * 8 + (typeof value === "bigint" ? VARINT : BYTES)));
+    if (typeof value === "bigint") writeVarint(value);
     else {
-      varint(BigInt(value.length));
+      writeVarint(BigInt(value.length));
       for (const byte of value) out.push(byte);
     }
   }
@@ -91,7 +91,7 @@ function encodeFields(fields: readonly Field[]): Uint8Array<ArrayBuffer> {
 function parseFields(bytes: Uint8Array): Field[] {
   const fields: Field[] = [];
   let at = 0;
-  const varint = () => {
+  const readVarint = () => {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {
       const byte = bytes[at++];
@@ -102,11 +102,11 @@ function parseFields(bytes: Uint8Array): Field[] {
     throw new Error("a frame of Feishu ends too early");
   };
   while (at < bytes.length) {
-    const tag = Number(varint());
+    const tag = Number(readVarint());
     const number = Math.floor(tag / 8);
-    if (tag % 8 === VARINT) fields.push({ number, value: varint() });
+    if (tag % 8 === VARINT) fields.push({ number, value: readVarint() });
     else if (tag % 8 === BYTES) {
-      const length = Number(varint());
+      const length = Number(readVarint());
       if (at + length > bytes.length) throw new Error("a frame of Feishu ends too early");
       fields.push({ number, value: bytes.slice(at, at + length) });
       at += length;

@@ -80,18 +80,18 @@ export class SlackClient {
     place: { channel_id: string; thread_ts?: string },
   ): Promise<string> {
     // The chat shows nothing before the last step.
-    const file_id = await notSent(() => this.#bring(name, bytes));
+    const file_id = await notSent(() => this.#uploadBytes(name, bytes));
     await this.call("files.completeUploadExternal", { files: [{ id: file_id, title: name }], ...place });
     return file_id;
   }
 
-  async #bring(name: string, bytes: PartFile["bytes"]): Promise<string> {
+  async #uploadBytes(name: string, bytes: PartFile["bytes"]): Promise<string> {
     const target = { filename: name, length: bytes.length };
     const { upload_url, file_id } = await this.call<{ upload_url: string; file_id: string }>(
       "files.getUploadURLExternal",
       target,
     );
-    this.#check(upload_url);
+    this.#checkHost(upload_url);
     const request = { body: bytes, timeoutMs: UPLOAD_TIMEOUT_MS };
     const { status } = await sendRequest("Slack", upload_url, request);
     if (status === 200) return file_id;
@@ -101,7 +101,7 @@ export class SlackClient {
 
   /** Opens a file of a message. Throws as call() does. */
   async download(url: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    this.#check(url);
+    this.#checkHost(url);
     const headers = { authorization: `Bearer ${this.#token}` };
     const response = await answered("Slack", () => fetch(url, { headers, redirect: "manual", signal }));
     // Without the scope files:read, Slack answers a login page.
@@ -113,7 +113,7 @@ export class SlackClient {
   }
 
   // The token must not reach other hosts.
-  #check(address: string): void {
+  #checkHost(address: string): void {
     const url = URL.parse(address);
     const base = new URL(this.#base);
     const isSlack = base.origin === new URL(BASE_URL).origin && url?.protocol === "https:" &&

@@ -68,7 +68,7 @@ function createSession(slack: Slack): Session {
     const readingSignal = AbortSignal.any([slack.signal, reading.signal]);
     const lastHeard = hasGap ? slack.lastHeard : () => Promise.resolve([]);
     hasGap = true;
-    await work({ ...slack, lastHeard, readingSignal, resetBackoff });
+    await runSession({ ...slack, lastHeard, readingSignal, resetBackoff });
     hasGap = false;
   };
 }
@@ -79,22 +79,22 @@ interface Work extends Slack {
   readingSignal: AbortSignal;
 }
 
-async function work({ client, sockets, receive, resetBackoff, ...deps }: Work): Promise<void> {
+async function runSession({ client, sockets, receive, resetBackoff, ...deps }: Work): Promise<void> {
   const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, deps.signal);
   const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, deps.signal);
   const { heard, heardUpTo } = await storeGap(deps);
   const handle = async (envelope: Envelope) => {
     resetBackoff();
-    await take(client, receive, envelope, user_id);
+    await handleEnvelope(client, receive, envelope, user_id);
   };
   // Runs next to the socket: Slack wants the acknowledgement of a new message within 3 s.
-  const opened = async () => {
+  const readHistory = async () => {
     const { clock, readingSignal: signal, gap } = deps;
     const missed = saidMeanwhile({ client, clock, heard, heardUpTo, botId: user_id, signal });
     for await (const incoming of missed) await storeOrLeave("Slack", receive, incoming);
     if (heard.length > 0 && !signal.aborted) await gap?.save("");
   };
-  await listenEnvelopes({ ...deps, url, handle, opened });
+  await listenEnvelopes({ ...deps, url, handle, readHistory });
 }
 
 /** Stores the start of the gap before a new message hides it. A gap that is not read yet keeps its start. */
@@ -106,7 +106,12 @@ async function storeGap({ lastHeard, gap }: Pick<Work, "lastHeard" | "gap">) {
   return { heard, heardUpTo };
 }
 
-async function take(client: SlackClient, receive: Receive, envelope: Envelope, botId: string): Promise<void> {
+async function handleEnvelope(
+  client: SlackClient,
+  receive: Receive,
+  envelope: Envelope,
+  botId: string,
+): Promise<void> {
   const incoming = readOrLeave("Slack", () => incomingOf(envelope, botId));
   const received = incoming === null ? null : await storeOrLeave("Slack", receive, incoming);
   // An unreadable envelope has a form that confirm() does not know.

@@ -15,12 +15,12 @@ interface EnvelopeOptions {
   /** Stores a message. The acknowledgement follows. */
   handle: (envelope: Envelope) => Promise<void>;
   /** Reads the messages of the gap. */
-  opened: () => Promise<void>;
+  readHistory: () => Promise<void>;
   signal: AbortSignal;
 }
 
 /** Listens on one socket until Slack wants the next one. Throws when the socket ends. */
-export async function listenEnvelopes({ handle, opened, ...parts }: EnvelopeOptions): Promise<void> {
+export async function listenEnvelopes({ handle, readHistory, ...parts }: EnvelopeOptions): Promise<void> {
   await listen({
     ...parts,
     platform: "Slack",
@@ -29,7 +29,9 @@ export async function listenEnvelopes({ handle, opened, ...parts }: EnvelopeOpti
       const frame = JSON.parse(new TextDecoder().decode(data));
       if (frame.type === "hello") {
         socket.ready();
-        void opened().catch((error) => log.warning("Cannot read the history of Slack: {error}", { error }));
+        void readHistory().catch((error) =>
+          log.warning("Cannot read the history of Slack: {error}", { error })
+        );
       } else if (frame.type === "disconnect") {
         if (frame.reason === "link_disabled") throw new SlackError("link_disabled");
         socket.next();

@@ -6,7 +6,7 @@ import { TELEGRAM_HTML } from "./format.ts";
 
 type Place = Pick<Delivery, "chat" | "thread" | "answers">;
 
-interface Sent {
+interface SentMessage {
   message_id: number;
 }
 
@@ -24,7 +24,7 @@ export async function deliver(client: TelegramClient, delivery: Delivery): Promi
   const file = await fileOf(part);
   const sent = file === null
     ? await sendText(client, "sendMessage", body, part.text)
-    : await client.upload<Sent>("sendDocument", body, "document", file);
+    : await client.upload<SentMessage>("sendDocument", body, "document", file);
   return String(sent.message_id);
 }
 
@@ -70,13 +70,18 @@ function addressMessage({ chat, thread, answers }: Place) {
   };
 }
 
-async function sendText(client: TelegramClient, method: string, body: object, text: string): Promise<Sent> {
+async function sendText(
+  client: TelegramClient,
+  method: string,
+  body: object,
+  text: string,
+): Promise<SentMessage> {
   try {
     const html = { text: inDialect(text, TELEGRAM_HTML), parse_mode: "HTML" };
-    return await client.call<Sent>(method, { ...body, ...html });
+    return await client.call<SentMessage>(method, { ...body, ...html });
   } catch (error) {
     // Telegram can't parse the marks, so the text goes without them.
     if (!(error instanceof TelegramError) || !/can't parse entities/i.test(error.message)) throw error;
-    return await client.call<Sent>(method, { ...body, text });
+    return await client.call<SentMessage>(method, { ...body, text });
   }
 }

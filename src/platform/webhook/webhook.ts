@@ -25,7 +25,7 @@ export function createWebhook(name: string, settings: Settings, clock: Clock): P
     stop: () => Promise.resolve(),
     cut: (text, media) => [{ text, media }],
     deliver: (delivery) => deliver(name, settings, connection, clock, delivery),
-    test: () => test(settings),
+    test: () => testReplyUrl(settings),
     health: () => connection.health,
   };
 }
@@ -67,7 +67,7 @@ async function deliver(
       answerMaxBytes: ANSWER_MAX_BYTES,
       allowPrivate: settings.allow_private,
     });
-    check(answer, now);
+    checkAnswer(answer, now);
     connection.become("connected");
     return key;
   } catch (error) {
@@ -77,7 +77,7 @@ async function deliver(
   }
 }
 
-function check({ status, headers }: OutsideAnswer, now: number): void {
+function checkAnswer({ status, headers }: OutsideAnswer, now: number): void {
   if (status >= 200 && status < 300) return;
   const words = `reply_url answered ${status}`;
   const retryAfterMs = retryAfter(headers["retry-after"], now);
@@ -96,7 +96,7 @@ function classifyError(error: unknown): DeliveryError {
   return new DeliveryError("refused", words);
 }
 
-function test({ reply_url }: Settings): Promise<string> {
+function testReplyUrl({ reply_url }: Settings): Promise<string> {
   return Promise.resolve(
     reply_url === "" ? "it takes messages; programs read replies over the API" : `replies go to ${reply_url}`,
   );

@@ -36,7 +36,8 @@ export function createWeCom(name: string, settings: Settings, clock: Clock): Pla
   const sender = new Sender(client);
   return createConnectedPlatform({
     ...{ name, clock, manifest: WECOM, retry: RETRY, required: { bot_id, secret } },
-    createSession: (deps) => (resetBackoff) => work({ ...deps, client, sender, settings, resetBackoff }),
+    createSession: (deps) => (resetBackoff) =>
+      runSession({ ...deps, client, sender, settings, resetBackoff }),
     deliver: (delivery) => sender.deliver(delivery),
     progress: (progress) => sender.showProgress(progress),
     fetch: (ref, signal) => download(JSON.parse(ref) as FileRef, base_url, signal),
@@ -59,7 +60,7 @@ interface Bot extends SessionDeps {
   resetBackoff: () => void;
 }
 
-async function work(bot: Bot): Promise<void> {
+async function runSession(bot: Bot): Promise<void> {
   const { client, settings: { bot_id, secret, base_url } } = bot;
   try {
     await listen({
@@ -77,7 +78,7 @@ async function work(bot: Bot): Promise<void> {
           }),
         ),
       async take(data, socket) {
-        await take(bot, JSON.parse(new TextDecoder().decode(data).replace(CONTROLS, "")), socket);
+        await handleFrame(bot, JSON.parse(new TextDecoder().decode(data).replace(CONTROLS, "")), socket);
       },
     });
   } finally {
@@ -85,15 +86,15 @@ async function work(bot: Bot): Promise<void> {
   }
 }
 
-async function take(bot: Bot, frame: Frame, socket: Socket): Promise<void> {
+async function handleFrame(bot: Bot, frame: Frame, socket: Socket): Promise<void> {
   const { client, connection } = bot;
   const callback = frame.headers?.req_id ?? "";
   if (frame.cmd === "aibot_msg_callback") {
     connection.seen();
-    await hear(bot, frame.body as Said, callback);
+    await handleMessage(bot, frame.body as Said, callback);
   } else if (frame.cmd === "aibot_event_callback") {
     connection.seen();
-    await happen(bot, frame.body as Happened | undefined, callback);
+    await handleEvent(bot, frame.body as Happened | undefined, callback);
   } else if (callback === SUBSCRIBE) {
     const { errcode = 0, errmsg = "" } = frame;
     if (errcode !== 0) throw new WeComError(errcode, errmsg);
@@ -103,20 +104,24 @@ async function take(bot: Bot, frame: Frame, socket: Socket): Promise<void> {
   } else client.answer(frame);
 }
 
-async function hear(bot: Bot, said: Said, callback: string): Promise<void> {
+async function handleMessage(bot: Bot, said: Said, callback: string): Promise<void> {
   const incoming = readOrLeave("WeCom", () => messageOf(said));
   if (incoming === null) return;
   bot.sender.remember(incoming.id, callback);
-  await store(bot, incoming);
+  await storeMessage(bot, incoming);
 }
 
-async function happen(bot: Bot, happened: Partial<Happened> | undefined, callback: string): Promise<void> {
+async function handleEvent(
+  bot: Bot,
+  happened: Partial<Happened> | undefined,
+  callback: string,
+): Promise<void> {
   if (happened?.event?.eventtype === "disconnected_event") {
     throw new ConnectionRefused("another program uses this bot, and WeCom allows one connection");
   }
   const incoming = readOrLeave("WeCom", () => pressOf(happened as Happened));
   if (incoming === null) return;
-  const received = await store(bot, incoming);
+  const received = await storeMessage(bot, incoming);
   // Only people see this, so an error is not fatal.
   void bot.sender.confirm(callback, incoming.repliesTo, incoming.choice, received?.outcome).catch(
     (error) => {
@@ -126,7 +131,7 @@ async function happen(bot: Bot, happened: Partial<Happened> | undefined, callbac
 }
 
 // WeCom sends nothing twice. A message that can't be stored now is tried again, and later ones wait for it.
-async function store({ receive, clock, signal }: Bot, incoming: Incoming): Promise<Received | null> {
+async function storeMessage({ receive, clock, signal }: Bot, incoming: Incoming): Promise<Received | null> {
   for (let tries = 1;; tries++) {
     try {
       return await storeOrLeave("WeCom", receive, incoming);
