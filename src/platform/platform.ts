@@ -32,6 +32,13 @@ export interface Incoming {
   isData: boolean;
 }
 
+/** Adds what all presses of a button have in common. */
+export function buildPress(
+  press: Omit<Incoming, "text" | "files" | "isMentioned" | "isData">,
+): Incoming {
+  return { ...press, text: "", files: [], isMentioned: true, isData: false };
+}
+
 /** Result of a received message. `over`: stored as failed, since too many messages wait. `late`: the question is closed. */
 export interface Received {
   outcome: "queued" | "repeated" | "over" | "answered" | "ignored" | "late";

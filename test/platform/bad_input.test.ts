@@ -11,6 +11,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
+import { readPlatformCheck } from "./worlds/open.ts";
 import { Receiver } from "./fakes/receiver.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 
@@ -173,9 +174,7 @@ it("two services with one bot token: the list and the doctor of both report it [
   const phone = () => app.call("GET /api/platforms/phone");
   await eventually("it is refused", async () => (await phone()).state === "refused");
   expect((await phone()).error).toContain("terminated by other getUpdates request");
-  const { checks } = await app.call("GET /api/system/doctor");
-  const check = checks.find(({ name }: { name: string }) => name === "platforms");
-  expect(check).toMatchObject({
+  expect(await readPlatformCheck(app)).toMatchObject({
     status: "warn",
     detail: expect.stringContaining("phone is refused: Conflict"),
   });

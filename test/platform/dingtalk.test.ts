@@ -8,28 +8,31 @@ import { fastClock, TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { unzipped } from "./fakes/zip.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
-import { openWorld } from "./worlds/open.ts";
+import {
+  expectReconnect,
+  listTexts,
+  openWorld,
+  readPlatformCheck,
+  readState,
+  waitForText,
+} from "./worlds/open.ts";
 
 const open = (world: DingTalkWorld, more: Record<string, unknown> = {}, clock?: Clock) =>
-  openWorld("ding", world, { more, ...(clock === undefined ? {} : { clock }) });
+  openWorld("ding", world, { more, clock });
 
-const texts = (world: DingTalkWorld) =>
-  world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
-const hears = (world: DingTalkWorld, text: string) => eventually(text, () => texts(world).includes(text));
-const stateOf = async (app: App) => (await app.call("GET /api/platforms/ding")).state;
 const contents = async (app: App): Promise<string[]> =>
   (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
 
 /** Asks a question in an existing conversation. Returns its id. */
 async function ask(world: DingTalkWorld, app: App, text: string, options: string[]): Promise<string> {
-  const begun = () => texts(world).filter((one) => one === "begun").length;
+  const begun = () => listTexts(world).filter((one) => one === "begun").length;
   const before = begun();
   await world.say("say begun");
   await eventually("begun", () => begun() > before);
   await app.settle();
   const [{ id }] = await app.call("GET /api/messages/inbound");
   const question = await app.call("POST /api/questions", { message_id: id, text, options });
-  await eventually("the question", () => texts(world).some((one) => one.startsWith(text)));
+  await eventually("the question", () => listTexts(world).some((one) => one.startsWith(text)));
   return question.id;
 }
 
@@ -43,13 +46,13 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     world.fake.system("disconnect");
     await eventually("the next one is open first", () => world.fake.opened === 2);
     await world.say("say replaced");
-    await hears(world, "replaced");
+    await waitForText(world, "replaced");
     world.fake.drop();
     await world.say("say dropped");
-    await hears(world, "dropped");
+    await waitForText(world, "dropped");
     await eventually("all is acknowledged", () => world.fake.waiting.size === 0);
     await app.settle();
-    expect(texts(world)).toEqual(["replaced", "dropped"]);
+    expect(listTexts(world)).toEqual(["replaced", "dropped"]);
     expect(world.faults()).toEqual([]);
   });
 
@@ -57,23 +60,15 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await using world = new DingTalkWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, {}, clock);
-    await eventually("it is connected", async () => await stateOf(app) === "connected");
-    expect(world.fake.opened).toBe(1);
-    clock.advance(25_500);
-    await eventually("it is opened again", () => {
-      clock.advance(200);
-      return world.fake.opened === 2;
-    });
-    await eventually("it is well", async () => await stateOf(app) === "connected");
+    await expectReconnect(app, "ding", world.fake, clock);
   });
 
   it("reports an invalid key without showing it, and the service continues", async () => {
     await using world = new DingTalkWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await stateOf(app) === "refused");
-    const { checks } = await app.call("GET /api/system/doctor");
-    const check = checks.find(({ name }: { name: string }) => name === "platforms");
+    await eventually("it is refused", async () => await readState(app, "ding") === "refused");
+    const check = await readPlatformCheck(app);
     expect(check).toMatchObject({ status: "warn", detail: expect.stringContaining("authFailed") });
     const tested = await app.call("POST /api/platforms/ding/test");
     expect(tested).toMatchObject({
@@ -93,7 +88,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
       world.fake.staleAs = words;
       await using app = await open(world);
       await world.say("say one");
-      await hears(world, "one");
+      await waitForText(world, "one");
       await app.settle();
       const tokens = world.fake.tokens;
       world.fake.expire();
@@ -114,7 +109,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     const qps = "Forbidden.AccessDenied.QpsLimitForAppkeyAndApi";
     world.fake.modes.push({ status: 403, code: qps }, { status: 503, code: "ServiceUnavailable" });
     await world.say("say later");
-    await hears(world, "later");
+    await waitForText(world, "later");
     const first = async () => (await app.call("GET /api/messages/outbound"))[0];
     await eventually("it is noted", async () => (await first()).status === "sent");
     expect(await first()).toMatchObject({ attempt: 1 });
@@ -131,9 +126,9 @@ describe("DingTalk (contract 10, decision 0023)", () => {
       await using world = new DingTalkWorld();
       await using app = await open(world, { card_template }, fastClock(5));
       await world.say("sleep 3");
-      await eventually("progress", () => texts(world).some((text) => text.startsWith("Ada works on it")));
-      await hears(world, "slept 3");
-      await eventually("progress is gone", () => texts(world).length === 1);
+      await eventually("progress", () => listTexts(world).some((text) => text.startsWith("Ada works on it")));
+      await waitForText(world, "slept 3");
+      await eventually("progress is gone", () => listTexts(world).length === 1);
       await app.settle();
       expect(world.fake.sent.map(({ isCard = false }) => isCard)).toEqual([card_template !== "", false]);
       expect(world.faults()).toEqual([]);
@@ -145,11 +140,11 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await using _app = await open(world);
     await world.say("sleep 2");
     await eventually("a sign", () => world.fake.emotionsNow.size === 1);
-    await hears(world, "slept 2");
+    await waitForText(world, "slept 2");
     await eventually("it is gone", () => world.fake.emotionsNow.size === 0);
     world.fake.isPlain = true;
     await world.say("say without it");
-    await hears(world, "without it");
+    await waitForText(world, "without it");
     expect(world.fake.emotions).toHaveLength(1);
   });
 
@@ -157,7 +152,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     const many = await ask(world, app, "Which?", ["a", "b", "c", "d", "e"]);
-    expect(texts(world).at(-1)).toContain("2. b");
+    expect(listTexts(world).at(-1)).toContain("2. b");
     expect(world.fake.sent.at(-1).isCard).toBeUndefined();
     await world.say("2");
     await eventually(
@@ -173,7 +168,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await eventually("the answer is shown", () => shown()?.endsWith("> No") === true);
     world.press(card, "Yes");
     await world.say("say after it");
-    await hears(world, "after it");
+    await waitForText(world, "after it");
     expect((await app.call(`GET /api/questions/${few}`)).answer).toBe("No");
     expect(shown()).toMatch(/> No$/);
   });
@@ -196,7 +191,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
       text: { content: "say no" },
     });
     await world.say("say yes");
-    await hears(world, "yes");
+    await waitForText(world, "yes");
     expect(await contents(app)).toEqual(["say yes"]);
     expect(world.fake.opened).toBe(1);
     expect(world.fake.waiting.size).toBe(0);
@@ -310,5 +305,5 @@ it("replies wait without an attempt while the key is invalid (contract 10.3)", a
     next_attempt_at: expect.any(Number),
   });
   world.fake.revoked = false;
-  await hears(world, "slept 1");
+  await waitForText(world, "slept 1");
 });

@@ -11,16 +11,11 @@ import { TestClock } from "../harness/clock.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
-import { openWorld } from "./worlds/open.ts";
+import { openWorld, readState, waitForText } from "./worlds/open.ts";
 
 const DAY_MS = 86_400_000;
 
-const open = (world: DiscordWorld, clock?: Clock) =>
-  openWorld("guild", world, clock === undefined ? {} : { clock });
-
-const hears = (world: DiscordWorld, text: string) =>
-  eventually(text, () => world.sent().some((one) => one.text === text));
-const stateOf = async (app: App) => (await app.call("GET /api/platforms/guild")).state;
+const open = (world: DiscordWorld, clock?: Clock) => openWorld("guild", world, { clock });
 
 /** Creates the platform without a service, and records its messages. */
 function listening(
@@ -49,7 +44,7 @@ describe("the gateway of Discord (contract 10)", () => {
     for (const [at, how] of ([4000, "reconnect", "resumable"] as const).entries()) {
       gateway.end(how);
       await world.say(`say after ${how}`);
-      await hears(world, `after ${how}`);
+      await waitForText(world, `after ${how}`);
       await eventually(
         "it is gone on with",
         () => gateway.asked.resume === at + 1 && gateway.listening === 1,
@@ -65,7 +60,7 @@ describe("the gateway of Discord (contract 10)", () => {
     await using world = new DiscordWorld();
     await using _app = await open(world);
     await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     const { gateway } = world.fake;
     gateway.end("invalid");
     world.fake.said.get("D7")?.push({
@@ -75,7 +70,7 @@ describe("the gateway of Discord (contract 10)", () => {
       author: { id: "7", username: "user7" },
       content: "say between",
     });
-    await hears(world, "between");
+    await waitForText(world, "between");
     expect(gateway.asked.identify).toBe(2);
   });
 
@@ -138,7 +133,7 @@ describe("the gateway of Discord (contract 10)", () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     await world.say("say ready");
-    await hears(world, "ready");
+    await waitForText(world, "ready");
     const author = { id: "7", username: "user7" };
     const message = (id: string, content: string) => ({ id, type: 0, channel_id: "D7", author, content });
     world.fake.gateway.outOfOrder([
@@ -162,7 +157,7 @@ describe("an invalid key of Discord (contract 10.4)", () => {
     await using world = new DiscordWorld();
     break_(world);
     await using app = await open(world);
-    await eventually("it is refused", async () => await stateOf(app) === "refused");
+    await eventually("it is refused", async () => await readState(app, "guild") === "refused");
     const { checks } = await app.call("GET /api/system/doctor");
     expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
       status: "warn",
@@ -177,7 +172,7 @@ describe("an invalid key of Discord (contract 10.4)", () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     await world.say("say second");
     world.fake.revoked = true;
     await app.until("message.undelivered");
@@ -187,14 +182,14 @@ describe("an invalid key of Discord (contract 10.4)", () => {
       next_attempt_at: expect.any(Number),
     });
     world.fake.revoked = false;
-    await hears(world, "second");
+    await waitForText(world, "second");
   });
 
   it("starts no session after the limit of the day", async () => {
     await using world = new DiscordWorld();
     world.fake.remaining = 0;
     await using app = await open(world);
-    await eventually("it waits", async () => await stateOf(app) === "limited");
+    await eventually("it waits", async () => await readState(app, "guild") === "limited");
     expect(world.fake.gateway.asked.identify).toBe(0);
   });
 
@@ -203,7 +198,7 @@ describe("an invalid key of Discord (contract 10.4)", () => {
     const clock = new TestClock(Date.now());
     Object.assign(world.fake, { remaining: 0, resetAfterMs: Date.now() });
     await using app = await open(world, clock);
-    await eventually("it waits", async () => await stateOf(app) === "limited");
+    await eventually("it waits", async () => await readState(app, "guild") === "limited");
     world.fake.remaining = 1000;
     clock.advance(DAY_MS);
     await eventually("it begins", () => {
@@ -269,7 +264,7 @@ describe("limits of Discord (contract 10.3)", () => {
     await using app = await open(world);
     world.fake.nextResetAfter = String(Date.now() / 1000);
     await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     await world.say("say second");
     await app.until("message.undelivered");
     const [held] = await app.call("GET /api/messages/outbound?status=failed");
@@ -513,7 +508,7 @@ describe("messages of Discord (contract 10.1)", () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     await world.say("say ready");
-    await hears(world, "ready");
+    await waitForText(world, "ready");
     const files = [
       { filename: "large.bin", size: 60_000_000, url: `${world.fake.url}/attachments/a1` },
       { filename: "gone.txt", size: 1, url: `${world.fake.url}/attachments/a2` },
@@ -527,7 +522,7 @@ describe("messages of Discord (contract 10.1)", () => {
       content: "say with files",
       attachments: files,
     });
-    await hears(world, "with files");
+    await waitForText(world, "with files");
     const stored = await app.call("GET /api/messages/inbound");
     const words = stored.map(({ content }: { content: string }) => content).join("\n");
     expect(words).toContain("large.bin is not here: it is larger than");

@@ -12,14 +12,11 @@ import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { frameBytes, readFrame } from "./fakes/feishu_frame.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
-import { openWorld } from "./worlds/open.ts";
+import { listTexts, openWorld, readPlatformCheck, readState, waitForText } from "./worlds/open.ts";
 
 const open = (world: FeishuWorld, more: Record<string, unknown> = {}, clock?: Clock) =>
-  openWorld("lark", world, { more, ...(clock === undefined ? {} : { clock }) });
+  openWorld("lark", world, { more, clock });
 
-const texts = (world: FeishuWorld) => world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
-const hears = (world: FeishuWorld, text: string) => eventually(text, () => texts(world).includes(text));
-const stateOf = async (app: App) => (await app.call("GET /api/platforms/lark")).state;
 const ask = (app: App, message_id: string, text: string, options: string[]) =>
   app.call("POST /api/questions", { message_id, text, options });
 
@@ -30,14 +27,14 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await eventually("a connection", () => world.fake.sockets.size === 1);
     world.fake.drop();
     await world.say("say dropped");
-    await hears(world, "dropped");
+    await waitForText(world, "dropped");
     expect(world.fake.opened).toBe(2);
     world.pieces = 7;
     await world.say(`say ${"grüße ".repeat(200)}`);
-    await eventually("all of it", () => texts(world).some((text) => text.length === 1_199));
+    await eventually("all of it", () => listTexts(world).some((text) => text.length === 1_199));
     await eventually("all is acknowledged", () => world.fake.waiting.size === 0);
     await app.settle();
-    expect(texts(world)).toHaveLength(2);
+    expect(listTexts(world)).toHaveLength(2);
     expect(world.faults()).toEqual([]);
   });
 
@@ -46,7 +43,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     const clock = new TestClock(Date.now());
     world.fake.pingS = 20;
     await using app = await open(world, {}, clock);
-    await eventually("it is connected", async () => await stateOf(app) === "connected");
+    await eventually("it is connected", async () => await readState(app, "lark") === "connected");
     const pings = world.fake.pings;
     await eventually("it asks", () => {
       clock.advance(1_000);
@@ -62,16 +59,15 @@ describe("Feishu (contract 10, decision 0023)", () => {
     });
     expect(waited).toBeGreaterThan(25);
     world.fake.isSilent = false;
-    await eventually("it is well", async () => await stateOf(app) === "connected");
+    await eventually("it is well", async () => await readState(app, "lark") === "connected");
   });
 
   it("reports an invalid key without showing it, and the service continues", async () => {
     await using world = new FeishuWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await stateOf(app) === "refused");
-    const { checks } = await app.call("GET /api/system/doctor");
-    const check = checks.find(({ name }: { name: string }) => name === "platforms");
+    await eventually("it is refused", async () => await readState(app, "lark") === "refused");
+    const check = await readPlatformCheck(app);
     expect(check).toMatchObject({
       status: "warn",
       detail: expect.stringContaining("10014: app secret invalid"),
@@ -85,13 +81,13 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
     await world.say("say one");
-    await hears(world, "one");
+    await waitForText(world, "one");
     const tokens = world.fake.tokens;
     world.fake.expire();
     await world.say("say two");
-    await hears(world, "two");
+    await waitForText(world, "two");
     await app.settle();
-    expect(texts(world)).toEqual(["one", "two"]);
+    expect(listTexts(world)).toEqual(["one", "two"]);
     expect(world.fake.tokens).toBe(tokens + 1);
   });
 
@@ -100,7 +96,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await using app = await open(world);
     world.fake.modes.push({ status: 429, code: 99991400, reset: 1 }, { status: 500, code: 2200 });
     await world.say("say later");
-    await hears(world, "later");
+    await waitForText(world, "later");
     await app.settle();
     const events = await app.db.read<{ data: string }>(
       "select data from journal where kind = 'message.undelivered' order by seq",
@@ -119,7 +115,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await app.until("execution.started");
     const said = world.fake.said.get(id);
     if (said !== undefined) said.gone = true;
-    await hears(world, "slept 1");
+    await waitForText(world, "slept 1");
     expect(world.sent().at(-1)).toMatchObject({ answers: "", chat: "7" });
   });
 
@@ -127,7 +123,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
     await world.say("say begun");
-    await hears(world, "begun");
+    await waitForText(world, "begun");
     await app.settle();
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const table = "| a |\n|---|\n| <at id=all> |\n";
@@ -145,7 +141,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     const sentAs = await showText(client, progress, "at work");
     world.fake.unchangeable = code;
     expect(await showText(client, { ...progress, sentAs }, "still at work")).toBe(sentAs);
-    expect(texts(world)).toEqual(["at work"]);
+    expect(listTexts(world)).toEqual(["at work"]);
   });
 
   it("adds a reaction immediately, and removes it with the reply", async () => {
@@ -153,7 +149,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await using _app = await open(world);
     const id = await world.say("sleep 2");
     await eventually("a sign", () => [...world.fake.reactionsNow.values()].includes(id));
-    await hears(world, "slept 2");
+    await waitForText(world, "slept 2");
     await eventually("it is gone", () => world.fake.reactionsNow.size === 0);
     expect(world.fake.reactions).toEqual([`${id} Typing`]);
   });
@@ -162,7 +158,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await using world = new FeishuWorld();
     await using app = await open(world, { allow: ["7"], groups: "off" });
     await world.say("say begun");
-    await hears(world, "begun");
+    await waitForText(world, "begun");
     await app.settle();
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const question = await ask(app, id, `Go on? ${"x".repeat(3_000)}`, ["Yes", "No"]);
@@ -178,7 +174,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
       { type: "error", content: "You can't answer here." },
       { type: "success", content: "Yes" },
     ]);
-    expect(texts(world)[1]).toMatch(/^Go on\? x+…\n\n> Yes$/);
+    expect(listTexts(world)[1]).toMatch(/^Go on\? x+…\n\n> Yes$/);
     expect((await app.call(`GET /api/questions/${question.id}`)).answer).toBe("Yes");
   });
 
@@ -187,7 +183,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await using app = await open(world);
     const place = { chat: "oc_5", isGroup: true, isMention: true, thread: "om_root" };
     await world.say("say begun", place);
-    await hears(world, "begun");
+    await waitForText(world, "begun");
     await app.settle();
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const question = await ask(app, id, "Go on?", ["Yes"]);
@@ -225,8 +221,8 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await using world = new FeishuWorld();
     await using _app = await open(world);
     await world.say("say <at id=all></at> `<at id=all></at>` & **you**");
-    await eventually("a reply", () => texts(world).length === 1);
-    expect(texts(world)[0]).toBe("<at id=all></at> `<\u200bat id=all><\u200b/at>` & **you**");
+    await eventually("a reply", () => listTexts(world).length === 1);
+    expect(listTexts(world)[0]).toBe("<at id=all></at> `<\u200bat id=all><\u200b/at>` & **you**");
     expect(world.faults()).toEqual([]);
   });
 });

@@ -10,16 +10,12 @@ import { TestClock } from "../harness/clock.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
 import { SlackWorld } from "./worlds/slack.ts";
-import { openWorld } from "./worlds/open.ts";
+import { expectReconnect, openWorld, readPlatformCheck, readState, waitForText } from "./worlds/open.ts";
 
-const open = (world: SlackWorld, clock?: Clock) =>
-  openWorld("team", world, clock === undefined ? {} : { clock });
+const open = (world: SlackWorld, clock?: Clock) => openWorld("team", world, { clock });
 
-const hears = (world: SlackWorld, text: string) =>
-  eventually(text, () => world.sent().some((one) => one.text === text));
 const gapOf = async (app: App) =>
   (await app.db.first<{ value: string }>("select value from setting where name = 'gap:team'"))?.value;
-const stateOf = async (app: App) => (await app.call("GET /api/platforms/team")).state;
 
 describe("Slack (contract 10)", () => {
   it("loses no message when its connection is refreshed or dropped", async () => {
@@ -29,10 +25,10 @@ describe("Slack (contract 10)", () => {
     world.fake.disconnect("refresh_requested");
     await eventually("the next one is open first", () => world.fake.opened === 2);
     await world.say("say refreshed");
-    await hears(world, "refreshed");
+    await waitForText(world, "refreshed");
     world.fake.disconnect("drop");
     await world.say("say dropped");
-    await hears(world, "dropped");
+    await waitForText(world, "dropped");
     expect(world.fake.waiting.size).toBe(0);
     await app.settle();
     expect(world.sent().filter(({ text }) => text === "dropped")).toHaveLength(1);
@@ -42,9 +38,9 @@ describe("Slack (contract 10)", () => {
     await using world = new SlackWorld();
     await using app = await open(world);
     const first = await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     await world.say("say in a thread", { isGroup: true, isMention: true });
-    await hears(world, "in a thread");
+    await waitForText(world, "in a thread");
     await eventually("nothing waits", () => world.fake.waiting.size === 0);
     const asked = world.fake.asked.length;
     // The service does not read messages that are older than a day.
@@ -64,7 +60,7 @@ describe("Slack (contract 10)", () => {
     );
     world.fake.historyErrors.push("ratelimited");
     world.fake.disconnect("drop");
-    await hears(world, "in the channel");
+    await waitForText(world, "in the channel");
     await eventually("all are stored", async () => {
       return (await app.call("GET /api/messages/inbound")).length >= 10;
     });
@@ -80,7 +76,7 @@ describe("Slack (contract 10)", () => {
     world.fake.disconnect("refresh_requested");
     await eventually("the next one", () => world.fake.opened === 3);
     await world.say("say last");
-    await hears(world, "last");
+    await waitForText(world, "last");
     expect(world.fake.asked.length).toBe(after);
     expect(world.faults()).toEqual([]);
   });
@@ -114,9 +110,9 @@ describe("Slack (contract 10)", () => {
       await using app = await open(world, clock);
       // The service reads the latest conversation first.
       await world.say("say other", { from: "8" });
-      await hears(world, "other");
+      await waitForText(world, "other");
       await world.say("say first");
-      await hears(world, "first");
+      await waitForText(world, "first");
       const contents = async () =>
         (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
       await eventually("nothing waits", () => world.fake.waiting.size === 0);
@@ -206,7 +202,7 @@ describe("Slack (contract 10)", () => {
       });
     const reconnects = async (asked: number) => {
       world.fake.disconnect("drop");
-      await eventually("it is down", async () => await stateOf(app) === "down");
+      await eventually("it is down", async () => await readState(app, "team") === "down");
       clock.advance(500);
       await eventually("the history is asked for", () => world.fake.asked.length === asked);
     };
@@ -238,23 +234,15 @@ describe("Slack (contract 10)", () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
-    await eventually("a socket", async () => await stateOf(app) === "connected");
-    expect(world.fake.opened).toBe(1);
-    clock.advance(25_500);
-    await eventually("it is opened again", () => {
-      clock.advance(200);
-      return world.fake.opened === 2;
-    });
-    await eventually("it is well", async () => await stateOf(app) === "connected");
+    await expectReconnect(app, "team", world.fake, clock);
   });
 
   it("reports an invalid key, and the service continues", async () => {
     await using world = new SlackWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await stateOf(app) === "refused");
-    const { checks } = await app.call("GET /api/system/doctor");
-    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
+    await eventually("it is refused", async () => await readState(app, "team") === "refused");
+    expect(await readPlatformCheck(app)).toMatchObject({
       status: "warn",
       detail: expect.stringContaining("token_revoked"),
     });
@@ -265,7 +253,7 @@ describe("Slack (contract 10)", () => {
     await using app = await open(world);
     world.fake.isUnscoped = true;
     await world.say("say one", { file: { name: "a.txt", bytes: new TextEncoder().encode("a") } });
-    await hears(world, "one");
+    await waitForText(world, "one");
     world.fake.event({
       type: "message",
       subtype: "file_share",
@@ -276,7 +264,7 @@ describe("Slack (contract 10)", () => {
       ts: "1.1",
       files: [{ id: "F", name: "b.txt", size: 1, url_private_download: "http://127.0.0.1:1/files/F" }],
     });
-    await hears(world, "two");
+    await waitForText(world, "two");
     const said = (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) =>
       content
     );
@@ -295,7 +283,7 @@ describe("Slack (contract 10)", () => {
     });
     world.fake.push({ type: "interactive", payload: null });
     await world.say("say after it");
-    await hears(world, "after it");
+    await waitForText(world, "after it");
     expect(world.fake.waiting.size).toBe(0);
   });
 
@@ -340,7 +328,7 @@ describe("Slack (contract 10)", () => {
     await using world = new SlackWorld();
     await using _app = await open(world);
     await world.say("say <!channel> & **you**");
-    await hears(world, "&lt;!channel&gt; &amp; *you*");
+    await waitForText(world, "&lt;!channel&gt; &amp; *you*");
     expect(world.faults()).toEqual([]);
   });
 });

@@ -2,26 +2,12 @@ import { describe, expect, it } from "vitest";
 import { cutText, partsOf } from "../../src/platform/message_parts.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import { TELEGRAM_HTML } from "../../src/platform/telegram/format.ts";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
-import { type App, openApp } from "../harness/service/app.ts";
+import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
-import { openWorld } from "./worlds/open.ts";
+import { openTelegram, openWorld, readPlatformCheck } from "./worlds/open.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";
-
-async function open(
-  fake: FakeTelegram,
-  more: Record<string, unknown> = {},
-  clock: Clock = systemClock,
-): Promise<App> {
-  const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada", ...more };
-  const platforms = { phone: phone as never };
-  const app = await openApp({ clock, config: { engines: fakeEngines(), platforms } });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
-}
 
 const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
 const stored = (app: App) => app.call("GET /api/messages/inbound");
@@ -54,7 +40,7 @@ describe("Telegram (contract 10)", () => {
 
   it("ignores unpaired people: one answer, and no agent sees them [PLT-4]", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake);
+    await using app = await openTelegram(fake);
     for (let i = 0; i < 3; i++) fake.say("say let me in");
     await eventually("an answer", () => fake.sent.length === 1);
     const [code = ""] = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(texts(fake)[0]) ?? [];
@@ -77,7 +63,7 @@ describe("Telegram (contract 10)", () => {
 
   it("answers 5 of many strangers and stores no message of them; a loop of two bots ends [PLT-4]", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["8"] });
+    await using app = await openTelegram(fake, { allow: ["8"] });
     for (let i = 0; i < 200; i++) fake.say("say hi", { chat: 1000 + i, from: 1000 + i });
     for (let i = 0; i < 20; i++) fake.say("say hi", { chat: 8, from: 8, bot: true });
     fake.say("say done", { chat: 8, from: 8 });
@@ -88,7 +74,7 @@ describe("Telegram (contract 10)", () => {
 
   it("accepts in a group only mentions of allowed people, in threads", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: [7] });
+    await using app = await openTelegram(fake, { allow: [7] });
     const group = { chat: -5, type: "supergroup" };
     fake.say("say no mention", group);
     fake.say("@svc_bot say a stranger", { ...group, from: 9 });
@@ -115,7 +101,7 @@ describe("Telegram (contract 10)", () => {
 
   it("separates equal message numbers of ten chats, stores a repeated message once, and ignores edits [PLT-5]", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     for (let chat = 1; chat <= 10; chat++) fake.say(`say ${chat}`, { chat, from: chat, id: 5 });
     for (let chat = 1; chat <= 10; chat++) fake.say(`say again ${chat}`, { chat, from: chat, id: 5 });
     fake.say("say edited", { chat: 1, from: 1, id: 5, kind: "edited_message" });
@@ -127,7 +113,7 @@ describe("Telegram (contract 10)", () => {
 
   it("skips invalid updates, and continues", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.say("say bad", { more: { chat: null } });
     fake.say("say good", { chat: 2, from: 2 });
     await eventually("a reply", () => texts(fake).includes("good"));
@@ -136,7 +122,7 @@ describe("Telegram (contract 10)", () => {
 
   it("stops deliveries to one limited chat only; sends a message again once after a lost answer [PLT-2, PLT-3]", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.limited.add("1");
     fake.say("say one", { chat: 1, from: 1 });
     await app.until("message.undelivered");
@@ -157,13 +143,12 @@ describe("Telegram (contract 10)", () => {
   it("reports an invalid token, and the service continues", async () => {
     await using fake = new FakeTelegram();
     fake.revoked = true;
-    await using app = await open(fake);
+    await using app = await openTelegram(fake);
     await eventually(
       "it is refused",
       async () => (await app.call("GET /api/platforms/phone")).state === "refused",
     );
-    const { checks } = await app.call("GET /api/system/doctor");
-    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
+    expect(await readPlatformCheck(app)).toMatchObject({
       status: "warn",
     });
     expect(await app.call("POST /api/platforms/phone/test")).toMatchObject({
@@ -180,7 +165,7 @@ describe("files of Telegram (contract 10.1)", () => {
 
   it("that are too large, refused or deleted are named in the text, and the message is processed", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.say("say one", { chat: 1, from: 1, more: file("huge", 60_000_000) });
     fake.say("say two", { chat: 2, from: 2, more: file("gone") });
     fake.files.set("large", new Uint8Array(21_000_000));
@@ -198,7 +183,7 @@ describe("files of Telegram (contract 10.1)", () => {
   it("that do not arrive delay the debounce window by at most 60 s; then the text names them", async () => {
     await using fake = new FakeTelegram();
     const clock = new TestClock(Date.now());
-    await using app = await open(fake, { allow: ["*"] }, clock);
+    await using app = await openTelegram(fake, { allow: ["*"] }, clock);
     fake.files.set("never", "hang");
     fake.say("say late", { more: file("never") });
     await eventually("it is here", async () => (await stored(app)).length === 1);
@@ -216,7 +201,7 @@ describe("files of Telegram (contract 10.1)", () => {
 
   it("are fetched again after a failed download", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.files.set("busy", 500);
     fake.say("say got it", { more: file("busy") });
     await eventually("it is here", async () => (await stored(app)).length === 1);

@@ -9,13 +9,10 @@ import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { WeComWorld } from "./worlds/wecom.ts";
-import { openWorld } from "./worlds/open.ts";
+import { openWorld, readState, waitForText } from "./worlds/open.ts";
 
-const open = (world: WeComWorld, clock?: Clock) =>
-  openWorld("corp", world, clock === undefined ? {} : { clock });
+const open = (world: WeComWorld, clock?: Clock) => openWorld("corp", world, { clock });
 
-const hears = (world: WeComWorld, text: string) =>
-  eventually(text, () => world.sent().some((one) => one.text === text));
 const platformOf = (app: App) => app.call("GET /api/platforms/corp");
 
 /** Creates a connected platform without a service, and records its messages. */
@@ -40,13 +37,13 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await using world = new WeComWorld();
     await using app = await open(world);
     await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     world.fake.drop();
     await world.say("say dropped");
-    await hears(world, "dropped");
+    await waitForText(world, "dropped");
     await world.say("sleep 1");
     world.fake.forget();
-    await hears(world, "slept 1");
+    await waitForText(world, "slept 1");
     expect(world.fake.subscriptions).toBe(3);
     await app.settle();
     expect(world.sent()).toHaveLength(3);
@@ -56,7 +53,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await using world = new WeComWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
-    await eventually("it is connected", async () => (await platformOf(app)).state === "connected");
+    await eventually("it is connected", async () => await readState(app, "corp") === "connected");
     world.fake.isDeaf = true;
     await eventually("it comes again", () => {
       clock.advance(5_000);
@@ -68,9 +65,9 @@ describe("the connection to WeCom (contract 10.4)", () => {
   it("reports another service that uses the bot, and does not compete with it [PLT-6]", async () => {
     await using world = new WeComWorld();
     await using app = await open(world);
-    await eventually("it is connected", async () => (await platformOf(app)).state === "connected");
+    await eventually("it is connected", async () => await readState(app, "corp") === "connected");
     await using other = await listening(world);
-    await eventually("the first one is told", async () => (await platformOf(app)).state === "refused");
+    await eventually("the first one is told", async () => await readState(app, "corp") === "refused");
     expect(await platformOf(app)).toMatchObject({
       error: "another program uses this bot, and WeCom allows one connection",
     });
@@ -128,7 +125,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await using world = new WeComWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => (await platformOf(app)).state === "refused");
+    await eventually("it is refused", async () => await readState(app, "corp") === "refused");
     const { checks } = await app.call("GET /api/system/doctor");
     expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
       status: "warn",
@@ -257,7 +254,7 @@ describe("files of WeCom (contract 10.1)", () => {
     await using world = new WeComWorld();
     await using app = await open(world);
     await world.say("say ready");
-    await hears(world, "ready");
+    await waitForText(world, "ready");
     const said = async (file: object, words: string, times = 1) => {
       const from = { userid: "7" };
       const msgid = crypto.randomUUID();

@@ -3,8 +3,7 @@ import type { Choice } from "../../domain/call/choice.ts";
 import { beginningOf } from "../message_parts.ts";
 import { type DingTalkClient, DingTalkError } from "./client.ts";
 import { markdownOf } from "./format.ts";
-import type { Pressed } from "./message.ts";
-import { isGroup } from "./place.ts";
+import { isGroup, type Pressed } from "./message.ts";
 
 /** Buttons of the template. People answer a question with more options by number. */
 const BUTTONS = [1, 2, 3, 4];

@@ -1,4 +1,4 @@
-import type { Incoming, RemoteFile } from "../platform.ts";
+import { buildPress, type Incoming, type RemoteFile } from "../platform.ts";
 import { objectOf } from "../request.ts";
 
 interface Piece {
@@ -95,17 +95,18 @@ export function pressedOf({ content }: Press): Pressed | null {
 }
 
 export function pressOf({ outTrackId, userId }: Press, { choice, chat }: Pressed): Incoming {
-  return {
+  return buildPress({
     chat,
     thread: "",
     id: `${userId}-${choice}`,
     sender: { id: userId, name: "" },
-    text: "",
-    files: [],
     isDirect: chat === userId,
-    isMentioned: true,
     repliesTo: outTrackId,
     choice,
-    isData: false,
-  };
+  });
+}
+
+/** Checks whether a chat is a group. Other chats are persons. */
+export function isGroup(chat: string): boolean {
+  return /^cid[\w+/-]{8,}={0,2}$/.test(chat);
 }

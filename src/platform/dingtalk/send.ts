@@ -3,7 +3,7 @@ import { type Delivery, DeliveryError, type Progress, toDeliveryError } from "..
 import { changeCard, sendCard, takesButtons } from "./card.ts";
 import { type DingTalkClient, DingTalkError } from "./client.ts";
 import { markdownOf } from "./format.ts";
-import { isGroup } from "./place.ts";
+import { isGroup } from "./message.ts";
 import { sendable } from "./zip.ts";
 
 interface SentMessage {

@@ -1,4 +1,4 @@
-import type { Incoming, RemoteFile } from "../platform.ts";
+import { buildPress, type Incoming, type RemoteFile } from "../platform.ts";
 import { objectOf } from "../request.ts";
 
 interface Mention {
@@ -53,13 +53,13 @@ export function isPress(event: FeishuEvent): event is FeishuEvent & { event: Pre
 
 /** Parses an event. Returns null for one of a bot, and for a message without text and file. */
 export function incomingOf(given: FeishuEvent, botId: string): Incoming | null {
-  if (isPress(given)) return pressOf(given.event, given.header.event_id);
+  if (isPress(given)) return parsePress(given.event, given.header.event_id);
   return given.header.event_type === "im.message.receive_v1"
-    ? messageOf(given.event as MessageEvent, botId)
+    ? parseMessage(given.event as MessageEvent, botId)
     : null;
 }
 
-function messageOf({ sender, message }: MessageEvent, botId: string): Incoming | null {
+function parseMessage({ sender, message }: MessageEvent, botId: string): Incoming | null {
   const { message_id, chat_id, chat_type, mentions = [], root_id = "", parent_id = "" } = message;
   const person = sender.sender_id.open_id ?? "";
   if (sender.sender_type !== "user" || person === "" || person === botId) return null;
@@ -89,23 +89,19 @@ function messageOf({ sender, message }: MessageEvent, botId: string): Incoming |
   };
 }
 
-function pressOf({ operator, action, context }: PressEvent, id: string): Incoming | null {
+function parsePress({ operator, action, context }: PressEvent, id: string): Incoming | null {
   const { choice = "", thread = "" } = action.value ?? {};
   if (typeof choice !== "string" || choice === "" || operator.open_id === undefined) return null;
-  return {
+  return buildPress({
     chat: context.open_chat_id,
     thread: String(thread),
     id,
     sender: { id: operator.open_id, name: "" },
-    text: "",
-    files: [],
     // Feishu sends no type of the chat.
     isDirect: false,
-    isMentioned: true,
     repliesTo: context.open_message_id,
     choice,
-    isData: false,
-  };
+  });
 }
 
 interface Content {

@@ -1,4 +1,4 @@
-import type { Incoming } from "../platform.ts";
+import { buildPress, type Incoming } from "../platform.ts";
 import { sizeOf } from "../receive_guard.ts";
 import { plainText } from "./format.ts";
 
@@ -46,7 +46,7 @@ const BY_PEOPLE = [undefined, "file_share", "thread_broadcast"];
 
 /** Parses an envelope. Returns null for a message of a bot, and for other events. */
 export function incomingOf(envelope: Envelope, botId: string): Incoming | null {
-  if (envelope.type === "interactive") return pressOf(envelope.payload);
+  if (envelope.type === "interactive") return parsePress(envelope.payload);
   return envelope.type === "events_api" ? messageOf(envelope.payload.event, botId) : null;
 }
 
@@ -78,19 +78,15 @@ export function messageOf(event: Event, botId: string): Incoming | null {
   };
 }
 
-function pressOf({ type, user, container, message, actions: [action] }: Press): Incoming | null {
+function parsePress({ type, user, container, message, actions: [action] }: Press): Incoming | null {
   if (type !== "block_actions" || action === undefined) return null;
-  return {
+  return buildPress({
     chat: container.channel_id,
     thread: message?.thread_ts ?? "",
     id: action.action_ts,
     sender: { id: user.id, name: user.name ?? "" },
-    text: "",
-    files: [],
     isDirect: container.channel_id.startsWith("D"),
-    isMentioned: true,
     repliesTo: container.message_ts,
     choice: action.value ?? "",
-    isData: false,
-  };
+  });
 }

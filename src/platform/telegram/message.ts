@@ -1,4 +1,4 @@
-import type { Incoming, RemoteFile } from "../platform.ts";
+import { buildPress, type Incoming, type RemoteFile } from "../platform.ts";
 import { sizeOf } from "../receive_guard.ts";
 
 export interface User {
@@ -75,17 +75,13 @@ function parseMessage(message: Message, me: User): Incoming | null {
 
 function parseClick({ id, from, data = "", message }: Click): Incoming | null {
   if (message === undefined || from.is_bot) return null;
-  return {
+  return buildPress({
     ...parsePlace(message),
     id,
     sender: parseSender(from),
-    text: "",
-    files: [],
-    isMentioned: true,
     repliesTo: String(message.message_id),
     choice: data,
-    isData: false,
-  };
+  });
 }
 
 function parsePlace({ chat, is_topic_message, message_thread_id }: Message) {
