@@ -2,7 +2,7 @@ import type { Backoff } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { Connection } from "./connection.ts";
 import { keepConnected, type Session, type Trouble } from "./keep_connected.ts";
-import type { Limits } from "./manifest.ts";
+import type { PlatformBase } from "./manifest.ts";
 import { partsOf } from "./message_parts.ts";
 import {
   type Delivery,
@@ -31,9 +31,7 @@ export interface SessionDeps {
 }
 
 interface Options {
-  name: string;
-  clock: Clock;
-  manifest: { kind: string; limits: Limits };
+  base: PlatformBase;
   retry: Backoff;
   refusedPauseMs?: number;
   /** Settings without which the platform can't connect, by name. */
@@ -48,15 +46,15 @@ interface Options {
 
 /** Creates a platform with a permanent connection. Turns each error of a delivery into a DeliveryError. */
 export function createConnectedPlatform(options: Options): Platform {
-  const { name, clock, manifest, retry, refusedPauseMs = REFUSED_PAUSE_MS, required } = options;
+  const { base: { name, kind, limits, clock }, retry, refusedPauseMs = REFUSED_PAUSE_MS, required } = options;
   const connection = new Connection(name, clock);
   const stopped = new AbortController();
   const { signal } = stopped;
   let running = Promise.resolve();
   return {
     name,
-    kind: manifest.kind,
-    takesFiles: manifest.limits.fileBytes > 0,
+    kind,
+    takesFiles: limits.fileBytes > 0,
     start(receive, lastHeard, gap) {
       if (Object.values(required).includes("")) {
         return connection.become(
@@ -72,7 +70,7 @@ export function createConnectedPlatform(options: Options): Platform {
       stopped.abort();
       await running;
     },
-    cut: (content, media) => partsOf(content, media, manifest.limits),
+    cut: (content, media) => partsOf(content, media, limits),
     deliver: (delivery) => options.deliver(delivery).catch(rethrow),
     progress: (progress) => options.progress(progress).catch(rethrow),
     fetch: (ref, signal) => options.fetch(ref, signal).catch(rethrow),

@@ -10,34 +10,42 @@ export interface Limits {
   fileBytes: number;
 }
 
-interface Definition<Settings extends z.ZodType> {
+/** What a platform gets from its manifest and its entry in the configuration. */
+export interface PlatformBase<L extends Limits | null = Limits> {
+  name: string;
+  kind: string;
+  limits: L;
+  clock: Clock;
+}
+
+interface Definition<Settings extends z.ZodType, L extends Limits | null> {
   kind: string;
   /** Schema of an entry under `platforms:` in the configuration. */
   settings: Settings;
   /** Settings that `svc ctl config` hides. Each has a `<name>_file` next to it. */
   secrets: readonly string[];
   /** null: the service sends a reply whole. */
-  limits: Limits | null;
+  limits: L;
   /** Loads the code of the kind. */
-  load(): Promise<(name: string, settings: z.output<Settings>, clock: Clock) => Platform>;
+  load(): Promise<(base: PlatformBase<L>, settings: z.output<Settings>) => Platform>;
 }
 
 /** Describes a kind of platform. Loads the code of the kind only with create() (decision 0005). */
 export interface Manifest<Settings extends z.ZodType = z.ZodType, L extends Limits | null = Limits | null>
-  extends Pick<Definition<Settings>, "kind" | "settings" | "secrets"> {
-  limits: L;
+  extends Omit<Definition<Settings, L>, "load"> {
   /** Creates a platform without connecting it. `settings` must come from the schema of this manifest. */
   create(name: string, settings: object, clock: Clock): Promise<Platform>;
 }
 
 export function defineManifest<Settings extends z.ZodType, L extends Limits | null>(
-  { load, ...described }: Definition<Settings> & { limits: L },
+  { load, ...described }: Definition<Settings, L>,
 ): Manifest<Settings, L> {
   return {
     ...described,
     async create(name, settings, clock) {
       const create = await load();
-      return create(name, settings as z.output<Settings>, clock);
+      const { kind, limits } = described;
+      return create({ name, kind, limits, clock }, settings as z.output<Settings>);
     },
   };
 }

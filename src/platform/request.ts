@@ -42,7 +42,7 @@ interface PlatformRequest {
   signal?: AbortSignal | undefined;
 }
 
-export interface PlatformAnswer<T> {
+interface PlatformAnswer<T> {
   isOk: boolean;
   status: number;
   headers: Headers;

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { DiscordClient } from "../../src/platform/discord/client.ts";
 import { createDiscord } from "../../src/platform/discord/discord.ts";
+import { DISCORD } from "../../src/platform/discord/manifest.ts";
 import { DISCORD_MARKDOWN, plainText } from "../../src/platform/discord/format.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import type { Heard, Incoming, Receive } from "../../src/platform/platform.ts";
@@ -26,7 +27,7 @@ function listening(
 ) {
   const came: Incoming[] = [];
   const { token, base_url } = world.config;
-  const platform = createDiscord("guild", { token, base_url }, clock);
+  const platform = createDiscord({ ...DISCORD, name: "guild", clock }, { token, base_url });
   const taken = (incoming: Incoming) => {
     came.push(incoming);
     return Promise.resolve({ outcome: "queued" as const, message_id: "m" });

@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import { plainText, SLACK_MRKDWN } from "../../src/platform/slack/format.ts";
 import { SlackClient } from "../../src/platform/slack/client.ts";
+import { SLACK } from "../../src/platform/slack/manifest.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
@@ -290,7 +291,11 @@ describe("Slack (contract 10)", () => {
   it("sends a long question with escapes, and splits no character of a label", async () => {
     await using world = new SlackWorld();
     const { app_token, bot_token, base_url } = world.config;
-    const there = createSlack("team", { app_token, bot_token, base_url }, systemClock);
+    const there = createSlack({ ...SLACK, name: "team", clock: systemClock }, {
+      app_token,
+      bot_token,
+      base_url,
+    });
     const text = "a<b & c ".repeat(400).trim();
     const choices = [74, 73].map((length) => ({
       value: `q${length}`,
@@ -311,7 +316,11 @@ describe("Slack (contract 10)", () => {
   it("counts a file as unsent when its bytes did not arrive", async () => {
     await using world = new SlackWorld();
     const { app_token, bot_token, base_url } = world.config;
-    const there = createSlack("team", { app_token, bot_token, base_url }, systemClock);
+    const there = createSlack({ ...SLACK, name: "team", clock: systemClock }, {
+      app_token,
+      bot_token,
+      base_url,
+    });
     world.fake.uploadModes.push("lost", 503);
     const file = {
       ...{ key: "k", chat: "D7", thread: "", answers: "", choices: [] },

@@ -2,23 +2,28 @@
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { Connection } from "../../src/platform/connection.ts";
+import { DISCORD } from "../../src/platform/discord/manifest.ts";
 import { createDiscord } from "../../src/platform/discord/discord.ts";
+import { FEISHU } from "../../src/platform/feishu/manifest.ts";
 import { createFeishu } from "../../src/platform/feishu/feishu.ts";
 import { keepConnected } from "../../src/platform/keep_connected.ts";
 import { listen } from "../../src/platform/monitored_socket.ts";
 import { askedMs, retryAfter } from "../../src/platform/retry_after.ts";
+import { SLACK } from "../../src/platform/slack/manifest.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
+import { TELEGRAM } from "../../src/platform/telegram/manifest.ts";
 import { createTelegram } from "../../src/platform/telegram/telegram.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 
+const BASE = { name: "there", clock: systemClock };
 const KINDS = {
-  telegram: (base_url: string) => createTelegram("there", { token: "t", base_url }, systemClock),
+  telegram: (base_url: string) => createTelegram({ ...TELEGRAM, ...BASE }, { token: "t", base_url }),
   slack: (base_url: string) =>
-    createSlack("there", { app_token: "a", bot_token: "b", base_url }, systemClock),
+    createSlack({ ...SLACK, ...BASE }, { app_token: "a", bot_token: "b", base_url }),
   feishu: (base_url: string) =>
-    createFeishu("there", { app_id: "a", app_secret: "s", domain: "feishu", base_url }, systemClock),
-  discord: (base_url: string) => createDiscord("there", { token: "t", base_url }, systemClock),
+    createFeishu({ ...FEISHU, ...BASE }, { app_id: "a", app_secret: "s", domain: "feishu", base_url }),
+  discord: (base_url: string) => createDiscord({ ...DISCORD, ...BASE }, { token: "t", base_url }),
 };
 const DELIVERY = {
   key: "k",

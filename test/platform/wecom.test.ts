@@ -4,6 +4,7 @@ import { inDialect } from "../../src/platform/markdown.ts";
 import type { Incoming } from "../../src/platform/platform.ts";
 import { WECOM_MARKDOWN } from "../../src/platform/wecom/format.ts";
 import { messageOf } from "../../src/platform/wecom/message.ts";
+import { WECOM } from "../../src/platform/wecom/manifest.ts";
 import { createWeCom } from "../../src/platform/wecom/wecom.ts";
 import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
@@ -19,7 +20,7 @@ const platformOf = (app: App) => app.call("GET /api/platforms/corp");
 async function listening(world: WeComWorld, before: () => void | Promise<void> = () => {}) {
   const came: Incoming[] = [];
   const { bot_id, secret, base_url } = world.config;
-  const platform = createWeCom("corp", { bot_id, secret, base_url }, systemClock);
+  const platform = createWeCom({ ...WECOM, name: "corp", clock: systemClock }, { bot_id, secret, base_url });
   platform.start(async (incoming) => {
     await Promise.resolve().then(before);
     came.push(incoming);

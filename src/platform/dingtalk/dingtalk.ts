@@ -1,12 +1,11 @@
 import type { Backoff } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
 import { createConnectedPlatform } from "../connected_platform.ts";
+import type { PlatformBase } from "../manifest.ts";
 import type { Platform, Receive } from "../platform.ts";
 import { isAnswered, readOrLeave, storeOrLeave } from "../receive_guard.ts";
 import { objectOf } from "../request.ts";
 import { afterPress } from "./card.ts";
 import { DingTalkClient, type DingTalkSettings } from "./client.ts";
-import { DINGTALK } from "./manifest.ts";
 import { messageOf, type Press, pressedOf, pressOf, type RobotMessage } from "./message.ts";
 import { deliver, showText } from "./send.ts";
 import { Signs } from "./sign.ts";
@@ -27,13 +26,13 @@ interface Settings extends DingTalkSettings {
 }
 
 /** Creates a DingTalk robot. The robot opens a stream, so it needs no public address. */
-export function createDingTalk(name: string, settings: Settings, clock: Clock): Platform {
+export function createDingTalk(base: PlatformBase, settings: Settings): Platform {
   const { client_id, client_secret, card_template: template } = settings;
-  const client = new DingTalkClient(settings, clock);
+  const client = new DingTalkClient(settings, base.clock);
   const signs = new Signs(client);
   return createConnectedPlatform({
-    ...{ name, clock, manifest: DINGTALK, retry: RETRY, required: { client_id, client_secret } },
-    createSession: ({ receive, connection, signal }) => async (resetBackoff) => {
+    ...{ base, retry: RETRY, required: { client_id, client_secret } },
+    createSession: ({ receive, connection, clock, signal }) => async (resetBackoff) => {
       const url = await client.connection(TOPICS, signal);
       const handle = (topic: string, data: string) => {
         resetBackoff();

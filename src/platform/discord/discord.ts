@@ -1,8 +1,9 @@
 import type { Backoff } from "../../base/backoff.ts";
-import { type Clock, sleep } from "../../base/clock.ts";
+import { sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { Session } from "../keep_connected.ts";
+import type { PlatformBase } from "../manifest.ts";
 import { beginningOf } from "../message_parts.ts";
 import type { Incoming, Platform, Received } from "../platform.ts";
 import { formatChoice, isAnswered, MAY_NOT_ANSWER, readOrLeave, storeOrLeave } from "../receive_guard.ts";
@@ -12,7 +13,6 @@ import { DiscordClient, DiscordError } from "./client.ts";
 import { listen, type Session as GatewaySession } from "./gateway.ts";
 import { History } from "./history.ts";
 import { offerCommands } from "./commands.ts";
-import { DISCORD } from "./manifest.ts";
 import { type Interaction, labelOf, type Message, messageOf, saidBy, typedOf } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
 
@@ -36,11 +36,11 @@ interface Settings {
 }
 
 /** Creates a Discord bot. The bot connects to a gateway, so it needs no public address. */
-export function createDiscord(name: string, settings: Settings, clock: Clock): Platform {
+export function createDiscord(base: PlatformBase, settings: Settings): Platform {
   const { token, base_url } = settings;
-  const client = new DiscordClient(token, base_url, clock);
+  const client = new DiscordClient(token, base_url, base.clock);
   return createConnectedPlatform({
-    ...{ name, clock, manifest: DISCORD, retry: RETRY, required: { token } },
+    ...{ base, retry: RETRY, required: { token } },
     createSession: (deps) => createSession({ ...deps, client, token }),
     deliver: (delivery) => deliver(client, delivery),
     progress: (progress) => showProgress(client, progress),

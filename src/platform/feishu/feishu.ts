@@ -1,6 +1,6 @@
 import type { Backoff } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
+import type { PlatformBase } from "../manifest.ts";
 import type { Platform, Received } from "../platform.ts";
 import {
   CLOSED_QUESTION,
@@ -11,7 +11,6 @@ import {
 } from "../receive_guard.ts";
 import { cardOf } from "./card.ts";
 import { FeishuClient, type FeishuSettings } from "./client.ts";
-import { FEISHU } from "./manifest.ts";
 import { type FeishuEvent, incomingOf, isPress, type Pressed } from "./message.ts";
 import { deliver, showText } from "./send.ts";
 import { Signs } from "./sign.ts";
@@ -24,12 +23,12 @@ interface Bot {
 }
 
 /** Creates an app of Feishu or Lark. The app opens a connection, so it needs no public address. */
-export function createFeishu(name: string, settings: FeishuSettings, clock: Clock): Platform {
+export function createFeishu(base: PlatformBase, settings: FeishuSettings): Platform {
   const { app_id, app_secret } = settings;
-  const client = new FeishuClient(settings, clock);
+  const client = new FeishuClient(settings, base.clock);
   const signs = new Signs(client);
   return createConnectedPlatform({
-    ...{ name, clock, manifest: FEISHU, retry: RETRY, required: { app_id, app_secret } },
+    ...{ base, retry: RETRY, required: { app_id, app_secret } },
     createSession: (deps) => (resetBackoff) => runSession(client, deps, resetBackoff),
     async deliver(delivery) {
       const sentAs = await deliver(client, delivery);

@@ -1,14 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { Backoff } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { Session } from "../keep_connected.ts";
+import type { PlatformBase } from "../manifest.ts";
 import type { Platform, Receive, Received } from "../platform.ts";
 import { formatChoice, readOrLeave, storeOrLeave } from "../receive_guard.ts";
 import { SlackClient } from "./client.ts";
 import { saidMeanwhile } from "./history.ts";
-import { SLACK } from "./manifest.ts";
 import { type Envelope, incomingOf, type Press } from "./message.ts";
 import { deliver, showProgress, textOf } from "./send.ts";
 import { listenEnvelopes } from "./socket.ts";
@@ -25,13 +24,13 @@ interface Settings {
 }
 
 /** Creates a Slack app. The app opens a socket, so it needs no public address. */
-export function createSlack(name: string, settings: Settings, clock: Clock): Platform {
+export function createSlack(base: PlatformBase, settings: Settings): Platform {
   const { app_token, bot_token, base_url } = settings;
   const client = new SlackClient(bot_token, base_url);
   const sockets = new SlackClient(app_token, base_url);
   const seen = new LRUCache<string, true>({ max: SEEN_MAX });
   return createConnectedPlatform({
-    ...{ name, clock, manifest: SLACK, retry: RETRY, required: { app_token, bot_token } },
+    ...{ base, retry: RETRY, required: { app_token, bot_token } },
     createSession: (deps) => createSession({ ...deps, client, sockets }),
     deliver: (delivery) => deliver(client, delivery),
     progress(progress) {

@@ -1,8 +1,8 @@
 import type { Backoff } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { turn } from "../../base/yield_to_loop.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
+import type { PlatformBase } from "../manifest.ts";
 import type { Platform, Received } from "../platform.ts";
 import {
   CLOSED_QUESTION,
@@ -13,7 +13,6 @@ import {
   storeOrLeave,
 } from "../receive_guard.ts";
 import { TelegramClient } from "./client.ts";
-import { TELEGRAM } from "./manifest.ts";
 import { type Click, incomingOf, type Update, type User } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
 
@@ -29,18 +28,11 @@ interface Settings {
 }
 
 /** Creates a Telegram bot. The bot polls, so it needs no public address. */
-export function createTelegram(name: string, settings: Settings, clock: Clock): Platform {
+export function createTelegram(base: PlatformBase, settings: Settings): Platform {
   const { token, base_url } = settings;
   const client = new TelegramClient(token, base_url);
   return createConnectedPlatform({
-    ...{
-      name,
-      clock,
-      manifest: TELEGRAM,
-      retry: RETRY,
-      refusedPauseMs: REFUSED_PAUSE_MS,
-      required: { token },
-    },
+    ...{ base, retry: RETRY, refusedPauseMs: REFUSED_PAUSE_MS, required: { token } },
     createSession: (deps) => (resetBackoff) => poll(client, deps, resetBackoff),
     deliver: (delivery) => deliver(client, delivery),
     progress: (progress) => showProgress(client, progress),

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { callOutside, NoAnswer, NotReached, type OutsideAnswer } from "../../base/guarded_fetch.ts";
 import { Connection } from "../connection.ts";
+import type { PlatformBase } from "../manifest.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
 import { retryAfter } from "../retry_after.ts";
 import { standardHeaders } from "../signature.ts";
@@ -15,11 +16,11 @@ interface Settings {
 }
 
 /** Creates a platform for programs that send webhooks. Signed replies go to `reply_url`. */
-export function createWebhook(name: string, settings: Settings, clock: Clock): Platform {
+export function createWebhook({ name, kind, clock }: PlatformBase<null>, settings: Settings): Platform {
   const connection = new Connection(name, clock, "connected");
   return {
     name,
-    kind: "webhook",
+    kind,
     takesFiles: false,
     start: () => {},
     stop: () => Promise.resolve(),

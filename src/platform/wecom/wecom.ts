@@ -1,13 +1,13 @@
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
-import { type Clock, sleep } from "../../base/clock.ts";
+import { sleep } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
 import { ConnectionRefused, createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import { listen, type Socket } from "../monitored_socket.ts";
+import type { PlatformBase } from "../manifest.ts";
 import { type Incoming, type Platform, type Received, toDeliveryError } from "../platform.ts";
 import { readOrLeave, storeOrLeave } from "../receive_guard.ts";
 import { type Frame, WeComClient, WeComError } from "./client.ts";
 import { download } from "./download.ts";
-import { WECOM } from "./manifest.ts";
 import { type FileRef, type Happened, messageOf, pressOf, type Said } from "./message.ts";
 import { Sender } from "./send.ts";
 
@@ -30,12 +30,12 @@ interface Settings {
 }
 
 /** Creates a smart bot of WeCom. The bot opens a socket, so it needs no public address. */
-export function createWeCom(name: string, settings: Settings, clock: Clock): Platform {
+export function createWeCom(base: PlatformBase, settings: Settings): Platform {
   const { bot_id, secret, base_url } = settings;
-  const client = new WeComClient(clock);
+  const client = new WeComClient(base.clock);
   const sender = new Sender(client);
   return createConnectedPlatform({
-    ...{ name, clock, manifest: WECOM, retry: RETRY, required: { bot_id, secret } },
+    ...{ base, retry: RETRY, required: { bot_id, secret } },
     createSession: (deps) => (resetBackoff) =>
       runSession({ ...deps, client, sender, settings, resetBackoff }),
     deliver: (delivery) => sender.deliver(delivery),
