@@ -245,7 +245,7 @@ describe("texts for Telegram", () => {
     expect(file).toEqual({ text: long, media: null, asFile: "reply.md" });
     const cut = partsOf(long, null, { characters: 1_000, fileBytes: 0 });
     expect(cut).toHaveLength(5);
-    expect(cut.at(-1)?.text).toMatch(/left out/);
+    expect(cut.at(-1)?.text).toMatch(/the rest is too long/);
     expect(partsOf("short", null, { characters: 1_000, fileBytes: 0 })).toEqual([{
       text: "short",
       media: null,

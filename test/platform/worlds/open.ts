@@ -26,8 +26,8 @@ export async function openWorld(
 
 /** Opens a service with a Telegram bot that allows only the people of `more`. */
 export function openTelegram(fake: FakeTelegram, more: Record<string, unknown> = {}, clock?: Clock) {
-  const config = { kind: "telegram", token: fake.token, base_url: fake.url, allow: [] };
-  return openWorld("phone", { config }, { more, clock });
+  const config = { kind: "telegram", token: fake.token, base_url: fake.url };
+  return openWorld("phone", { config }, { more: { allow: [], ...more }, clock });
 }
 
 /** Lists the texts of the bot that are not deleted. */
