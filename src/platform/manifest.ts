@@ -10,7 +10,7 @@ export interface Limits {
   fileBytes: number;
 }
 
-/** What a platform gets from its manifest and its entry in the configuration. */
+/** Values of a platform from its manifest and the configuration. */
 export interface PlatformBase<L extends Limits | null = Limits> {
   name: string;
   kind: string;

@@ -326,7 +326,7 @@ describe("addresses that a caller can make the service call (contract 11) [WHK-2
       body: "",
       timeoutMs: 5_000,
       answerMaxBytes: 10,
-      // Both replace public addresses.
+      // In place of public addresses.
       allowPrivate: true,
       resolve: () => Promise.resolve([asked++ === 0 ? "127.0.0.1" : "127.0.0.2"]),
     });

@@ -90,7 +90,7 @@ export class History {
     return await this.#readSince(spoken.slice(0, room).map(({ id }) => id), after, signal);
   }
 
-  /** Marks the messages of begin(), or of open() for this server, as stored. */
+  /** Closes a part of the gap after the messages of begin() or open() are stored. */
   async told({ id = KNOWN }: Server = {}): Promise<void> {
     this.#openParts.delete(id);
     if (!this.#isOpen || this.#openParts.size > 0) return;
