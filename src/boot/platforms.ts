@@ -3,7 +3,6 @@ import { gapOf, lastHeard, receiveMessage } from "../api/chat/inbound.ts";
 import type { Deps, Services } from "../api/call/services.ts";
 import type { Connected, PlatformRules, Platforms } from "../api/call/platforms.ts";
 import { newId } from "../base/id.ts";
-import { load } from "../base/lazy_import.ts";
 import type { Wakeups } from "../base/wakeups.ts";
 import type { RecentActivity } from "../base/recent_activity.ts";
 import type { DataPaths } from "../base/paths.ts";
@@ -20,30 +19,28 @@ import { Outbox } from "../pipeline/delivery/outbox.ts";
 import { createWebhookStage } from "../pipeline/delivery/webhooks.ts";
 import { createLocal } from "../platform/local/local.ts";
 import type { Platform } from "../platform/platform.ts";
+import { MANIFESTS } from "../platform/registry.ts";
 import type { Database } from "../store/db/database.ts";
 import { syncWebhooks } from "../store/events/webhook.ts";
 
 type PlatformConfig = Config["platforms"][string];
 
-/**
- * Makes every platform of the configuration, without connecting; one that is switched off is only named (contract 10). The code of a
- * kind is loaded with the first of it, and never where there is none (decision 0005).
- */
+/** Creates the enabled platforms of the configuration without connecting them. Loads the code of their kinds (decision 0005). */
 export async function createPlatforms(
   { platforms }: Config,
   clock: Clock,
   replaced: readonly Platform[] = [],
 ): Promise<Platforms> {
-  const all = new Map<string, Connected>([[LOCAL_PLATFORM, localOf(clock)]]);
+  const all = new Map<string, Connected>([[LOCAL_PLATFORM, createLocalPlatform(clock)]]);
   for (const [name, config] of Object.entries(platforms).sort(([a], [b]) => a < b ? -1 : 1)) {
     const given = replaced.find((platform) => platform.name === name);
-    const platform = config.enabled ? given ?? await create(name, config, clock) : null;
-    all.set(name, { rules: rulesOf(name, config), config, platform });
+    const platform = config.enabled ? given ?? await createPlatform(name, config, clock) : null;
+    all.set(name, { rules: buildRules(name, config), config, platform });
   }
   return all;
 }
 
-function localOf(clock: Clock): Connected {
+function createLocalPlatform(clock: Clock): Connected {
   const rules: PlatformRules = {
     name: LOCAL_PLATFORM,
     kind: "local",
@@ -55,66 +52,18 @@ function localOf(clock: Clock): Connected {
   return { rules, config: null, platform: createLocal(clock) };
 }
 
-function rulesOf(name: string, config: PlatformConfig): PlatformRules {
+function buildRules(name: string, config: PlatformConfig): PlatformRules {
   const { kind, enabled, allow, groups, threads } = config;
   return { name, kind, enabled, allow: allow.map(String), groups, threads };
 }
 
-async function create(name: string, config: PlatformConfig, clock: Clock): Promise<Platform> {
-  switch (config.kind) {
-    case "webhook": {
-      const { createWebhook } = await load<typeof import("../platform/webhook/webhook.ts")>(
-        "../platform/webhook/webhook.ts",
-        import.meta.url,
-      );
-      return createWebhook(name, config, clock);
-    }
-    case "telegram": {
-      const { createTelegram } = await load<typeof import("../platform/telegram/telegram.ts")>(
-        "../platform/telegram/telegram.ts",
-        import.meta.url,
-      );
-      return createTelegram(name, config, clock);
-    }
-    case "slack": {
-      const { createSlack } = await load<typeof import("../platform/slack/slack.ts")>(
-        "../platform/slack/slack.ts",
-        import.meta.url,
-      );
-      return createSlack(name, config, clock);
-    }
-    case "feishu": {
-      const { createFeishu } = await load<typeof import("../platform/feishu/feishu.ts")>(
-        "../platform/feishu/feishu.ts",
-        import.meta.url,
-      );
-      return createFeishu(name, config, clock);
-    }
-    case "dingtalk": {
-      const { createDingTalk } = await load<typeof import("../platform/dingtalk/dingtalk.ts")>(
-        "../platform/dingtalk/dingtalk.ts",
-        import.meta.url,
-      );
-      return createDingTalk(name, config, clock);
-    }
-    case "discord": {
-      const { createDiscord } = await load<typeof import("../platform/discord/discord.ts")>(
-        "../platform/discord/discord.ts",
-        import.meta.url,
-      );
-      return createDiscord(name, config, clock);
-    }
-    case "wecom": {
-      const { createWeCom } = await load<typeof import("../platform/wecom/wecom.ts")>(
-        "../platform/wecom/wecom.ts",
-        import.meta.url,
-      );
-      return createWeCom(name, config, clock);
-    }
-  }
+async function createPlatform(name: string, config: PlatformConfig, clock: Clock): Promise<Platform> {
+  const manifest = MANIFESTS.find(({ kind }) => kind === config.kind);
+  if (manifest === undefined) throw new Error(`No manifest of the platform kind ${config.kind}`);
+  return await manifest.create(name, config, clock);
 }
 
-/** The webhooks of the configuration become rows, before anything is sent: what an older one names is called no more. */
+/** Stores the webhooks of the configuration, and removes those of an older one. Runs before any event goes out. */
 export async function storeWebhooks(
   { db, clock }: Deps<"db" | "clock">,
   { webhooks }: Config,
@@ -122,7 +71,6 @@ export async function storeWebhooks(
   await db.write(syncWebhooks(webhooks.map((one) => ({ ...one, id: newId() })), clock.now()));
 }
 
-/** Connects every platform; what comes in goes to the one operation for all. */
 export function startPlatforms(needs: Deps<"db" | "clock" | "limits" | "platforms">): void {
   for (const { platform, rules } of needs.platforms.values()) {
     platform?.start(
@@ -133,13 +81,11 @@ export function startPlatforms(needs: Deps<"db" | "clock" | "limits" | "platform
   }
 }
 
-/** Ends every connection. */
 export async function stopPlatforms(platforms: Platforms): Promise<void> {
   await Promise.all([...platforms.values()].map(({ platform }) => platform?.stop()));
 }
 
-/** What the stages of platforms work with beside the database. */
-interface Sending {
+interface DeliveryDeps {
   platforms: Platforms;
   steps: RecentActivity;
   paths: DataPaths;
@@ -147,15 +93,14 @@ interface Sending {
   umask: number;
 }
 
-/** What carries out the commands of chats (contract 10.7). */
 export function commandsOf(parts: Services): CarryOut {
   return (message, command) => carryOutCommand(parts, message, command);
 }
 
-/** What talks to every platform that is switched on, but for `local`, sends events to webhooks, and tells people of them. */
+/** Creates the stages that send replies, progress, events and notices. */
 export function createSending(
   base: { db: Database; clock: Clock; wakeups: Wakeups },
-  { platforms: all, steps, paths, config, umask }: Sending,
+  { platforms: all, steps, paths, config, umask }: DeliveryDeps,
 ): { stages: Stage[]; settled: () => Promise<void> } {
   const platforms = [...all.values()].flatMap(({ platform }) =>
     platform === null || platform.kind === "local" ? [] : [platform]
@@ -170,7 +115,7 @@ export function createSending(
     webhooks.stage,
     createNotices({ ...base, rules: config.notices, umask }),
     createSurroundings({ ...base, platforms, root: paths.root }),
-    // What no platform needs costs nothing.
+    // A stage that no platform needs would cost a query per second.
     ...(showing.length === 0 ? [] : [signs.stage]),
     ...(platforms.some(({ fetch }) => fetch !== undefined)
       ? [createAttachments({ ...base, platforms, paths, maxUploadBytes })]

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { notSent } from "./request.ts";
 
-// A token is fetched anew before it ends.
+// A new token replaces the old one this long before its end.
 const SPARE_S = 300;
 const LIFE_LEAST_S = 60;
 
@@ -13,11 +13,11 @@ interface Token {
 interface Source {
   clock: Clock;
   fetch: () => Promise<{ value: string; lifeS: number }>;
-  /** Whether a request was refused because its token is not known any more. */
+  /** Checks whether the platform refused a request because of its token. */
   isStale: (error: unknown) => boolean;
 }
 
-/** The token of an app, which lives for some hours: fetched when it is needed, by one request for all that need it. */
+/** Fetches the token of an app when a request needs it. Concurrent requests share one fetch. */
 export class AccessToken {
   readonly #source: Source;
   #token: Promise<Token> | null = null;
@@ -26,43 +26,43 @@ export class AccessToken {
     this.#source = source;
   }
 
-  /** A request with the token; once more with a new one when it was refused for its token, since nothing was done then. */
+  /** Runs a request with the token. A request that the platform refused because of its token runs again with a new one. */
   async use<T>(request: (token: string) => Promise<T>): Promise<T> {
-    const token = await notSent(() => this.#now());
+    const token = await notSent(() => this.#getToken());
     const used = this.#token;
     try {
       return await request(token.value);
     } catch (error) {
       if (!this.#source.isStale(error)) throw error;
     }
-    if (used !== null) this.#forget(used);
-    const next = await notSent(() => this.#now());
+    if (used !== null) this.#drop(used);
+    const next = await notSent(() => this.#getToken());
     return await request(next.value);
   }
 
-  async #now(): Promise<Token> {
+  async #getToken(): Promise<Token> {
     while (true) {
       const fetching = this.#token ??= this.#fetch();
       try {
         const token = await fetching;
         if (token.endsAt > this.#source.clock.now()) return token;
-        this.#forget(fetching);
+        this.#drop(fetching);
       } catch (error) {
-        this.#forget(fetching);
+        this.#drop(fetching);
         throw error;
       }
     }
   }
 
-  // Somebody else may fetch another one already.
-  #forget(fetched: Promise<Token>): void {
+  // Another request may have replaced the token already.
+  #drop(fetched: Promise<Token>): void {
     if (this.#token === fetched) this.#token = null;
   }
 
   async #fetch(): Promise<Token> {
     const { clock, fetch } = this.#source;
     const { value, lifeS } = await fetch();
-    const keptS = Math.max(lifeS - SPARE_S, lifeS / 2, LIFE_LEAST_S);
-    return { value, endsAt: clock.now() + keptS * 1000 };
+    const lifetimeS = Math.max(lifeS - SPARE_S, lifeS / 2, LIFE_LEAST_S);
+    return { value, endsAt: clock.now() + lifetimeS * 1000 };
   }
 }

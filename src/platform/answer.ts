@@ -1,7 +1,7 @@
-// Of every call of a platform's own interface; the largest, a hundred updates of Telegram, are some hundred KB.
+// The largest real answers, 100 updates of Telegram, have some hundred KB.
 const ANSWER_BYTES = 16 * 1024 * 1024;
 
-/** The text of an answer. Throws Error when it has more than 16 MiB; what was read until then is dropped. */
+/** Reads the text of an answer. Throws Error after 16 MiB. */
 export async function answerText(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

@@ -5,7 +5,6 @@ import type { Health } from "./platform.ts";
 
 const log = logger("platform");
 
-/** The state of one connection, since when, and why (contract 10.4). */
 export class Connection {
   readonly #name: string;
   readonly #clock: Clock;
@@ -21,12 +20,12 @@ export class Connection {
     return this.#health;
   }
 
-  /** Something came from the platform. */
+  /** Stores the time of an event of the platform. */
   seen(): void {
     this.#health = { ...this.#health, last_event_at: this.#clock.now() };
   }
 
-  /** The connection is in this state; a log line says so when that is new. */
+  /** Stores the state, and logs a new one. */
   become(state: PlatformState, error = ""): void {
     if (this.#health.state === state && this.#health.error === error) return;
     const isNew = this.#health.state !== state;

@@ -5,17 +5,14 @@ import { retryAfter } from "./retry_after.ts";
 
 const TIMEOUT_MS = 15_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
-/** Largest body of a webhook that is sent. */
 const EVENT_MAX_BYTES = 20_000;
 
-/** Where an event goes. */
 export interface Target {
   url: string;
   secret: string;
   allow_private: boolean;
 }
 
-/** An event of the journal for a webhook. */
 interface WebhookEvent {
   /** The same in every try. */
   id: string;
@@ -24,17 +21,17 @@ interface WebhookEvent {
   data: Record<string, unknown>;
 }
 
-/** How a try went. */
+/** Result of one try. */
 export interface Tried {
-  /** 0 when there was no answer. */
+  /** 0: no answer. */
   status: number;
   error: string;
   duration_ms: number;
-  /** What the receiver asked for; null for nothing. */
+  /** null: the receiver asked for no pause. */
   retryAfterMs: number | null;
 }
 
-/** Sends an event, signed, once (contract 11). Never throws. */
+/** Sends a signed event once. Never throws. */
 export async function sendEvent(target: Target, event: WebhookEvent, now: number): Promise<Tried> {
   const started = performance.now();
   const done = (status: number, error: string, answer?: OutsideAnswer): Tried => ({
@@ -44,7 +41,7 @@ export async function sendEvent(target: Target, event: WebhookEvent, now: number
     retryAfterMs: retryAfter(answer?.headers["retry-after"], now),
   });
   try {
-    const body = bodyOf(event);
+    const body = buildBody(event);
     const answer = await callOutside({
       url: target.url,
       headers: {
@@ -57,14 +54,14 @@ export async function sendEvent(target: Target, event: WebhookEvent, now: number
       answerMaxBytes: ANSWER_MAX_BYTES,
       allowPrivate: target.allow_private,
     });
-    const isTaken = answer.status >= 200 && answer.status < 300;
-    return done(answer.status, isTaken ? "" : `it answered ${answer.status}`, answer);
+    const isAccepted = answer.status >= 200 && answer.status < 300;
+    return done(answer.status, isAccepted ? "" : `it answered ${answer.status}`, answer);
   } catch (error) {
     return done(0, error instanceof Error ? error.message : String(error));
   }
 }
 
-function bodyOf({ kind, at, data }: WebhookEvent): string {
+function buildBody({ kind, at, data }: WebhookEvent): string {
   const body = (shown: Record<string, unknown>) =>
     JSON.stringify({ type: kind, timestamp: new Date(at).toISOString(), data: shown });
   const whole = body(data);

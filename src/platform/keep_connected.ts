@@ -3,39 +3,41 @@ import { type Clock, sleep } from "../base/clock.ts";
 import type { PlatformState } from "../domain/chat/platform.ts";
 import type { Connection } from "./connection.ts";
 
-/** What a failed session means. */
+/** Meaning of a failed session. */
 export interface Trouble {
   state: PlatformState;
-  /** Until the next try; null for a pause that grows with every failure. */
+  /** Pause before the next try. null: a pause that grows with every failure. */
   pauseMs: number | null;
 }
 
-interface Keeping {
+/** Connects and works until the platform needs a new connection. Calls `resetBackoff` when the platform works. */
+export type Session = (resetBackoff: () => void) => Promise<void>;
+
+interface ConnectionLoop {
   connection: Connection;
   clock: Clock;
   signal: AbortSignal;
   retry: Backoff;
-  /** Connects and works until the connection is to be made anew. It says when it is well, so that the next pause is short again. */
-  session: (wellAgain: () => void) => Promise<void>;
-  troubleOf: (error: unknown) => Trouble;
+  session: Session;
+  classifyTrouble: (error: unknown) => Trouble;
 }
 
-/** Connects, and again whenever a session ends or fails, until the signal comes. Never throws. */
-export async function keepConnected(keeping: Keeping): Promise<void> {
-  const { connection, clock, signal, retry, session, troubleOf } = keeping;
+/** Runs a session after the other until the signal aborts. Never throws. */
+export async function keepConnected(loop: ConnectionLoop): Promise<void> {
+  const { connection, clock, signal, retry, session, classifyTrouble } = loop;
   let failures = 0;
   while (!signal.aborted) {
-    const beganAt = clock.monotonic();
+    const startedAt = clock.monotonic();
     try {
       await session(() => failures = 0);
       failures = 0;
-      // Whoever asks for the next connection all the time gets it after a pause.
-      await sleep(clock, retry.firstMs - (clock.monotonic() - beganAt), signal);
+      // A platform can ask for a new connection all the time: each gets a pause.
+      await sleep(clock, retry.firstMs - (clock.monotonic() - startedAt), signal);
     } catch (error) {
       if (signal.aborted) return;
-      const { state, pauseMs } = troubleOf(error);
+      const { state, pauseMs } = classifyTrouble(error);
       connection.become(state, error instanceof Error ? error.message : String(error));
-      // Not even a platform that asks for it is asked without a pause.
+      // A platform can ask for no pause: it gets the shortest one.
       await sleep(clock, Math.max(pauseMs ?? backoffMs(retry, ++failures), retry.firstMs), signal);
     }
   }

@@ -3,48 +3,46 @@ import type { Connection } from "./connection.ts";
 import { openWire, type Wire } from "./websocket.ts";
 
 const HELLO_MS = 15_000;
-/** A connection that is silent for so many of its pings is dead (contract 10.4). */
+/** A connection is dead after a silence of this many ping intervals. */
 const SILENT_PINGS = 2.5;
-// After a platform said that it will close a socket, what is on its way still comes over it.
+// A socket that the platform replaces still gets the messages that are in transit.
 const LINGER_MS = 2_000;
-// What a stop finds on its way into the store has so long to get there.
+// Time for open writes to the database at a stop.
 const STOP_MS = 2_000;
 
-/** A socket, as those who take its messages see it. */
 export interface Socket {
   send(data: string | Uint8Array): void;
-  /** The platform listens. */
+  /** The platform accepted the connection. */
   ready(): void;
-  /** The next one is to be opened; this one stays open for some seconds. */
+  /** Makes listen() return. The socket stays open for some seconds. */
   next(): void;
-  /** How often we ask from now on whether somebody is there, in ms. */
   pingEvery(ms: number): void;
 }
 
-interface Listening {
-  /** As people know it, for messages. */
+interface ListenOptions {
+  /** Name in messages. */
   platform: string;
   url: string;
   clock: Clock;
   connection: Connection;
   signal: AbortSignal;
   pingMs: number;
-  /** Asks whether somebody is there, where the platform has its own form of it. */
+  /** Sends a ping in the form of the platform. Default: a ping of WebSocket. */
   ping?: (wire: Pick<Wire, "send">) => void;
-  /** It is ready when it is open, without a word of the platform. */
+  /** The platform sends no greeting. */
   isReadyWhenOpen?: boolean;
-  /** What is said first, when it is open. */
+  /** Sends the first message. */
   greet?: (socket: Socket) => void;
-  /** One after the other, as they came. An error ends the socket: what was not acknowledged comes again. */
+  /** Takes one message at a time, in order. An error ends the socket: the platform sends unacknowledged messages again. */
   take: (data: Uint8Array, socket: Socket) => Promise<void>;
 }
 
 /**
- * Listens on one socket. It resolves when the next one is to be opened, and the old one stays open for some seconds then; it throws
- * when the socket is gone, or silent for too long (contract 10.4).
+ * Listens on one socket. Resolves when the platform wants the next socket; the old one stays open for some seconds. Throws when the
+ * socket ends or is silent for too long.
  */
-export async function listen(listening: Listening): Promise<void> {
-  const { platform, url, clock, signal } = listening;
+export async function listen(options: ListenOptions): Promise<void> {
+  const { platform, url, clock, signal } = options;
   const wire = await openWire(url, HELLO_MS);
   const end = () => wire.terminate();
   signal.addEventListener("abort", end, { once: true });
@@ -52,19 +50,19 @@ export async function listen(listening: Listening): Promise<void> {
   let handled = () => Promise.resolve();
   try {
     await new Promise<void>((resolve, reject) => {
-      const watch = attend(listening, wire, { resolve, reject });
+      const watch = watchSocket(options, wire, { resolve, reject });
       handled = () => watch.handling;
       wire.on("error", (error) => reject(new Error(`${platform}: ${error.message}`)));
       wire.on("close", () => reject(new Error(`${platform} closed the connection`)));
-      void silence(listening, wire, watch, AbortSignal.any([signal, watching.signal])).then((ms) => {
+      void waitForSilence(options, wire, watch, AbortSignal.any([signal, watching.signal])).then((ms) => {
         reject(new Error(`${platform} was silent for ${Math.round(ms / 1000)} s`));
       });
     });
-    // The next one is opened first.
+    // The caller opens the next socket first.
     void sleep(clock, LINGER_MS, signal).then(() => wire.close());
   } catch (error) {
     wire.terminate();
-    if (signal.aborted) await settled(handled(), clock);
+    if (signal.aborted) await waitForWrites(handled(), clock);
     throw error;
   } finally {
     watching.abort();
@@ -72,23 +70,22 @@ export async function listen(listening: Listening): Promise<void> {
   }
 }
 
-async function settled(handling: Promise<void>, clock: Clock): Promise<void> {
-  const over = new AbortController();
-  await Promise.race([handling.catch(() => {}), sleep(clock, STOP_MS, over.signal)]);
-  over.abort();
+async function waitForWrites(handling: Promise<void>, clock: Clock): Promise<void> {
+  const ended = new AbortController();
+  await Promise.race([handling.catch(() => {}), sleep(clock, STOP_MS, ended.signal)]);
+  ended.abort();
 }
 
-/** When something came last, and how long it may be silent. */
 interface Watch {
   lastAt: number;
   pingMs: number;
   isReady: boolean;
-  /** Resolves when all that came so far is taken. */
+  /** Resolves after the last message so far. */
   handling: Promise<void>;
 }
 
-function attend(
-  { clock, connection, pingMs, take, isReadyWhenOpen = false, greet }: Listening,
+function watchSocket(
+  { clock, connection, pingMs, take, isReadyWhenOpen = false, greet }: ListenOptions,
   wire: Wire,
   { resolve, reject }: { resolve: () => void; reject: (error: unknown) => void },
 ): Watch {
@@ -112,16 +109,16 @@ function attend(
   wire.on("message", (data) => {
     seen();
     const bytes = data as unknown as Uint8Array;
-    // After an error nothing more is taken: what follows comes again, too, and in its order.
+    // After an error, later messages wait for the next connection, which keeps their order.
     watch.handling = watch.handling.then(() => take(bytes, socket));
     watch.handling.catch(reject);
   });
   return watch;
 }
 
-/** Resolves when the connection is silent, with how long it was. */
-async function silence(
-  { clock, ping = (wire) => wire.ping() }: Omit<Listening, "ping"> & { ping?: (wire: Wire) => void },
+/** Waits until the connection is silent. Returns the limit in ms. */
+async function waitForSilence(
+  { clock, ping = (wire) => wire.ping() }: Omit<ListenOptions, "ping"> & { ping?: (wire: Wire) => void },
   wire: Wire,
   watch: Watch,
   signal: AbortSignal,
@@ -131,7 +128,7 @@ async function silence(
     try {
       if (watch.isReady) ping(wire);
     } catch {
-      // It is closing.
+      // The socket is closing.
     }
     await sleep(clock, watch.isReady ? watch.pingMs : Math.min(watch.pingMs, HELLO_MS), signal);
   }

@@ -1,14 +1,13 @@
 import { shownName } from "./message_parts.ts";
 import { DeliveryError, type Part } from "./platform.ts";
 
-/** A file that is sent. */
 export interface PartFile {
   name: string;
   bytes: Uint8Array<ArrayBuffer>;
   mime: string;
 }
 
-/** The file of a part, or null when it is text. Throws DeliveryError when it is gone. */
+/** Reads the file of a part. Returns null for text. Throws DeliveryError when the file no longer exists. */
 export async function fileOf({ text, media, asFile }: Part): Promise<PartFile | null> {
   if (asFile !== undefined) {
     return { name: asFile, bytes: new TextEncoder().encode(text), mime: "text/markdown" };
@@ -17,6 +16,6 @@ export async function fileOf({ text, media, asFile }: Part): Promise<PartFile | 
   try {
     return { name: shownName(media), bytes: await Deno.readFile(media.path), mime: media.mime };
   } catch {
-    throw new DeliveryError("refused", `the file ${shownName(media)} is not there any more`);
+    throw new DeliveryError("refused", `Cannot read the file ${shownName(media)}: it no longer exists`);
   }
 }

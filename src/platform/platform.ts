@@ -1,49 +1,55 @@
 import type { Choice } from "../domain/call/choice.ts";
 import type { Media } from "../domain/chat/message.ts";
-import type { PlatformKind, PlatformState } from "../domain/chat/platform.ts";
+import type { PlatformState } from "../domain/chat/platform.ts";
 
-/** A file that came with a message and is still on the platform. */
+/** A file of a message that the service has not fetched yet. */
 export interface RemoteFile {
-  /** What the platform needs to fetch it; stored. */
+  /** Address or id for fetch(). */
   ref: string;
   name: string;
-  /** As the platform says; null when it does not. */
+  /** null: unknown. */
   size: number | null;
 }
 
-/** What somebody said on a platform. */
+/** A message, or a press of a button, from a platform. */
 export interface Incoming {
   chat: string;
-  /** "" outside of threads. */
+  /** "": no thread. */
   thread: string;
-  /** Unique in its chat; a repeated one changes nothing (contract 10). */
+  /** Unique in its chat. A repeated id changes nothing. */
   id: string;
   sender: { id: string; name: string };
   text: string;
   files: RemoteFile[];
-  /** A chat with this person alone. */
   isDirect: boolean;
-  /** In a group: it was said to us, and the mention of us is taken off the text. */
+  /** The message mentions the bot, or replies to it. `text` is without the mention. */
   isMentioned: boolean;
-  /** What the platform calls the message that this replies to; "" for none. */
+  /** The platform's id of the message that this replies to. "": none. */
   repliesTo: string;
-  /** The value of a button that was pressed; "" for what was said. */
+  /** Value of the pressed button. "": a message. */
   choice: string;
-  /** From a program that proved who it is: no mentions, commands or answers (contract 10). */
+  /** Data of an authenticated program: without mentions, commands and answers. */
   isData: boolean;
 }
 
-/** What became of it. `over`: stored as failed, because too many wait; `late`: a button of a question that is not open any more. */
+/** Adds what all presses of a button have in common. */
+export function buildPress(
+  press: Omit<Incoming, "text" | "files" | "isMentioned" | "isData">,
+): Incoming {
+  return { ...press, text: "", files: [], isMentioned: true, isData: false };
+}
+
+/** Result of a received message. `over`: stored as failed, since too many messages wait. `late`: the question is closed. */
 export interface Received {
   outcome: "queued" | "repeated" | "over" | "answered" | "ignored" | "late";
-  /** The stored message; "" when nothing was stored. */
+  /** "": not stored. */
   message_id: string;
 }
 
-/** Stores what came in. It resolves after the commit, and only then may a platform acknowledge (contract 10). */
+/** Stores a message. Resolves after the commit. Only then may a platform acknowledge. */
 export type Receive = (incoming: Incoming) => Promise<Received>;
 
-/** The message that was heard last in a conversation. */
+/** Last message of a conversation. */
 export interface Heard {
   chat: string;
   thread: string;
@@ -51,44 +57,43 @@ export interface Heard {
 }
 
 /**
- * Up to which message somebody had listened when a gap began whose history is not read yet; "" for none. What is said now is stored
- * beside that, and without this a stop would hide the gap behind it.
+ * Stores the last message before a gap whose history the service has not read yet. The service stores new messages meanwhile, and
+ * after a restart they would hide the gap.
  */
 export interface Gap {
+  /** Returns "" without a gap. */
   find(): Promise<string>;
-  /** Resolves when it is stored. */
   save(heardUpTo: string): Promise<void>;
 }
 
-/** A part of a reply as it is stored and sent: text in Markdown, or a file. */
+/** A part of a reply: text in Markdown, or a file. */
 export interface Part {
   text: string;
   media: Media | null;
-  /** The text is sent as a file of this name. */
+  /** Sends the text as a file of this name. */
   asFile?: string;
 }
 
-/** A part that is to be sent. */
 export interface Delivery {
-  /** The same in every try: the key against doubles, where the platform takes one. */
+  /** The same in every try. Some platforms ignore a second message with it. */
   key: string;
   chat: string;
   thread: string;
-  /** What the platform calls the message that is answered; "" for none. */
+  /** The platform's id of the message that this answers. "": none. */
   answers: string;
   part: Part;
-  /** Buttons for the options of a question; none for any other message. */
+  /** Options of a question. */
   choices: readonly Choice[];
 }
 
 /**
- * Why a part was not sent: `unreachable` holds the platform, `limited` the chat or the platform, `refused` is for good, `unanswered`
- * may have arrived (contract 10).
+ * Says why the service could not send a part. `unreachable` stops deliveries to the platform for a while, `limited` those to the
+ * chat or the platform. `refused` is permanent. After `unanswered`, the part may have arrived.
  */
 export class DeliveryError extends Error {
   readonly why: "unreachable" | "limited" | "refused" | "unanswered";
   readonly scope: "platform" | "chat";
-  /** As the platform said; null when it did not. */
+  /** null: the platform named no time. */
   readonly retryAfterMs: number | null;
 
   constructor(
@@ -104,55 +109,88 @@ export class DeliveryError extends Error {
   }
 }
 
-/** A file whose name is known only when it is fetched. */
+/** A platform answered something else than a result. Each kind of platform knows the meaning of its codes. */
+export abstract class PlatformError extends Error {
+  readonly retryAfterMs: number | null;
+
+  constructor(message: string, retryAfterMs: number | null = null) {
+    super(message);
+    this.name = new.target.name;
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  /** The platform refuses the key, so a person must act before another connection helps. */
+  abstract get isKeyRefused(): boolean;
+
+  /** Meaning for a reply. */
+  abstract get why(): DeliveryError["why"];
+
+  get scope(): DeliveryError["scope"] {
+    return "platform";
+  }
+
+  /** Pause before the next connection. null: a pause that grows with every failure. */
+  get pauseMs(): number | null {
+    return this.retryAfterMs;
+  }
+}
+
+/** Finds the meaning of a failed request for the reply (contract 10.3). */
+export function toDeliveryError(error: unknown): DeliveryError {
+  if (error instanceof DeliveryError) return error;
+  if (!(error instanceof PlatformError)) return new DeliveryError("refused", String(error));
+  const { why, message, scope, retryAfterMs } = error;
+  return why === "limited"
+    ? new DeliveryError(why, message, { scope, retryAfterMs })
+    : new DeliveryError(why, message);
+}
+
+/** A file whose name comes with its bytes. */
 export interface NamedBytes {
   name: string;
   bytes: ReadableStream<Uint8Array>;
 }
 
-/** How the connection to a platform is. */
 export interface Health {
   state: PlatformState;
-  /** Since when, Unix ms. */
+  /** Unix ms. */
   since: number;
-  /** When something last came from it; null before that. */
   last_event_at: number | null;
   error: string;
 }
 
-/** What is shown while a run works: a sign that somebody types, and one message that is edited in place. */
+/** Progress of a run: a typing sign, or a message that the service edits. */
 export interface Progress {
   chat: string;
   thread: string;
-  /** What the platform calls the message that is worked on; "" for none. */
+  /** The platform's id of the message that the run answers. "": none. */
   answers: string;
-  /** The message that is edited; "" for a new one. */
+  /** Message to edit. "": a new one. */
   sentAs: string;
-  /** null: only the sign; "": take the message away. */
+  /** null: only the typing sign. "": delete the message. */
   text: string | null;
 }
 
-/** A chat system. One folder each; `local` is one of them (contract 10). */
+/** A connection to a chat system or program. */
 export interface Platform {
   readonly name: string;
-  readonly kind: PlatformKind;
+  readonly kind: string;
   /**
-   * Connects in the background, and again whenever it has to. Never throws. `lastHeard` says what was heard last in each of the latest
-   * conversations: a history is read from there on after a gap (contract 10.1). `gap` is for those who store some of it before they have read all.
+   * Connects in the background, and reconnects. Never throws. After a gap, the platform reads the history of each conversation that
+   * `lastHeard` returns. `gap` is for platforms that store new messages before they have read it all.
    */
   start(receive: Receive, lastHeard: () => Promise<Heard[]>, gap?: Gap): void;
   stop(): Promise<void>;
-  /** A reply as the parts that are sent one after the other: formatted, and cut where it is too long. */
+  /** Cuts a reply into parts. */
   cut(content: string, media: Media | null): Part[];
-  /** Sends a part; answers what the platform calls it. Throws DeliveryError. */
+  /** Sends a part. Returns the platform's id. Throws DeliveryError. */
   deliver(delivery: Delivery): Promise<string>;
-  /** Shows that somebody works on it, where the platform can; answers the message that was made or edited. Throws DeliveryError. */
+  /** Shows progress. Returns the id of the new or edited message. Throws DeliveryError. */
   progress?(progress: Progress): Promise<string>;
-  /** Whether files can be sent there. */
   readonly takesFiles: boolean;
-  /** The bytes of a file that came with a message, with its name where that comes with them. Throws DeliveryError. */
+  /** Opens a file of a message. Throws DeliveryError. */
   fetch?(ref: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array> | NamedBytes>;
-  /** Asks the platform whether the connection and its key are good. Throws an Error that says what is wrong. */
+  /** Checks the connection and the key. Returns a line for people. Throws an Error that names the problem. */
   test(): Promise<string>;
   health(): Health;
 }

@@ -3,7 +3,7 @@ import type { Incoming, Receive, Received } from "./platform.ts";
 
 const log = logger("platform");
 
-/** Stores what came. What can never be stored is null and left out: it would come again for ever, with all that is behind it. */
+/** Stores a message. Returns null for one that can never be stored: it would come again and block the messages after it. */
 export async function storeOrLeave(
   platform: string,
   receive: Receive,
@@ -14,22 +14,36 @@ export async function storeOrLeave(
   } catch (error) {
     const isInput = error instanceof Error && "code" in error && error.code === "invalid_request";
     if (!isInput) throw error;
-    log.warning("A message of {platform} cannot be stored: {error}", { platform, error });
+    log.warning("Cannot store a message of {platform}: {error}", { platform, error });
     return null;
   }
 }
 
-/** What was read of an event. One that has another form than all that we know is null and left out, as one that cannot be stored. */
+/** Parses an event. Returns null for one of an unknown form, which would come again and block the events after it. */
 export function readOrLeave<T>(platform: string, read: () => T | null): T | null {
   try {
     return read();
   } catch (error) {
-    log.warning("An event of {platform} cannot be read: {error}", { platform, error });
+    log.warning("Cannot read an event of {platform}: {error}", { platform, error });
     return null;
   }
 }
 
-/** The size of a file as a platform says it; null when it is none: sums are made of it. */
+/** Checks the size of a file that a platform names. Returns null for another value: the service adds sizes up. */
 export function sizeOf(size: unknown): number | null {
   return typeof size === "number" && Number.isFinite(size) && size >= 0 ? size : null;
+}
+
+export const CLOSED_QUESTION = "This question is closed.";
+export const MAY_NOT_ANSWER = "You can't answer here.";
+
+/** Checks whether a press of a button answered its question. */
+export function isAnswered(outcome: Received["outcome"] | undefined): boolean {
+  return outcome === "queued" || outcome === "repeated";
+}
+
+/** Formats the line that takes the place of the buttons after a press. Returns null when the buttons stay. */
+export function formatChoice(outcome: Received["outcome"] | undefined, label: string): string | null {
+  if (isAnswered(outcome)) return `> ${label}`;
+  return outcome === "late" ? "(closed)" : null;
 }

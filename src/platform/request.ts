@@ -2,40 +2,75 @@ import { answerText } from "./answer.ts";
 import { DeliveryError } from "./platform.ts";
 
 /**
- * What a request to a platform gave. Without an answer it throws a DeliveryError that names the platform and never the address, which
- * may hold a key: `unreachable` when it was not sent, `unanswered` when it may have arrived (contract 10.3).
+ * Runs a request to a platform. Without an answer it throws a DeliveryError: `unreachable` when the request did not leave, `unanswered`
+ * when it may have arrived. The error never contains the address, which can contain a key.
  */
 export async function answered<T>(platform: string, request: () => Promise<T>): Promise<T> {
   try {
     return await request();
   } catch (error) {
     throw isNotConnected(error)
-      ? new DeliveryError("unreachable", `${platform} cannot be reached`)
+      ? new DeliveryError("unreachable", `Cannot reach ${platform}`)
       : new DeliveryError("unanswered", `${platform} did not answer`);
   }
 }
 
-// No connection was made, TLS included, so not a byte of the request has left. The runtime says so in the cause.
+// Without a connection (TLS included) no byte of the request left. Only the texts of the runtime's errors say so.
 function isNotConnected(error: unknown): boolean {
   const words = error instanceof Error ? `${error.message} ${error.cause}` : "";
   return /client error \(connect\)|connection refused|dns error|tcp connect/i.test(words);
 }
 
-/** What comes before a send: without an answer to this, nothing was sent (contract 10.3). */
+/** Runs a step before a send. Without an answer to this step, the service has sent nothing. */
 export async function notSent<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (error) {
-    const isOpen = error instanceof DeliveryError && error.why === "unanswered";
-    throw isOpen ? new DeliveryError("unreachable", error.message) : error;
+    const isUnanswered = error instanceof DeliveryError && error.why === "unanswered";
+    throw isUnanswered ? new DeliveryError("unreachable", error.message) : error;
   }
 }
 
-const TIMEOUT_MS = 15_000;
-const UPLOAD_MS = 120_000;
+export const TIMEOUT_MS = 15_000;
+export const UPLOAD_TIMEOUT_MS = 120_000;
 
-/** A request for JSON. */
-interface JsonRequest {
+interface PlatformRequest {
+  method?: string | undefined;
+  headers?: Record<string, string> | undefined;
+  body?: BodyInit | undefined;
+  timeoutMs?: number;
+  signal?: AbortSignal | undefined;
+}
+
+interface PlatformAnswer<T> {
+  isOk: boolean;
+  status: number;
+  headers: Headers;
+  /** {} for an answer that isn't JSON. */
+  answer: Partial<T>;
+}
+
+/** Sends a request and reads the answer as JSON, whatever its status is. Throws as answered() does. */
+export async function sendRequest<T extends object>(
+  platform: string,
+  url: string,
+  { method = "POST", headers = {}, body, timeoutMs = TIMEOUT_MS, signal }: PlatformRequest,
+): Promise<PlatformAnswer<T>> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  return await answered(platform, async () => {
+    const response = await fetch(url, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+      redirect: "manual",
+      signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+    });
+    const answer = objectOf<T>(await answerText(response));
+    return { isOk: response.ok, status: response.status, headers: response.headers, answer };
+  });
+}
+
+export interface JsonRequest {
   method?: string;
   headers?: Record<string, string>;
   /** Sent as JSON. */
@@ -44,29 +79,21 @@ interface JsonRequest {
   signal?: AbortSignal | undefined;
 }
 
-/** The answer as JSON, {} when it is none; its status is for the caller to judge. Throws as answered() does. */
+/** Does the same as sendRequest(), with a body of JSON or a form. */
 export async function askJson<T extends object>(
   platform: string,
   url: string,
-  { method = "POST", headers = {}, body, form, signal }: JsonRequest,
-): Promise<{ response: Response; answer: Partial<T> }> {
-  const limit = AbortSignal.timeout(form === undefined ? TIMEOUT_MS : UPLOAD_MS);
-  return await answered(platform, async () => {
-    const response = await fetch(url, {
-      method,
-      headers: body === undefined
-        ? headers
-        : { ...headers, "content-type": "application/json; charset=utf-8" },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(form === undefined ? {} : { body: form }),
-      redirect: "manual",
-      signal: signal === undefined ? limit : AbortSignal.any([limit, signal]),
-    });
-    return { response, answer: objectOf<T>(await answerText(response)) };
-  });
+  { headers = {}, body, form, ...request }: JsonRequest,
+): Promise<PlatformAnswer<T>> {
+  if (body === undefined) {
+    const timeoutMs = form === undefined ? TIMEOUT_MS : UPLOAD_TIMEOUT_MS;
+    return await sendRequest(platform, url, { ...request, headers, body: form, timeoutMs });
+  }
+  const typed = { ...headers, "content-type": "application/json; charset=utf-8" };
+  return await sendRequest(platform, url, { ...request, headers: typed, body: JSON.stringify(body) });
 }
 
-/** A text of JSON as an object; {} for anything else. */
+/** Parses JSON. Returns {} for a text that isn't a JSON object. */
 export function objectOf<T extends object>(text: string): Partial<T> {
   try {
     const value = JSON.parse(text);

@@ -1,18 +1,16 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-// How far the time of a signature may be away.
 const TOLERANCE_S = 5 * 60;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A body that came with its signature. */
 export interface Signed {
   headers: Headers;
   body: Uint8Array;
   now: number;
 }
 
-/** The three headers of a signed request. */
+/** Signs a body as Standard Webhooks. Returns the three headers. */
 export function standardHeaders(
   secret: string,
   id: string,
@@ -20,7 +18,7 @@ export function standardHeaders(
   body: string,
 ): Record<string, string> {
   const timestamp = String(Math.floor(now / 1000));
-  const mac = standardMac(secret, id, timestamp, new TextEncoder().encode(body));
+  const mac = computeMac(secret, id, timestamp, new TextEncoder().encode(body));
   return {
     "webhook-id": id,
     "webhook-timestamp": timestamp,
@@ -28,33 +26,33 @@ export function standardHeaders(
   };
 }
 
-/** Whether a signature of Standard Webhooks counts: over these bytes, with this secret, within five minutes. */
+/** Checks a signature of Standard Webhooks, at most five minutes old. */
 export function verifyStandard(secret: string, { headers, body, now }: Signed): boolean {
   const id = headers["webhook-id"] ?? "";
   const timestamp = headers["webhook-timestamp"] ?? "";
   if (id === "" || id.includes(".") || !isFresh(timestamp, now)) return false;
-  const wanted = standardMac(secret, id, timestamp, body);
-  // Several are sent while a secret is changed; other versions are not ours to judge.
+  const wanted = computeMac(secret, id, timestamp, body);
+  // A sender that rotates its secret sends several signatures. Other versions are unknown here.
   const given = (headers["webhook-signature"] ?? "").split(" ").filter((one) => one.startsWith("v1,"));
-  return given.some((one) => same(wanted, decode(one.slice(3), "base64")));
+  return given.some((one) => isEqual(wanted, decode(one.slice(3), "base64")));
 }
 
-/** GitHub: `X-Hub-Signature-256`. It has no time; a delivery that comes again has the same id. */
+/** Checks the `X-Hub-Signature-256` of GitHub. It has no time, but a repeated delivery has the isEqual id. */
 export function verifyGitHub(secret: string, { headers, body }: Signed): boolean {
   const [, given = ""] = /^sha256=([0-9a-f]{64})$/.exec(headers["x-hub-signature-256"] ?? "") ?? [];
-  return given !== "" && same(createHmac("sha256", secret).update(body).digest(), decode(given, "hex"));
+  return given !== "" && isEqual(createHmac("sha256", secret).update(body).digest(), decode(given, "hex"));
 }
 
-/** Slack: `X-Slack-Signature` over time and body, within five minutes. */
+/** Checks the `X-Slack-Signature` of Slack, at most five minutes old. */
 export function verifySlack(secret: string, { headers, body, now }: Signed): boolean {
   const timestamp = headers["x-slack-request-timestamp"] ?? "";
   const [, given = ""] = /^v0=([0-9a-f]{64})$/.exec(headers["x-slack-signature"] ?? "") ?? [];
   if (given === "" || !isFresh(timestamp, now)) return false;
   const wanted = createHmac("sha256", secret).update(`v0:${timestamp}:`).update(body).digest();
-  return same(wanted, decode(given, "hex"));
+  return isEqual(wanted, decode(given, "hex"));
 }
 
-function standardMac(secret: string, id: string, timestamp: string, body: Uint8Array) {
+function computeMac(secret: string, id: string, timestamp: string, body: Uint8Array) {
   const key = decode(secret.replace(/^whsec_/, ""), "base64");
   return createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest();
 }
@@ -74,6 +72,6 @@ function decode(text: string, encoding: "hex" | "base64"): Uint8Array {
   }
 }
 
-function same(wanted: Uint8Array, given: Uint8Array): boolean {
+function isEqual(wanted: Uint8Array, given: Uint8Array): boolean {
   return wanted.length === given.length && timingSafeEqual(wanted, given);
 }

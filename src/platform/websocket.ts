@@ -1,4 +1,4 @@
-/** What we use of the package `ws`: the runtime's own WebSocket shows no pings (decision 0023). */
+/** Types of the package `ws`. The runtime's own WebSocket hides pings. */
 export interface Wire {
   on(name: "message", call: (data: { toString(): string }, isBinary: boolean) => void): void;
   on(name: "open" | "ping" | "pong", call: () => void): void;
@@ -20,10 +20,10 @@ interface Options {
   perMessageDeflate: boolean;
 }
 
-// Many times what a platform sends at once. It is not compressed: a few bytes could become all of it.
+// Many times the largest real message. Compression is off: a few bytes could unpack to all of it.
 const MESSAGE_BYTES = 16 * 1024 * 1024;
 
-/** A WebSocket to a platform, not open yet; it fails when it is not open in time. The package is loaded with the first one. */
+/** Starts to open a WebSocket, which fails after `handshakeMaxMs`. Loads the package `ws` on demand. */
 export async function openWire(url: string, handshakeMaxMs: number): Promise<Wire> {
   const { WebSocket } = await import("ws") as unknown as WireModule;
   return new WebSocket(url, {

@@ -6,7 +6,7 @@ import { projectImports, ROOT, sourceFiles, textOf } from "../harness/house/tree
 const MAY: Record<string, readonly string[]> = {
   base: [],
   domain: ["base"],
-  config: ["engine", "domain", "base"],
+  config: ["engine", "platform", "domain", "base"],
   store: ["domain", "base"],
   engine: ["domain", "base"],
   files: ["domain", "base"],
@@ -134,15 +134,35 @@ describe("imports (architecture, Folders)", async () => {
     expect(eager).toEqual([]);
   });
 
-  it("of a platform's folder are dynamic, except `local` (decision 0005)", () => {
-    const folderOf = (path: string) => /^src\/platform\/(\w+)\//.exec(path)?.[1];
-    const entries = imports.filter(({ from, to, typeOnly }) =>
-      !typeOnly && folderOf(to) !== undefined && folderOf(to) !== "local" && folderOf(from) !== folderOf(to)
+  it("load the folder of a platform through its manifest only, and on demand (decision 0005)", () => {
+    const findFolder = (path: string) => /^src\/platform\/(\w+)\//.exec(path)?.[1];
+    const isManifest = (path: string) => path.endsWith("/manifest.ts");
+    const inFolders = imports.filter(({ to, typeOnly }) =>
+      !typeOnly && findFolder(to) !== undefined && findFolder(to) !== "local"
     );
-    expect(entries.filter(({ from, dynamic }) => from !== "src/boot/platforms.ts" || !dynamic)).toEqual([]);
+    const entries = inFolders.filter(({ from, to }) => findFolder(from) !== findFolder(to));
+    expect(entries.filter(({ from, to }) => from !== "src/platform/registry.ts" || !isManifest(to))).toEqual(
+      [],
+    );
     const folders = [...Deno.readDirSync(join(ROOT, "src/platform"))].filter((one) => one.isDirectory);
     const others = folders.map(({ name }) => name).filter((name) => name !== "local").sort();
-    expect(entries.map(({ to }) => folderOf(to)).sort()).toEqual(others);
+    expect(entries.map(({ to }) => findFolder(to)).sort()).toEqual(others);
+    expect(inFolders.filter(({ from, dynamic }) => isManifest(from) && !dynamic)).toEqual([]);
+  });
+
+  it("let config read the manifests of platforms only", () => {
+    const read = imports.filter(({ from, to }) =>
+      from.startsWith("src/config/") && to.startsWith("src/platform/")
+    ).map(({ to }) => to);
+    expect([...new Set(read)].sort()).toEqual(["src/platform/manifest.ts", "src/platform/registry.ts"]);
+  });
+
+  it("keep the manifests of platforms light", () => {
+    const packages = imports.filter(({ from, to, dynamic, typeOnly }) =>
+      /^src\/platform\/(\w+\/)?(manifest|registry)\.ts$/.test(from) && !dynamic && !typeOnly &&
+      !/^src\/(domain|base)\/|\/manifest\.ts$/.test(to)
+    );
+    expect(packages.filter(({ to }) => to !== "zod")).toEqual([]);
   });
 
   it("reach every file", () => {

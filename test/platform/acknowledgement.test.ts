@@ -1,4 +1,3 @@
-// What a platform is told to be taken is stored (contract 10.1, reliability PLT-1).
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { createPlatforms } from "../../src/boot/platforms.ts";
@@ -12,7 +11,7 @@ import { SlackWorld } from "./worlds/slack.ts";
 const WORLDS = [() => new SlackWorld(), () => new FeishuWorld(), () => new DingTalkWorld()];
 
 it.each(WORLDS.map((create) => [create().kind, create] as const))(
-  "%s keeps the order of what was said when one of it could not be stored at first [PLT-1]",
+  "%s keeps the order of messages when the first try to store one fails [PLT-1]",
   async (_kind, create) => {
     await using world = create();
     const config = configSchema.parse({ platforms: { there: world.config } });
@@ -21,7 +20,7 @@ it.each(WORLDS.map((create) => [create().kind, create] as const))(
     platform?.start(async ({ text }) => {
       storing.push(text);
       if (storing.length > 1) return { outcome: "queued", message_id: "1" };
-      // The others are here when the platform has answered this.
+      // The other messages arrive before the answer to this one.
       await (await fetch(world.fake.url)).body?.cancel();
       throw new Error("the disk is full");
     }, () => Promise.resolve([]));
@@ -36,7 +35,7 @@ it.each(WORLDS.map((create) => [create().kind, create] as const))(
 );
 
 it.each(WORLDS.map((create) => [create().kind, create] as const))(
-  "%s acknowledges an event after it was stored, and gets one again that could not be [PLT-1]",
+  "%s acknowledges an event after storing it, and gets an unstored one again [PLT-1]",
   async (_kind, create) => {
     await using world = create();
     const { waiting } = world.fake;

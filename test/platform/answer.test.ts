@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { answerText } from "../../src/platform/answer.ts";
 
-it("the answer of a platform is read whole, characters that are split included, and never without end", async () => {
+it("answerText() reads a whole answer, joins split characters, and stops at its limit", async () => {
   const bytes = new TextEncoder().encode("grüße 🙂");
   const split = new ReadableStream<Uint8Array>({
     start(controller) {

@@ -1,4 +1,4 @@
-// What people, programs and platforms send that nobody wants: none of it stops the service, or reaches whom it should not (issue 17).
+// Bad input of people, programs and platforms must not stop the service, or reach other people.
 import { describe, expect, it } from "vitest";
 import { Holds } from "../../src/pipeline/delivery/platform_cooldowns.ts";
 import { expand } from "../../src/domain/call/template.ts";
@@ -11,6 +11,7 @@ import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
+import { readPlatformCheck } from "./worlds/open.ts";
 import { Receiver } from "./fakes/receiver.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 
@@ -29,9 +30,9 @@ const phoneOf = (fake: FakeTelegram, more: Record<string, unknown> = {}) => ({
 const texts = (fake: FakeTelegram): string[] => fake.sent.map(({ text }) => text);
 const stored = (app: App) => app.call("GET /api/messages/inbound?page_size=100");
 
-describe("what comes in", () => {
+describe("bad messages from people and programs", () => {
   it(
-    "1,000 messages in a second are stored, each once; beyond the limit one is told, and the next is answered",
+    "1,000 messages in a second are stored once each; one notice reports the limit, and the next message gets a reply",
     async () => {
       await using fake = new FakeTelegram();
       const more = { limits: { max_waiting_messages: 600 }, bee: { quiet_window: "2s" } };
@@ -49,7 +50,7 @@ describe("what comes in", () => {
   );
 
   it(
-    "4 MB of text are cut, and say so; only emoji, and text from right to left, come as they are",
+    "4 MB of text are cut with a note; emoji and right-to-left text arrive unchanged",
     async () => {
       await using fake = new FakeTelegram();
       await using app = await open({ phone: phoneOf(fake) });
@@ -73,7 +74,7 @@ describe("what comes in", () => {
     120_000,
   );
 
-  it("a file that lies about its type is what its bytes say", async () => {
+  it("a file with a wrong type gets the type of its bytes", async () => {
     await using fake = new FakeTelegram();
     await using app = await open({ phone: phoneOf(fake) });
     fake.files.set("f1", new TextEncoder().encode("<script>alert(1)</script>"));
@@ -98,7 +99,7 @@ describe("what comes in", () => {
     expect(byName.get("notes.txt")).toBe("image/png");
   });
 
-  it("a body that is nested too deeply for a template is refused, and the next one is taken", async () => {
+  it("a body with too many levels for a template is refused, and the next body is accepted", async () => {
     const alerts = { kind: "webhook", worker: "Ada", template: "{{/a}}", conversation: "x" };
     await using app = await open({ alerts });
     const deep = `{"id":1,"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
@@ -115,7 +116,7 @@ describe("what comes in", () => {
     expect([refused.status, (await refused.json()).code]).toEqual([400, "invalid_request"]);
     expect((await post(`{"id":2,"a":[[1]]}`)).status).toBe(202);
     expect(expand("{{/a}}", { a: [[1]] })).toBe("[[1]]");
-    // The getter makes the runtime write it level by level, as it does for all that is not plain.
+    // The getter makes the runtime serialize level by level, as for all objects that aren't plain.
     let nested: unknown = [];
     for (let depth = 0; depth < 100_000; depth++) nested = [nested];
     const a = {
@@ -128,11 +129,11 @@ describe("what comes in", () => {
   });
 });
 
-describe("what goes out", () => {
+describe("bad replies of agents", () => {
   const send = (app: App, message_id: string, content: string) =>
     app.call("POST /api/messages", { message_id, content });
 
-  it("Markdown that is not closed, and marks of the platform, are text", async () => {
+  it("unclosed Markdown and marks of the platform are sent as text", async () => {
     await using fake = new FakeTelegram();
     await using app = await open({ phone: phoneOf(fake) });
     fake.say("say begun");
@@ -152,7 +153,7 @@ describe("what goes out", () => {
     expect(fake.faults).toEqual([]);
   });
 
-  it("nobody is called by what an agent writes: a mention of everybody is text", async () => {
+  it("a reply mentions no person: a mention of all is sent as text", async () => {
     await using world = new SlackWorld();
     await using app = await open({ team: { ...world.config, worker: "Ada", allow: ["*"] } });
     await world.say("say begun");
@@ -166,22 +167,20 @@ describe("what goes out", () => {
   });
 });
 
-it("two services with one bot token: both are told, in the list and by the doctor [PLT-6]", async () => {
+it("two services with one bot token: the list and the doctor of both report it [PLT-6]", async () => {
   await using fake = new FakeTelegram();
   fake.hasRival = true;
   await using app = await open({ phone: phoneOf(fake) });
   const phone = () => app.call("GET /api/platforms/phone");
   await eventually("it is refused", async () => (await phone()).state === "refused");
   expect((await phone()).error).toContain("terminated by other getUpdates request");
-  const { checks } = await app.call("GET /api/system/doctor");
-  const check = checks.find(({ name }: { name: string }) => name === "platforms");
-  expect(check).toMatchObject({
+  expect(await readPlatformCheck(app)).toMatchObject({
     status: "warn",
     detail: expect.stringContaining("phone is refused: Conflict"),
   });
 });
 
-it("a platform that floods and never answers leaves the others alone [PLT-3]", async () => {
+it("a platform that floods and never answers does not slow down the others [PLT-3]", async () => {
   await using loud = new FakeTelegram();
   await using quiet = new FakeTelegram();
   await using app = await open({ loud: phoneOf(loud, { allow: ["8"] }), quiet: phoneOf(quiet) });
@@ -198,7 +197,7 @@ it("a platform that floods and never answers leaves the others alone [PLT-3]", a
   expect(loud.sent).toEqual([]);
 }, 180_000);
 
-/** What the platforms that say how large a file is make of one. */
+/** Parsers of the platforms that name the size of a file. */
 const WITH_FILE: Record<string, (size: never) => Incoming | null> = {
   telegram: (file_size) =>
     telegramUpdate({
@@ -232,9 +231,9 @@ const WITH_FILE: Record<string, (size: never) => Incoming | null> = {
     }, "B"),
 };
 
-// Room on the disk is reserved for it: a sum with a text in it is none.
+// The service reserves disk space for the sum, which must be a number.
 it.each(Object.entries(WITH_FILE))(
-  "a file of %s has the size that it is said to have, or none",
+  "a file of %s has the named size, or none for an invalid one",
   (_kind, read) => {
     const sizes = [0, 7, 1.5, "7", {}, [7], true, -1, Infinity, NaN, null, undefined];
     expect(sizes.map((size) => read(size as never)?.files)).toEqual(
@@ -243,7 +242,7 @@ it.each(Object.entries(WITH_FILE))(
   },
 );
 
-it("a hold lasts as long as it was to, whatever becomes of the wall clock (contract 10.3) [PLT-3]", () => {
+it("a cooldown keeps its length when the wall clock changes (contract 10.3) [PLT-3]", () => {
   const clock = new TestClock();
   const holds = new Holds(clock);
   holds.hold("phone", undefined, 60_000);
@@ -255,7 +254,7 @@ it("a hold lasts as long as it was to, whatever becomes of the wall clock (contr
   expect(holds.until("phone")).toBe(null);
 });
 
-it("a hold is not ended by what was sent before it, and grows until something arrives behind it (contract 10.3) [PLT-3]", () => {
+it("a cooldown survives deliveries from before it, and grows until a later delivery arrives (contract 10.3) [PLT-3]", () => {
   const clock = new TestClock();
   const holds = new Holds(clock);
   holds.hold("phone", undefined, 60_000);
@@ -267,14 +266,14 @@ it("a hold is not ended by what was sent before it, and grows until something ar
   expect(holds.until("phone", "7")).toBe(clock.now() + 30_000);
   clock.advance(30_000);
   expect(holds.until("phone", "7")).toBe(null);
-  // The second in a row, so that it is longer.
+  // The second failure in a row has a longer cooldown.
   expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 2_000);
   clock.advance(2_000);
   holds.clear("phone", "7");
   expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
 });
 
-it("a hold is one for all that fails at once, as long as the longest of them, never none, and a day at most (contract 10.3) [PLT-3]", () => {
+it("concurrent failures share one cooldown of the longest pause, more than zero and at most a day (contract 10.3) [PLT-3]", () => {
   const clock = new TestClock();
   const holds = new Holds(clock);
   for (let i = 0; i < 16; i++) expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
@@ -286,7 +285,7 @@ it("a hold is one for all that fails at once, as long as the longest of them, ne
   expect(holds.hold("other", "8", 1_800_000_000_000)).toBe(clock.now() + 86_400_000);
 });
 
-it("a stop waits for what a webhook is being told, so that it is not told twice (contract 11) [WHK-3]", async () => {
+it("a stop waits for the running delivery to a webhook, so that no event is sent twice (contract 11) [WHK-3]", async () => {
   await using receiver = new Receiver(SECRET);
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   const webhooks = [{

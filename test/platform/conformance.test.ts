@@ -1,4 +1,4 @@
-// The same journeys over every platform and its fake; the matrix of what was run is printed (issue 17).
+// Runs the same journeys on every platform and its fake, and prints the matrix.
 import { afterAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { fakeEngines } from "../harness/fakes/agents.ts";
@@ -40,7 +40,7 @@ async function open(world: World, { isClosed = false, speed = 1 }: Journey, data
 
 for (const create of WORLDS) {
   const { kind, can } = create();
-  describe(`${kind}: the journeys of every platform (contract 10) [PLT-2]`, () => {
+  describe(`${kind}: journeys of every platform (contract 10) [PLT-2]`, () => {
     const cells = new Map<string, string>();
     matrix.set(kind, cells);
     for (const journey of JOURNEYS) {

@@ -8,33 +8,36 @@ import { fastClock, TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { unzipped } from "./fakes/zip.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
-import { openWorld } from "./worlds/open.ts";
+import {
+  expectReconnect,
+  listTexts,
+  openWorld,
+  readPlatformCheck,
+  readState,
+  waitForText,
+} from "./worlds/open.ts";
 
 const open = (world: DingTalkWorld, more: Record<string, unknown> = {}, clock?: Clock) =>
-  openWorld("ding", world, { more, ...(clock === undefined ? {} : { clock }) });
+  openWorld("ding", world, { more, clock });
 
-const texts = (world: DingTalkWorld) =>
-  world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
-const hears = (world: DingTalkWorld, text: string) => eventually(text, () => texts(world).includes(text));
-const stateOf = async (app: App) => (await app.call("GET /api/platforms/ding")).state;
 const contents = async (app: App): Promise<string[]> =>
   (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
 
-/** A question in a conversation that has begun; answers its id. */
+/** Asks a question in an existing conversation. Returns its id. */
 async function ask(world: DingTalkWorld, app: App, text: string, options: string[]): Promise<string> {
-  const begun = () => texts(world).filter((one) => one === "begun").length;
+  const begun = () => listTexts(world).filter((one) => one === "begun").length;
   const before = begun();
   await world.say("say begun");
   await eventually("begun", () => begun() > before);
   await app.settle();
   const [{ id }] = await app.call("GET /api/messages/inbound");
   const question = await app.call("POST /api/questions", { message_id: id, text, options });
-  await eventually("the question", () => texts(world).some((one) => one.startsWith(text)));
+  await eventually("the question", () => listTexts(world).some((one) => one.startsWith(text)));
   return question.id;
 }
 
 describe("DingTalk (contract 10, decision 0023)", () => {
-  it("loses nothing when its stream is replaced or dropped, and answers every frame", async () => {
+  it("loses no message when its stream is replaced or dropped, and answers every frame", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     await eventually("a stream", () => world.fake.sockets.size === 1);
@@ -43,37 +46,29 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     world.fake.system("disconnect");
     await eventually("the next one is open first", () => world.fake.opened === 2);
     await world.say("say replaced");
-    await hears(world, "replaced");
+    await waitForText(world, "replaced");
     world.fake.drop();
     await world.say("say dropped");
-    await hears(world, "dropped");
+    await waitForText(world, "dropped");
     await eventually("all is acknowledged", () => world.fake.waiting.size === 0);
     await app.settle();
-    expect(texts(world)).toEqual(["replaced", "dropped"]);
+    expect(listTexts(world)).toEqual(["replaced", "dropped"]);
     expect(world.faults()).toEqual([]);
   });
 
-  it("makes a connection anew that is silent for 2.5 times its ping [PLT-6]", async () => {
+  it("reconnects after a silence of 2.5 ping intervals [PLT-6]", async () => {
     await using world = new DingTalkWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, {}, clock);
-    await eventually("it is connected", async () => await stateOf(app) === "connected");
-    expect(world.fake.opened).toBe(1);
-    clock.advance(25_500);
-    await eventually("it is opened again", () => {
-      clock.advance(200);
-      return world.fake.opened === 2;
-    });
-    await eventually("it is well", async () => await stateOf(app) === "connected");
+    await expectReconnect(app, "ding", world.fake, clock);
   });
 
-  it("says that a key does not count, without the key, and the service goes on", async () => {
+  it("reports an invalid key without showing it, and the service continues", async () => {
     await using world = new DingTalkWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await stateOf(app) === "refused");
-    const { checks } = await app.call("GET /api/system/doctor");
-    const check = checks.find(({ name }: { name: string }) => name === "platforms");
+    await eventually("it is refused", async () => await readState(app, "ding") === "refused");
+    const check = await readPlatformCheck(app);
     expect(check).toMatchObject({ status: "warn", detail: expect.stringContaining("authFailed") });
     const tested = await app.call("POST /api/platforms/ding/test");
     expect(tested).toMatchObject({
@@ -87,13 +82,13 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     [401, "Unauthorized"],
     [400, "InvalidAuthentication"],
   ])(
-    "fetches a token anew that ended, for messages and for files, and sends nothing twice (%i %s)",
+    "replaces an expired token, for messages and files, and sends nothing twice (%i %s)",
     async (...words) => {
       await using world = new DingTalkWorld();
       world.fake.staleAs = words;
       await using app = await open(world);
       await world.say("say one");
-      await hears(world, "one");
+      await waitForText(world, "one");
       await app.settle();
       const tokens = world.fake.tokens;
       world.fake.expire();
@@ -108,13 +103,13 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     },
   );
 
-  it("waits when all of the app is too much, and for a DingTalk that is not well; a person who is not there is refused at once", async () => {
+  it("waits for the rate limit of the app and for a failing DingTalk; fails immediately for an unknown person", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     const qps = "Forbidden.AccessDenied.QpsLimitForAppkeyAndApi";
     world.fake.modes.push({ status: 403, code: qps }, { status: 503, code: "ServiceUnavailable" });
     await world.say("say later");
-    await hears(world, "later");
+    await waitForText(world, "later");
     const first = async () => (await app.call("GET /api/messages/outbound"))[0];
     await eventually("it is noted", async () => (await first()).status === "sent");
     expect(await first()).toMatchObject({ attempt: 1 });
@@ -122,42 +117,42 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await world.say("say nobody", { from: "8" });
     await eventually("it is given up", async () => {
       const [row] = await app.call("GET /api/messages/outbound?status=failed");
-      return row?.next_attempt_at === null && row.error.includes("this person is not there");
+      return row?.next_attempt_at === null && row.error.includes("the person does not exist");
     });
   });
 
-  it("shows progress in a card that it edits, or without a template in one message that stays; both go", async () => {
+  it("shows progress in a card that it edits, or without a template in one message; deletes both", async () => {
     for (const card_template of ["tpl.schema", ""]) {
       await using world = new DingTalkWorld();
       await using app = await open(world, { card_template }, fastClock(5));
       await world.say("sleep 3");
-      await eventually("progress", () => texts(world).some((text) => text.startsWith("Ada works on it")));
-      await hears(world, "slept 3");
-      await eventually("progress is gone", () => texts(world).length === 1);
+      await eventually("progress", () => listTexts(world).some((text) => text.startsWith("Ada works on it")));
+      await waitForText(world, "slept 3");
+      await eventually("progress is gone", () => listTexts(world).length === 1);
       await app.settle();
       expect(world.fake.sent.map(({ isCard = false }) => isCard)).toEqual([card_template !== "", false]);
       expect(world.faults()).toEqual([]);
     }
   });
 
-  it("gives a sign at once and takes it away with the reply; without the permission it gives none", async () => {
+  it("adds an emotion immediately and removes it with the reply; adds none without the permission", async () => {
     await using world = new DingTalkWorld();
     await using _app = await open(world);
     await world.say("sleep 2");
     await eventually("a sign", () => world.fake.emotionsNow.size === 1);
-    await hears(world, "slept 2");
+    await waitForText(world, "slept 2");
     await eventually("it is gone", () => world.fake.emotionsNow.size === 0);
     world.fake.isPlain = true;
     await world.say("say without it");
-    await hears(world, "without it");
+    await waitForText(world, "without it");
     expect(world.fake.emotions).toHaveLength(1);
   });
 
-  it("asks with buttons where the template has enough of them, else by numbers", async () => {
+  it("asks with buttons when the template has enough, else with numbers", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     const many = await ask(world, app, "Which?", ["a", "b", "c", "d", "e"]);
-    expect(texts(world).at(-1)).toContain("2. b");
+    expect(listTexts(world).at(-1)).toContain("2. b");
     expect(world.fake.sent.at(-1).isCard).toBeUndefined();
     await world.say("2");
     await eventually(
@@ -173,12 +168,12 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await eventually("the answer is shown", () => shown()?.endsWith("> No") === true);
     world.press(card, "Yes");
     await world.say("say after it");
-    await hears(world, "after it");
+    await waitForText(world, "after it");
     expect((await app.call(`GET /api/questions/${few}`)).answer).toBe("No");
     expect(shown()).toMatch(/> No$/);
   });
 
-  it("leaves alone what can never be answered, and an event that cannot be read stops nothing", async () => {
+  it("ignores messages that it can't answer, and skips unreadable events", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     world.fake.message({ msgtype: "text" });
@@ -196,13 +191,13 @@ describe("DingTalk (contract 10, decision 0023)", () => {
       text: { content: "say no" },
     });
     await world.say("say yes");
-    await hears(world, "yes");
+    await waitForText(world, "yes");
     expect(await contents(app)).toEqual(["say yes"]);
     expect(world.fake.opened).toBe(1);
     expect(world.fake.waiting.size).toBe(0);
   });
 
-  it("fetches files from no address inside, and says in the text that one is too large or gone", async () => {
+  it("fetches no file from a private address; the text names a file that is too large or deleted", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
     const bytes = new Uint8Array(1);
@@ -215,7 +210,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await says("[Cannot fetch the file large.bin: it is larger than 50 MiB]");
     world.fake.fileHost = "http://127.0.0.1:9";
     await world.say("say inside", { from: "2", file: { name: "inside.bin", bytes } });
-    await says("[Cannot fetch the file inside.bin: the file cannot be fetched: 127.0.0.1 is at 127.0.0.1");
+    await says("[Cannot fetch the file inside.bin: download failed: 127.0.0.1 is at 127.0.0.1");
     world.fake.fileHost = "";
     await world.say("say gone", { from: "3", file: { name: "gone.bin", bytes } });
     expect(world.faults()).toEqual([]);
@@ -225,14 +220,14 @@ describe("DingTalk (contract 10, decision 0023)", () => {
 describe("files for DingTalk", () => {
   const file = (name: string) => ({ name, bytes: new TextEncoder().encode("grüße"), mime: "text/plain" });
 
-  it("go as they are when a robot may send them, else in a zip", () => {
+  it("are sent unchanged when a robot may send their type, else in a zip", () => {
     expect(sendable(file("a.PDF"))).toEqual({ file: file("a.PDF"), type: "pdf" });
     const { file: zip, type } = sendable(file("bericht ü.txt"));
     expect([zip.name, type]).toEqual(["bericht ü.txt.zip", "zip"]);
     expect(unzipped(zip.bytes)).toEqual({ name: "bericht ü.txt", text: "grüße" });
   });
 
-  it("are a zip that other programs read", async () => {
+  it("are in a zip that other programs can read", async () => {
     const dir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const { file: zip } = sendable(file("a.txt"));
     await Deno.writeFile(`${dir}/a.zip`, zip.bytes);
@@ -244,7 +239,7 @@ describe("files for DingTalk", () => {
       success: null,
     }));
     await Deno.remove(dir, { recursive: true });
-    // A machine without Python has the other test.
+    // Without Python, only the other test runs.
     if (success !== null) expect(new TextDecoder().decode(stdout)).toBe("grüße\n");
   });
 });
@@ -257,7 +252,7 @@ describe("texts of DingTalk", () => {
     ["[x](https://a.example/?a=1&b=2) <b>", "[x](https://a.example/?a=1&b=2) <b>"],
   ])("%s", (markdown, shown) => expect(markdownOf(markdown).text).toBe(shown));
 
-  it("have the beginning of their first line as a title", () => {
+  it("have the start of their first line as title", () => {
     expect(markdownOf("\n## **Done**: `x`\nmore").title).toBe("Done: x");
     expect(markdownOf("😀".repeat(100)).title).toBe("😀".repeat(20));
     expect(markdownOf("***").title).toBe("…");
@@ -285,19 +280,19 @@ describe("texts of DingTalk", () => {
     [{ msgtype: "picture", content: { downloadCode: "d2" } }, "", ["d2"]],
     [{ msgtype: "audio", content: { downloadCode: "d3", recognition: "hello" } }, "hello", ["d3"]],
     [{ msgtype: "video", content: { downloadCode: "d4" } }, "", ["d4"]],
-  ])("are read as a person said them: %j", (said, text, refs) => {
+  ])("are parsed as the person wrote them: %j", (said, text, refs) => {
     const incoming = messageOf({ ...message, ...said });
     expect(incoming).toMatchObject({ text, sender: { id: "$:LWCP_v1:$1" }, isMentioned: true });
     expect(incoming?.files.map(({ ref }) => ref)).toEqual(refs);
   });
 
-  it("are left alone when they say nothing", () => {
+  it("are ignored when they are empty", () => {
     expect(messageOf({ ...message, msgtype: "text", text: { content: " " } })).toBeNull();
     expect(messageOf({ ...message, msgtype: "location" })).toBeNull();
   });
 });
 
-it("what waits is held while the key does not count, and no attempt is used up (contract 10.3)", async () => {
+it("replies wait without an attempt while the key is invalid (contract 10.3)", async () => {
   await using world = new DingTalkWorld();
   await using app = await open(world);
   await world.say("sleep 1");
@@ -310,5 +305,5 @@ it("what waits is held while the key does not count, and no attempt is used up (
     next_attempt_at: expect.any(Number),
   });
   world.fake.revoked = false;
-  await hears(world, "slept 1");
+  await waitForText(world, "slept 1");
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { DiscordClient } from "../../src/platform/discord/client.ts";
 import { createDiscord } from "../../src/platform/discord/discord.ts";
+import { DISCORD } from "../../src/platform/discord/manifest.ts";
 import { DISCORD_MARKDOWN, plainText } from "../../src/platform/discord/format.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import type { Heard, Incoming, Receive } from "../../src/platform/platform.ts";
@@ -11,18 +12,13 @@ import { TestClock } from "../harness/clock.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
-import { openWorld } from "./worlds/open.ts";
+import { openWorld, readState, waitForText } from "./worlds/open.ts";
 
 const DAY_MS = 86_400_000;
 
-const open = (world: DiscordWorld, clock?: Clock) =>
-  openWorld("guild", world, clock === undefined ? {} : { clock });
+const open = (world: DiscordWorld, clock?: Clock) => openWorld("guild", world, { clock });
 
-const hears = (world: DiscordWorld, text: string) =>
-  eventually(text, () => world.sent().some((one) => one.text === text));
-const stateOf = async (app: App) => (await app.call("GET /api/platforms/guild")).state;
-
-/** The platform alone, with what came out of it. */
+/** Creates the platform without a service, and records its messages. */
 function listening(
   world: DiscordWorld,
   receive?: Receive,
@@ -31,7 +27,7 @@ function listening(
 ) {
   const came: Incoming[] = [];
   const { token, base_url } = world.config;
-  const platform = createDiscord("guild", { token, base_url }, clock);
+  const platform = createDiscord({ ...DISCORD, name: "guild", clock }, { token, base_url });
   const taken = (incoming: Incoming) => {
     came.push(incoming);
     return Promise.resolve({ outcome: "queued" as const, message_id: "m" });
@@ -41,7 +37,7 @@ function listening(
 }
 
 describe("the gateway of Discord (contract 10)", () => {
-  it("is gone on with after a drop and when Discord asks for it: nothing is lost, nothing begins anew", async () => {
+  it("resumes its session after a drop and on request, and loses no message", async () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     const { gateway } = world.fake;
@@ -49,7 +45,7 @@ describe("the gateway of Discord (contract 10)", () => {
     for (const [at, how] of ([4000, "reconnect", "resumable"] as const).entries()) {
       gateway.end(how);
       await world.say(`say after ${how}`);
-      await hears(world, `after ${how}`);
+      await waitForText(world, `after ${how}`);
       await eventually(
         "it is gone on with",
         () => gateway.asked.resume === at + 1 && gateway.listening === 1,
@@ -61,11 +57,11 @@ describe("the gateway of Discord (contract 10)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("begins anew when its session is over, and reads what was said meanwhile", async () => {
+  it("starts a new session after the old one ends, and reads the missed messages", async () => {
     await using world = new DiscordWorld();
     await using _app = await open(world);
     await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     const { gateway } = world.fake;
     gateway.end("invalid");
     world.fake.said.get("D7")?.push({
@@ -75,11 +71,11 @@ describe("the gateway of Discord (contract 10)", () => {
       author: { id: "7", username: "user7" },
       content: "say between",
     });
-    await hears(world, "between");
+    await waitForText(world, "between");
     expect(gateway.asked.identify).toBe(2);
   });
 
-  it("is asked again for what could not be stored", async () => {
+  it("gets unstored messages again", async () => {
     await using world = new DiscordWorld();
     let failures = 0;
     await using there = listening(world, async (incoming) => {
@@ -92,7 +88,7 @@ describe("the gateway of Discord (contract 10)", () => {
     expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 1 });
   });
 
-  it("is not left by what has another form than it should, and takes its key nowhere else", async () => {
+  it("survives invalid frames, and sends its key to no other host", async () => {
     await using world = new DiscordWorld();
     world.fake.gateway.elsewhere = "ws://127.0.0.1:1/";
     await using there = listening(world);
@@ -105,7 +101,7 @@ describe("the gateway of Discord (contract 10)", () => {
       message: {},
       user: null,
     });
-    // Read, but not to be shown as answered.
+    // The bot reads the message but shows no answer.
     world.fake.press({
       ...{ id: "14", token: "t", type: 3, channel_id: "D7", user: { id: "7", username: "seven" } },
       ...{ message: { id: "9", components: [null] }, data: { custom_id: "x" } },
@@ -118,7 +114,7 @@ describe("the gateway of Discord (contract 10)", () => {
     expect(world.fake.gateway.asked.resume).toBe(0);
   });
 
-  it("beats as Discord says, and a connection that is not answered is made anew [PLT-6]", async () => {
+  it("sends heartbeats at Discord's interval, and reconnects without an acknowledgement [PLT-6]", async () => {
     await using world = new DiscordWorld();
     world.fake.gateway.beatMs = 200;
     await using there = listening(world);
@@ -134,11 +130,11 @@ describe("the gateway of Discord (contract 10)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("takes events that come in another order, and the same one twice", async () => {
+  it("accepts events in another order, and the same event twice", async () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     await world.say("say ready");
-    await hears(world, "ready");
+    await waitForText(world, "ready");
     const author = { id: "7", username: "user7" };
     const message = (id: string, content: string) => ({ id, type: 0, channel_id: "D7", author, content });
     world.fake.gateway.outOfOrder([
@@ -150,7 +146,7 @@ describe("the gateway of Discord (contract 10)", () => {
   });
 });
 
-describe("a key of Discord that does not count (contract 10.4)", () => {
+describe("an invalid key of Discord (contract 10.4)", () => {
   it.each([
     ["is revoked", (world: DiscordWorld) => void (world.fake.revoked = true), "401: Unauthorized"],
     [
@@ -158,11 +154,11 @@ describe("a key of Discord that does not count (contract 10.4)", () => {
       (world: DiscordWorld) => void (world.fake.gateway.isWithoutContent = true),
       "Message Content is off",
     ],
-  ])("one that %s is said, and the service goes on", async (_words, break_, said) => {
+  ])("a key that %s is reported, and the service continues", async (_words, break_, said) => {
     await using world = new DiscordWorld();
     break_(world);
     await using app = await open(world);
-    await eventually("it is refused", async () => await stateOf(app) === "refused");
+    await eventually("it is refused", async () => await readState(app, "guild") === "refused");
     const { checks } = await app.call("GET /api/system/doctor");
     expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
       status: "warn",
@@ -173,11 +169,11 @@ describe("a key of Discord that does not count (contract 10.4)", () => {
     expect(JSON.stringify([checks, tested])).not.toContain(world.fake.token);
   });
 
-  it("holds the platform when it is revoked while it works, and counts no attempt", async () => {
+  it("stops deliveries without counting an attempt when it is revoked at work", async () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     await world.say("say second");
     world.fake.revoked = true;
     await app.until("message.undelivered");
@@ -187,23 +183,23 @@ describe("a key of Discord that does not count (contract 10.4)", () => {
       next_attempt_at: expect.any(Number),
     });
     world.fake.revoked = false;
-    await hears(world, "second");
+    await waitForText(world, "second");
   });
 
-  it("begins no session when none is left for the day", async () => {
+  it("starts no session after the limit of the day", async () => {
     await using world = new DiscordWorld();
     world.fake.remaining = 0;
     await using app = await open(world);
-    await eventually("it waits", async () => await stateOf(app) === "limited");
+    await eventually("it waits", async () => await readState(app, "guild") === "limited");
     expect(world.fake.gateway.asked.identify).toBe(0);
   });
 
-  it("asks again after a day at most, whatever Discord says", async () => {
+  it("asks again after a day at most, even when Discord names a longer pause", async () => {
     await using world = new DiscordWorld();
     const clock = new TestClock(Date.now());
     Object.assign(world.fake, { remaining: 0, resetAfterMs: Date.now() });
     await using app = await open(world, clock);
-    await eventually("it waits", async () => await stateOf(app) === "limited");
+    await eventually("it waits", async () => await readState(app, "guild") === "limited");
     world.fake.remaining = 1000;
     clock.advance(DAY_MS);
     await eventually("it begins", () => {
@@ -214,7 +210,7 @@ describe("a key of Discord that does not count (contract 10.4)", () => {
 });
 
 describe("limits of Discord (contract 10.3)", () => {
-  it("sends no more to a channel than it takes, without being told", async () => {
+  it("keeps the rate limit of a channel before Discord reports it", async () => {
     await using world = new DiscordWorld();
     await using there = listening(world);
     const part = { media: null };
@@ -226,7 +222,7 @@ describe("limits of Discord (contract 10.3)", () => {
     expect(world.fake.tooMany).toBe(0);
   });
 
-  it("sends once what is answered late", async () => {
+  it("sends a message once when the answer is late", async () => {
     await using world = new DiscordWorld();
     await using there = listening(world);
     world.fake.modes.push("slow");
@@ -235,7 +231,7 @@ describe("limits of Discord (contract 10.3)", () => {
     expect(world.sent()).toHaveLength(1);
   });
 
-  it("sends nothing at all while the limit of everything holds, and says for how long", async () => {
+  it("sends nothing during a global limit, and reports its end", async () => {
     await using world = new DiscordWorld();
     await using there = listening(world);
     const answer = { chat: "D7", thread: "", answers: "", choices: [], part: { text: "x", media: null } };
@@ -250,7 +246,7 @@ describe("limits of Discord (contract 10.3)", () => {
     expect(performance.now() - began).toBeGreaterThan(400);
   });
 
-  it("asks a channel again within a day, whatever Discord says of when it takes more", async () => {
+  it("asks a channel again within a day, even when Discord names a longer pause", async () => {
     await using world = new DiscordWorld();
     await using there = listening(world);
     const answer = { chat: "D7", thread: "", answers: "", choices: [], part: { text: "x", media: null } };
@@ -264,16 +260,16 @@ describe("limits of Discord (contract 10.3)", () => {
     expect(retryAfterMs).toBeLessThanOrEqual(DAY_MS);
   });
 
-  it("a reply waits a day at most for a channel that says so once", async () => {
+  it("a reply waits at most a day for a channel with one long limit", async () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     world.fake.nextResetAfter = String(Date.now() / 1000);
     await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     await world.say("say second");
     await app.until("message.undelivered");
     const [held] = await app.call("GET /api/messages/outbound?status=failed");
-    expect(held).toMatchObject({ attempt: 0, error: "Discord takes no more for now" });
+    expect(held).toMatchObject({ attempt: 0, error: "Discord limits the bot" });
     expect(held.next_attempt_at - Date.now()).toBeGreaterThan(DAY_MS / 2);
     expect(held.next_attempt_at - Date.now()).toBeLessThanOrEqual(DAY_MS);
   });
@@ -308,7 +304,7 @@ describe("the history of Discord (contract 10.1)", () => {
     ...more,
   });
 
-  it("is read from the newest message that is known, a day back at most, in order, page by page", async () => {
+  it("is read from the newest known message, at most a day back, in order, page by page", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     for (const id of ["D7", "D8"]) fake.channels.set(id, { type: 1 });
@@ -334,7 +330,7 @@ describe("the history of Discord (contract 10.1)", () => {
     expect(there.came.at(-1)).toMatchObject({ chat: "D8", isDirect: true });
   });
 
-  it("is read in channels of a server where something was said, and waits for an answer", async () => {
+  it("is read in channels of a server with new messages, and waits for an answer", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     const known = fake.id(Date.now() - 60_000);
@@ -354,7 +350,7 @@ describe("the history of Discord (contract 10.1)", () => {
     expect(there.came).toMatchObject([{ chat: "55", text: "new here", isMentioned: true, isDirect: false }]);
   });
 
-  it("is read after a restart where its server was not there before (contract 10.1)", async () => {
+  it("is read after a restart when its server was missing before (contract 10.1)", async () => {
     await using world = new DiscordWorld();
     await using folder = await tempDir();
     const { fake } = world;
@@ -393,7 +389,7 @@ describe("the history of Discord (contract 10.1)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("waits as long as Discord asks before it reads on, which is no try", async () => {
+  it("waits for the pause that Discord asks for, which counts as no try", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     const clock = new TestClock(Date.now());
@@ -417,7 +413,9 @@ describe("the history of Discord (contract 10.1)", () => {
   it.each([
     ["fails", () => new Response("", { status: 500 })],
     ["answers something else", () => Response.json({})],
-  ])("ends where a channel %s for ever: what it gave stays, and others are heard", async (_words, then) => {
+  ])(
+    "ends where a channel %s permanently: its earlier messages stay, and other channels are read",
+    async (_words, then) => {
     await using world = new DiscordWorld();
     const { fake } = world;
     const clock = new TestClock(Date.now());
@@ -436,9 +434,10 @@ describe("the history of Discord (contract 10.1)", () => {
       ...long.slice(0, 100).map(({ content }) => content),
       "live",
     ]);
-  });
+    },
+  );
 
-  it("has nothing that was said in a server before the bot came there", async () => {
+  it("contains no message from before the bot joined a server", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     const known = fake.id(Date.now() - 600_000);
@@ -456,7 +455,7 @@ describe("the history of Discord (contract 10.1)", () => {
     expect(there.came.map(({ text }) => text)).toEqual(["behind"]);
   });
 
-  it("brings back nothing that is older than a day", async () => {
+  it("contains no message that is older than a day", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     fake.channels.set("D7", { type: 1 });
@@ -473,8 +472,8 @@ describe("the history of Discord (contract 10.1)", () => {
   });
 });
 
-describe("what is said on Discord (contract 10.1)", () => {
-  it("is said to us by a mention, by a role that is ours, and by a reply; webhooks and the platform say nothing", async () => {
+describe("messages of Discord (contract 10.1)", () => {
+  it("reach the bot by a mention, a role of the bot and a reply; messages of webhooks and of Discord don't", async () => {
     await using world = new DiscordWorld();
     await using there = listening(world);
     await world.say("ready");
@@ -506,11 +505,11 @@ describe("what is said on Discord (contract 10.1)", () => {
     expect(there.came[1]).toMatchObject({ sender: { id: "7", name: "User" }, chat: "-5", isDirect: false });
   });
 
-  it("has files that are too large, gone, or elsewhere: the text says so, and no key is sent for them", async () => {
+  it("name files that are too large, deleted or on another host, which gets no key", async () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     await world.say("say ready");
-    await hears(world, "ready");
+    await waitForText(world, "ready");
     const files = [
       { filename: "large.bin", size: 60_000_000, url: `${world.fake.url}/attachments/a1` },
       { filename: "gone.txt", size: 1, url: `${world.fake.url}/attachments/a2` },
@@ -524,7 +523,7 @@ describe("what is said on Discord (contract 10.1)", () => {
       content: "say with files",
       attachments: files,
     });
-    await hears(world, "with files");
+    await waitForText(world, "with files");
     const stored = await app.call("GET /api/messages/inbound");
     const words = stored.map(({ content }: { content: string }) => content).join("\n");
     expect(words).toContain("large.bin: it is larger than");
@@ -534,8 +533,8 @@ describe("what is said on Discord (contract 10.1)", () => {
   });
 });
 
-describe("what is sent to Discord (contract 10.3)", () => {
-  it("mentions nobody, keeps one message for one key, and is plain where marks make it too long", async () => {
+describe("replies to Discord (contract 10.3)", () => {
+  it("mention no person, are one message per key, and are plain when marks make them too long", async () => {
     await using world = new DiscordWorld();
     await using there = listening(world);
     const answer = { chat: "D7", thread: "", answers: "", choices: [] };
@@ -547,7 +546,7 @@ describe("what is sent to Discord (contract 10.3)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("leaves progress alone that somebody has deleted", async () => {
+  it("leave progress deleted when a person deleted it", async () => {
     await using world = new DiscordWorld();
     await using there = listening(world);
     const place = { chat: "D7", thread: "", answers: "" };
@@ -571,13 +570,13 @@ describe("texts of Discord", () => {
     ["```js\na_b * c\n```", "```js\na_b * c\n```"],
   ])("%s", (markdown, shown) => expect(inDialect(markdown, DISCORD_MARKDOWN)).toBe(shown));
 
-  it("are read as a person typed them", () => {
+  it("are parsed as a person typed them", () => {
     const people = [{ id: "8", username: "Bo" }];
     expect(plainText("<@8> <@!9> <a:party:12> <#3>", people)).toBe("@Bo @9 :party: #3");
   });
 });
 
-it("takes no address for Discord's but its own (contract 11)", () => {
+it("isDiscord() accepts only addresses of Discord (contract 11)", () => {
   const client = new DiscordClient("key", "", systemClock);
   for (
     const url of ["wss://gateway.discord.gg/", "https://cdn.discordapp.com/a", "https://discord.com/a"]

@@ -1,4 +1,4 @@
-// The commands that Discord itself offers when somebody types `/` (contract 10.7).
+// Commands that Discord suggests when a person types `/`.
 import { expect, it } from "vitest";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
@@ -16,7 +16,7 @@ const hears = (world: DiscordWorld, text: string) =>
   eventually(text, () => world.sent().some((one) => one.text.includes(text)));
 const told = (world: DiscordWorld) => world.fake.callbacks.map(({ data }) => data.content);
 
-it("are made once, beside what others made for the bot, and again when they are other ones", async () => {
+it("are registered once, next to other commands of the bot, and again after a change", async () => {
   await using world = new DiscordWorld();
   const { fake } = world;
   fake.commands.push({ id: "1", name: "menu", type: 2 }, {
@@ -40,7 +40,7 @@ it("are made once, beside what others made for the bot, and again when they are 
   expect(world.faults()).toEqual([]);
 });
 
-it("are heard in direct chats and channels as if they were typed, and answered in the chat", async () => {
+it("work in direct chats and channels as if typed, and are answered in the chat", async () => {
   await using world = new DiscordWorld();
   await using app = await open(world);
   await offered(world);
@@ -66,13 +66,13 @@ it("are heard in direct chats and channels as if they were typed, and answered i
   expect(world.faults()).toEqual([]);
 });
 
-it("are not heard of strangers, and a bot that may not have any works without them", async () => {
+it("are refused to strangers, and a bot without the right to register works without them", async () => {
   await using world = new DiscordWorld();
   await using app = await open(world);
   await offered(world);
   world.pick("stop", "", { from: "66", isGroup: true });
   await eventually("it is said", () => told(world).length === 1);
-  expect(told(world)).toEqual(["You may not say this here."]);
+  expect(told(world)).toEqual(["You can't use this command here."]);
   expect(await app.call("GET /api/messages/inbound")).toEqual([]);
   expect(world.sent()).toEqual([]);
   await using other = new DiscordWorld();

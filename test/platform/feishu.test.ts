@@ -12,41 +12,38 @@ import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { frameBytes, readFrame } from "./fakes/feishu_frame.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
-import { openWorld } from "./worlds/open.ts";
+import { listTexts, openWorld, readPlatformCheck, readState, waitForText } from "./worlds/open.ts";
 
 const open = (world: FeishuWorld, more: Record<string, unknown> = {}, clock?: Clock) =>
-  openWorld("lark", world, { more, ...(clock === undefined ? {} : { clock }) });
+  openWorld("lark", world, { more, clock });
 
-const texts = (world: FeishuWorld) => world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
-const hears = (world: FeishuWorld, text: string) => eventually(text, () => texts(world).includes(text));
-const stateOf = async (app: App) => (await app.call("GET /api/platforms/lark")).state;
 const ask = (app: App, message_id: string, text: string, options: string[]) =>
   app.call("POST /api/questions", { message_id, text, options });
 
 describe("Feishu (contract 10, decision 0023)", () => {
-  it("loses nothing when its connection is dropped, and takes long events in pieces, in any order", async () => {
+  it("loses no message when its connection drops, and joins pieces of long events in any order", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
     await eventually("a connection", () => world.fake.sockets.size === 1);
     world.fake.drop();
     await world.say("say dropped");
-    await hears(world, "dropped");
+    await waitForText(world, "dropped");
     expect(world.fake.opened).toBe(2);
     world.pieces = 7;
     await world.say(`say ${"grüße ".repeat(200)}`);
-    await eventually("all of it", () => texts(world).some((text) => text.length === 1_199));
+    await eventually("all of it", () => listTexts(world).some((text) => text.length === 1_199));
     await eventually("all is acknowledged", () => world.fake.waiting.size === 0);
     await app.settle();
-    expect(texts(world)).toHaveLength(2);
+    expect(listTexts(world)).toHaveLength(2);
     expect(world.faults()).toEqual([]);
   });
 
-  it("makes a connection anew that is silent for 2.5 times its ping [PLT-6]", async () => {
+  it("reconnects after a silence of 2.5 ping intervals [PLT-6]", async () => {
     await using world = new FeishuWorld();
     const clock = new TestClock(Date.now());
     world.fake.pingS = 20;
     await using app = await open(world, {}, clock);
-    await eventually("it is connected", async () => await stateOf(app) === "connected");
+    await eventually("it is connected", async () => await readState(app, "lark") === "connected");
     const pings = world.fake.pings;
     await eventually("it asks", () => {
       clock.advance(1_000);
@@ -62,16 +59,15 @@ describe("Feishu (contract 10, decision 0023)", () => {
     });
     expect(waited).toBeGreaterThan(25);
     world.fake.isSilent = false;
-    await eventually("it is well", async () => await stateOf(app) === "connected");
+    await eventually("it is well", async () => await readState(app, "lark") === "connected");
   });
 
-  it("says that a key does not count, without the key, and the service goes on", async () => {
+  it("reports an invalid key without showing it, and the service continues", async () => {
     await using world = new FeishuWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await stateOf(app) === "refused");
-    const { checks } = await app.call("GET /api/system/doctor");
-    const check = checks.find(({ name }: { name: string }) => name === "platforms");
+    await eventually("it is refused", async () => await readState(app, "lark") === "refused");
+    const check = await readPlatformCheck(app);
     expect(check).toMatchObject({
       status: "warn",
       detail: expect.stringContaining("10014: app secret invalid"),
@@ -81,26 +77,26 @@ describe("Feishu (contract 10, decision 0023)", () => {
     expect(JSON.stringify([check, tested])).not.toContain(world.fake.secret);
   });
 
-  it("fetches a token anew that ended, and sends nothing twice", async () => {
+  it("replaces an expired token, and sends nothing twice", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
     await world.say("say one");
-    await hears(world, "one");
+    await waitForText(world, "one");
     const tokens = world.fake.tokens;
     world.fake.expire();
     await world.say("say two");
-    await hears(world, "two");
+    await waitForText(world, "two");
     await app.settle();
-    expect(texts(world)).toEqual(["one", "two"]);
+    expect(listTexts(world)).toEqual(["one", "two"]);
     expect(world.fake.tokens).toBe(tokens + 1);
   });
 
-  it("waits as long as it is told when all of the app is too much, and for a Feishu that is not well", async () => {
+  it("waits for the rate limit of the app as long as Feishu asks, and for a failing Feishu", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
     world.fake.modes.push({ status: 429, code: 99991400, reset: 1 }, { status: 500, code: 2200 });
     await world.say("say later");
-    await hears(world, "later");
+    await waitForText(world, "later");
     await app.settle();
     const events = await app.db.read<{ data: string }>(
       "select data from journal where kind = 'message.undelivered' order by seq",
@@ -112,22 +108,22 @@ describe("Feishu (contract 10, decision 0023)", () => {
     expect((await app.call("GET /api/messages/outbound"))[0]).toMatchObject({ status: "sent", attempt: 1 });
   });
 
-  it("answers in the chat when the message that it answers was taken back", async () => {
+  it("answers in the chat when the answered message was deleted", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
     const id = await world.say("sleep 1");
     await app.until("execution.started");
     const said = world.fake.said.get(id);
     if (said !== undefined) said.gone = true;
-    await hears(world, "slept 1");
+    await waitForText(world, "slept 1");
     expect(world.sent().at(-1)).toMatchObject({ answers: "", chat: "7" });
   });
 
-  it("sends as plain text what a card cannot show", async () => {
+  it("sends plain text when a card can't show it", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
     await world.say("say begun");
-    await hears(world, "begun");
+    await waitForText(world, "begun");
     await app.settle();
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const table = "| a |\n|---|\n| <at id=all> |\n";
@@ -137,7 +133,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it.each([230031, 230072])("leaves a message alone that Feishu changes no more: %i", async (code) => {
+  it.each([230031, 230072])("ignores a message that Feishu can no longer change: %i", async (code) => {
     await using world = new FeishuWorld();
     const { app_id, app_secret, base_url } = world.config;
     const client = new FeishuClient({ app_id, app_secret, base_url, domain: "feishu" }, systemClock);
@@ -145,24 +141,24 @@ describe("Feishu (contract 10, decision 0023)", () => {
     const sentAs = await showText(client, progress, "at work");
     world.fake.unchangeable = code;
     expect(await showText(client, { ...progress, sentAs }, "still at work")).toBe(sentAs);
-    expect(texts(world)).toEqual(["at work"]);
+    expect(listTexts(world)).toEqual(["at work"]);
   });
 
-  it("gives a sign at once, and takes it away with the reply", async () => {
+  it("adds a reaction immediately, and removes it with the reply", async () => {
     await using world = new FeishuWorld();
     await using _app = await open(world);
     const id = await world.say("sleep 2");
     await eventually("a sign", () => [...world.fake.reactionsNow.values()].includes(id));
-    await hears(world, "slept 2");
+    await waitForText(world, "slept 2");
     await eventually("it is gone", () => world.fake.reactionsNow.size === 0);
     expect(world.fake.reactions).toEqual([`${id} Typing`]);
   });
 
-  it("takes the press of a button in a thread, and tells a stranger that it does not count", async () => {
+  it("accepts the press of a button in a thread, and refuses a stranger with a toast", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world, { allow: ["7"], groups: "off" });
     await world.say("say begun");
-    await hears(world, "begun");
+    await waitForText(world, "begun");
     await app.settle();
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const question = await ask(app, id, `Go on? ${"x".repeat(3_000)}`, ["Yes", "No"]);
@@ -175,19 +171,19 @@ describe("Feishu (contract 10, decision 0023)", () => {
     world.press(message, "Yes");
     await eventually("it is answered", () => world.fake.toasts.length === 2);
     expect(world.fake.toasts).toEqual([
-      { type: "error", content: "You may not answer here." },
+      { type: "error", content: "You can't answer here." },
       { type: "success", content: "Yes" },
     ]);
-    expect(texts(world)[1]).toMatch(/^Go on\? x+…\n\n> Yes$/);
+    expect(listTexts(world)[1]).toMatch(/^Go on\? x+…\n\n> Yes$/);
     expect((await app.call(`GET /api/questions/${question.id}`)).answer).toBe("Yes");
   });
 
-  it("reads a question in a thread where it was asked, and answers there", async () => {
+  it("asks and answers in the thread of the question", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
     const place = { chat: "oc_5", isGroup: true, isMention: true, thread: "om_root" };
     await world.say("say begun", place);
-    await hears(world, "begun");
+    await waitForText(world, "begun");
     await app.settle();
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const question = await ask(app, id, "Go on?", ["Yes"]);
@@ -204,7 +200,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     });
   });
 
-  it("says in the text that a file is too large or gone", async () => {
+  it("names a file in the text that is too large or deleted", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
     const contents = async () =>
@@ -221,23 +217,23 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await eventually(gone, async () => (await contents()).includes(gone));
   });
 
-  it("lets no agent mention everybody, in text or in code", async () => {
+  it("lets no agent mention all people, in text or in code", async () => {
     await using world = new FeishuWorld();
     await using _app = await open(world);
     await world.say("say <at id=all></at> `<at id=all></at>` & **you**");
-    await eventually("a reply", () => texts(world).length === 1);
-    expect(texts(world)[0]).toBe("<at id=all></at> `<\u200bat id=all><\u200b/at>` & **you**");
+    await eventually("a reply", () => listTexts(world).length === 1);
+    expect(listTexts(world)[0]).toBe("<at id=all></at> `<\u200bat id=all><\u200b/at>` & **you**");
     expect(world.faults()).toEqual([]);
   });
 });
 
 describe("frames of Feishu", () => {
-  it("are those of the protocol, byte by byte", () => {
+  it("have the bytes of the protocol", () => {
     const hex = [...Frame.ping(33).encode()].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
     expect(hex).toBe("08 00 10 00 18 21 20 00 2a 0c 0a 04 74 79 70 65 12 04 70 69 6e 67");
   });
 
-  it("are acknowledged by the same frame with another payload, what we do not know in it included", () => {
+  it("are acknowledged by the same frame with another payload, unknown fields included", () => {
     const given = { service: 33, method: 1, headers: { type: "event", message_id: "m" }, payload: "é{}" };
     const frame = Frame.decode(frameBytes(given));
     expect(frame.header("type")).toBe("event");
@@ -247,11 +243,11 @@ describe("frames of Feishu", () => {
   });
 
   it.each([[[0x08]], [[0x42, 0x05, 0x01]], [[0x0d, 1, 0]], [[0x0d, 1, 2, 3, 4]], [Array(20).fill(0xff)]])(
-    "are refused when they are cut or of another kind: %j",
+    "are refused when they are incomplete or of another kind: %j",
     (bytes) => expect(() => Frame.decode(new Uint8Array(bytes))).toThrow(/a frame of Feishu/),
   );
 
-  it("are joined when all of their pieces are there", () => {
+  it("are joined when all pieces have arrived", () => {
     const pieces = new Pieces();
     const add = (id: string, at: number, byte: number) =>
       pieces.add(id, { sum: 3, at }, new Uint8Array([byte]));
@@ -295,7 +291,7 @@ describe("texts of Feishu", () => {
       "ou_bot",
     );
 
-  it("are read as a person typed them", () => {
+  it("are parsed as a person typed them", () => {
     const mentions = [
       { key: "@_user_1", id: { open_id: "ou_bot" }, name: "svc" },
       { key: "@_user_10", id: { open_id: "ou_2" }, name: "Bo" },
@@ -320,7 +316,7 @@ describe("texts of Feishu", () => {
   });
 
   it.each([["sticker", { file_key: "f" }], ["text", { text: "  " }], ["text", "no object"]])(
-    "are left alone when they say nothing: %s %j",
+    "are ignored when they are empty: %s %j",
     (type, content) => expect(said(type, content as object)).toBeNull(),
   );
 });

@@ -5,21 +5,21 @@ import { tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
 import type { Ability, Told, World } from "./worlds/world.ts";
 
-/** A service with one platform that is called `there`, and its worker Ada. */
+/** A service with one platform, named `there`, and its worker Ada. */
 export interface Stage {
   world: World;
   app: App;
-  /** Stops the service and starts it again on the same data. */
+  /** Restarts the service with the same data. */
   again: (meanwhile?: () => Promise<void>) => Promise<void>;
 }
 
-/** What happens between a person and an agent, once for every platform (contract 10). */
+/** A conversation between a person and an agent. Runs on every platform. */
 export interface Journey {
   name: string;
   needs: Ability[];
-  /** Nobody was allowed before. */
+  /** The platform allows no person at first. */
   isClosed?: boolean;
-  /** How many times as fast the clock of the service is. */
+  /** Speed of the service's clock. */
   speed?: number;
   go: (stage: Stage) => Promise<void>;
 }
@@ -50,7 +50,7 @@ async function send({ app }: Stage, messageId: string, content: string, file?: F
   expect(response.status, await response.text()).toBe(201);
 }
 
-/** A conversation with one message that was answered; answers the message's id here. */
+/** Creates a conversation with one answered message. Returns the service's id of the message. */
 async function begin(stage: Stage, told: Told = {}): Promise<string> {
   await stage.world.say("say begun", told);
   await hears(stage, "begun");
@@ -86,7 +86,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "a sign, and progress in one message that is edited and goes away",
+    name: "a typing sign, and progress in one message that is edited and deleted",
     needs: ["progress"],
     speed: 5,
     go: async (stage) => {
@@ -120,7 +120,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "a group, where only mentions of those who are allowed count",
+    name: "a group, where only mentions of allowed people count",
     needs: ["groups"],
     isClosed: true,
     go: async (stage) => {
@@ -167,7 +167,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "a question, answered by its button, once",
+    name: "a question that its button answers once",
     needs: ["buttons", "groups"],
     isClosed: true,
     go: async (stage) => {
@@ -211,7 +211,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "commands, with / and !; others are text",
+    name: "commands with / and !, while other text stays text",
     needs: ["commands"],
     go: async (stage) => {
       const { world, app } = stage;
@@ -238,7 +238,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "pairing: nobody is heard before",
+    name: "pairing: messages from before are ignored",
     needs: ["pairing"],
     isClosed: true,
     go: async (stage) => {
@@ -253,7 +253,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "a restart in the middle: what was said before and meanwhile is answered once",
+    name: "a restart in the middle: messages from before and during it get one reply each",
     needs: [],
     go: async (stage) => {
       const gate = join(stage.app.dataDir, "gate");
@@ -286,7 +286,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "an edit of what was said is left alone",
+    name: "an edit of a message changes nothing",
     needs: ["edits"],
     go: async (stage) => {
       const id = await stage.world.say("say first");
@@ -298,7 +298,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "a chat that says too much gets it later, and no attempt is counted",
+    name: "a chat with a rate limit gets the reply later, and no attempt counts",
     needs: ["limits"],
     go: async (stage) => {
       const { world, app } = stage;
@@ -315,7 +315,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "an answer that is lost: sent once more, never a third time",
+    name: "a lost answer: the reply is sent again once, never a third time",
     needs: [],
     go: async (stage) => {
       const { world, app } = stage;
@@ -333,7 +333,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "a long text comes whole",
+    name: "a long text arrives whole",
     needs: [],
     go: async (stage) => {
       const { world } = stage;
@@ -345,7 +345,7 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
-    name: "replies come in order",
+    name: "replies arrive in order",
     needs: [],
     go: async (stage) => {
       const id = await begin(stage);

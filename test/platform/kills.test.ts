@@ -1,4 +1,4 @@
-// The service is killed between events and their acknowledgements, while replies go out, on four platforms at once.
+// Kills the service between events and their acknowledgements, and during replies, on four platforms in parallel.
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { tempDir } from "../harness/service/process.ts";
@@ -15,14 +15,14 @@ import { WebhookWorld } from "./worlds/webhook.ts";
 import { WeComWorld } from "./worlds/wecom.ts";
 import type { World } from "./worlds/world.ts";
 
-// .ci/long runs a hundred kills, and five hundred messages, over each four.
+// .ci/long runs 100 kills and 500 messages on each set of four.
 const KILLS = Number(Deno.env.get("SVC_TEST_PLATFORM_KILLS") ?? 3);
 const MESSAGES = KILLS * 5;
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
-// People of Discord, whose history is read of known conversations only. Each says something again so late that nothing is joined.
+// The bot reads the history of known conversations only. Messages of one person are too far apart to be merged.
 const KNOWN_MAX = 40;
 
-/** Who takes part. Local people write to the service itself. */
+/** Platforms and people. Local people write to the service directly. */
 const FOURS: [kinds: string, create: () => Record<string, World>][] = [
   ["telegram, slack, webhook and local", () => ({
     phone: new TelegramWorld(),
@@ -37,7 +37,7 @@ const FOURS: [kinds: string, create: () => Record<string, World>][] = [
   })],
 ];
 
-/** The way of the operator, and of local people, to a service that may be gone. */
+/** Client of the operator and of local people. The service may be down. */
 class Service {
   readonly #place: Place;
 
@@ -49,7 +49,7 @@ class Service {
     return this.#place.server.url;
   }
 
-  /** One request; status 0 when the service was gone. */
+  /** Sends one request. Status 0: the service was down. */
   async send(route: string, body?: unknown, more: Record<string, string> = {}): Promise<Answered> {
     const [method = "GET", path = ""] = route.split(" ");
     const headers = {
@@ -74,7 +74,7 @@ class Service {
   }
 }
 
-/** Four platforms, and the people who speak there, each in a conversation of their own, so that nothing is joined. */
+/** Four platforms with people in separate conversations, so that the service merges no messages. */
 class Four implements AsyncDisposable {
   readonly worlds: Record<string, World>;
   readonly #local: LocalWorld | null;
@@ -92,14 +92,14 @@ class Four implements AsyncDisposable {
     return Object.keys(this.worlds);
   }
 
-  /** Tells the programs that send webhooks where the service listens, which is somewhere else after each start. */
+  /** Passes the service's new address to the programs that send webhooks. */
   announce(): void {
     for (const world of Object.values(this.worlds)) {
       if (world instanceof WebhookWorld) world.url = this.#service.url;
     }
   }
 
-  /** A worker for each platform, as one does one thing at a time; where only known people are found again, they say hello. Answers how many. */
+  /** Creates a worker per platform. On platforms that find only known people again, they say hello. Returns their number. */
   async begin(): Promise<number> {
     for (const name of this.names) await this.#service.call("POST /api/workers", { name });
     this.#worker = (await this.#service.call("POST /api/workers", { name: "Ada" })).id;
@@ -125,7 +125,7 @@ class Four implements AsyncDisposable {
     return world.say(text, world instanceof WebhookWorld ? { chat: `c${who}` } : { from: who });
   }
 
-  /** What was answered, by platform, as often as it came. */
+  /** Lists the replies of each platform, with repetitions. */
   async answers(): Promise<Record<string, string[]>> {
     const all = Object.entries(this.worlds).map(([name, world]) => [name, answersOf(world, /^answer/)]);
     return {
@@ -139,7 +139,7 @@ class Four implements AsyncDisposable {
     return Array.from({ length: said }, (_, at) => at).filter((at) => !answers.has(`answer ${at}`));
   }
 
-  /** Those of these that a platform which acknowledges nothing and tells nothing again has lost with the service. */
+  /** Finds the messages that a platform without acknowledgements lost with the service. */
   async lost(numbers: readonly number[]): Promise<number[]> {
     const stored = new Set<string>();
     const lossy = this.names.filter((name) => this.worlds[name] instanceof WeComWorld);
@@ -170,7 +170,6 @@ function answersOf(world: World, form: RegExp): string[] {
   return world.sent().map(({ text }) => text).filter((text) => form.test(text));
 }
 
-/** The four platforms of one test, the service, and everything that people said. */
 interface Said {
   four: Four;
   service: Service;
@@ -179,7 +178,7 @@ interface Said {
 }
 
 it.each(FOURS)(
-  `${KILLS} kills while ${MESSAGES} messages come in and go out on %s: each is stored once and answered (seed ${SEED}) [PLT-1]`,
+  `${KILLS} kills while ${MESSAGES} messages arrive and leave on %s: each is stored once and answered (seed ${SEED}) [PLT-1]`,
   async (kinds, create) => {
     await using folder = await tempDir();
     const config = join(folder.path, "svc.yaml");
@@ -230,7 +229,7 @@ it.each(FOURS)(
   6_000_000,
 );
 
-/** Waits until everything is answered. What was lost with the service is said again, and what is in doubt sent again, by people. */
+/** Waits for all replies. People repeat lost messages, and resend replies that may have arrived. */
 async function settle(
   four: Four,
   service: Service,
@@ -252,12 +251,12 @@ async function settle(
   return { again: lost.length, doubted };
 }
 
-/** Nothing comes twice where the platform has a key against it; elsewhere a kill during a send may double what was being sent, once. */
+/** A platform that knows the key of a message gets no message twice. On others, a kill during a send can double one. */
 function check({ worlds }: Four, answers: Record<string, string[]>): void {
   for (const [name, texts] of Object.entries(answers)) {
     const world = worlds[name];
     if (world === undefined || world.copiesOfLost === 1) expect([name, doubles(texts)]).toEqual([name, []]);
-    // A program that got the same id twice knows it.
+    // A program recognizes a repeated id.
     if (world instanceof WebhookWorld) {
       const keyed = new Set(world.sent().map(({ id, text }) => `${id} ${text}`));
       expect(keyed.size).toBe(new Set(world.sent().map(({ text }) => text)).size);
@@ -267,12 +266,12 @@ function check({ worlds }: Four, answers: Record<string, string[]>): void {
   expect(Object.values(worlds).flatMap((world) => world.faults())).toEqual([]);
 }
 
-/** What was sent twice, once for each copy too many. */
+/** Lists one entry for each repeated copy. */
 function doubles(texts: string[]): string[] {
   return texts.filter((text, at) => texts.indexOf(text) !== at);
 }
 
-/** Two kills may hit the two sends of one reply, which is then in doubt, and said: a person sends it again. Answers how many. */
+/** Resends replies that may have arrived, after two kills hit both sends. Returns their number. */
 async function resendDoubted(service: Service, names: readonly string[]): Promise<number> {
   let count = 0;
   for (const platform of names) {

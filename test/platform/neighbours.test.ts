@@ -1,34 +1,19 @@
-// What is done to one chat or person is done to no other. A test with one of each sees nothing of a condition that is gone.
+// An operation on one chat or person must not change others. A test with one of each would not notice a missing condition.
 import { describe, expect, it } from "vitest";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
-import { type App, openApp } from "../harness/service/app.ts";
+import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
-
-async function open(
-  fake: FakeTelegram,
-  more: Record<string, unknown> = {},
-  clock: Clock = systemClock,
-): Promise<App> {
-  const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada", ...more };
-  const app = await openApp({
-    clock,
-    config: { engines: fakeEngines(), platforms: { phone: phone as never } },
-  });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
-}
+import { openTelegram } from "./worlds/open.ts";
 
 const CODE = /[A-Z0-9]{4}-[A-Z0-9]{4}/;
 const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
 const stored = (app: App) => app.call("GET /api/messages/inbound");
 
 describe("strangers [PLT-4]", () => {
-  it("are paired and sent away one by one", async () => {
+  it("are paired and removed one at a time", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake);
+    await using app = await openTelegram(fake);
     for (const from of [7, 8]) fake.say("say let me in", { chat: from, from });
     await eventually("two answers", () => fake.sent.length === 2);
     const codeOf = (chat: number) =>
@@ -46,10 +31,10 @@ describe("strangers [PLT-4]", () => {
     expect(await stored(app)).toHaveLength(2);
   });
 
-  it("have a code that counts for an hour, and no other does (contract 10.2)", async () => {
+  it("have a code that is valid for an hour, and no other code is (contract 10.2)", async () => {
     await using fake = new FakeTelegram();
     const clock = new TestClock(Date.now());
-    await using app = await open(fake, {}, clock);
+    await using app = await openTelegram(fake, {}, clock);
     fake.say("say let me in");
     await eventually("an answer", () => fake.sent.length === 1);
     const [code = ""] = CODE.exec(texts(fake)[0] ?? "") ?? [];
@@ -63,9 +48,9 @@ describe("strangers [PLT-4]", () => {
 });
 
 describe("chats", () => {
-  it("stop what goes on in them, and nothing that others said (contract 10.7)", async () => {
+  it("stop their own runs, and none of other chats (contract 10.7)", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.say("say hello", { chat: 1, from: 1 });
     await eventually("a reply", () => texts(fake).includes("hello"));
     await app.settle();
@@ -80,9 +65,9 @@ describe("chats", () => {
     ]);
   });
 
-  it("wait while the platform's token does not count, and no attempt is used up (contract 10.3)", async () => {
+  it("wait without an attempt while the platform's token is invalid (contract 10.3)", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.say("sleep 1");
     await app.until("execution.started");
     fake.revoked = true;

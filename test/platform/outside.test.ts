@@ -1,8 +1,8 @@
-// What stands at the other end of an address from outside may be anything.
+// A server at an address from outside can answer anything.
 import { expect, it } from "vitest";
 import { callOutside, NoAnswer, RefusedAddress } from "../../src/base/guarded_fetch.ts";
 
-/** Answers every connection with these bytes, and leaves it open. */
+/** Answers every connection with these bytes and keeps it open. */
 async function answering(bytes: string): Promise<{ url: string } & AsyncDisposable> {
   const listener = Deno.listen({ port: 0, hostname: "127.0.0.1" });
   const open: Deno.Conn[] = [];
@@ -38,11 +38,11 @@ it.each([
   ["101", "HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n"],
   ["no HTTP", "SSH-2.0-OpenSSH_9.6\r\n"],
   ["a body that is too large", `HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n${"x".repeat(11)}`],
-])("%s is no answer, and is not waited for (contract 11)", async (_what, bytes) => {
+])("%s fails within the time of the call (contract 11)", async (_what, bytes) => {
   await using server = await answering(bytes);
   const began = performance.now();
   await expect(call(server.url)).rejects.toThrow(NoAnswer);
-  // The time of the call is 30 s.
+  // The time limit of the call is 30 s.
   expect(performance.now() - began).toBeLessThan(15_000);
 });
 
@@ -61,7 +61,7 @@ it.each([
 });
 
 it.each(["127.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "64:ff9b::a9fe:a9fe", "0.0.0.0", "169.254.169.254"])(
-  "a name that is at %s is refused [WHK-2]",
+  "a name with the address %s is refused [WHK-2]",
   async (address) => {
     const resolve = () => Promise.resolve([address]);
     await expect(call("https://rebinding.example/", false, resolve)).rejects.toThrow(RefusedAddress);

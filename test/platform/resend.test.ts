@@ -1,4 +1,3 @@
-// What was given up, or may have arrived, is sent again by a person (contract 10.3).
 import { describe, expect, it } from "vitest";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
@@ -33,7 +32,7 @@ const outbound = (app: App) => app.call("GET /api/messages/outbound");
 const texts = ({ got }: Receiver) => got.map(({ body }) => body.data.text);
 
 describe("message resend (contract 10.3)", () => {
-  it("sends what was refused again, once, before what waits; a repetition changes nothing, and who did it is known", async () => {
+  it("sends a refused message again, once, before waiting ones; a repetition changes nothing, and the journal names the person", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await open(receiver, clock);
@@ -49,12 +48,12 @@ describe("message resend (contract 10.3)", () => {
     const resent = await app.call(`POST /api/messages/${given.id}/resend`, {}, headers);
     expect(resent).toMatchObject({ id: given.id, status: "failed", error: "", next_attempt_at: clock.now() });
     expect(await app.call(`POST /api/messages/${given.id}/resend`, {}, headers)).toEqual(resent);
-    // Without a key, too: it waits already.
+    // Also without a key, since the message waits already.
     expect(await app.call(`POST /api/messages/${given.id}/resend`, {})).toMatchObject({ status: "failed" });
     clock.advance(300_000);
     await app.until("message.sent", 2);
     expect(texts(receiver)).toEqual(["first", "second", "first", "second"]);
-    // The platform's key against doubles is the same as before.
+    // The key for the platform is the same as before.
     expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(2);
     const events = await app.db.read("select actor, data from journal where kind = 'message.resent'");
     expect(events).toEqual([{ actor: "user:admin", data: JSON.stringify({ outbound_id: given.id }) }]);
@@ -64,7 +63,7 @@ describe("message resend (contract 10.3)", () => {
     expect(unknown.status).toBe(404);
   });
 
-  it("sends what may have arrived once more with all its tries, and what waited for 7 days waits for 7 again", async () => {
+  it("gives a message that may have arrived all its tries again, and one that waited 7 days another 7", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await open(receiver, clock);
@@ -84,9 +83,9 @@ describe("message resend (contract 10.3)", () => {
     receiver.otherwise = 503;
     await say(app, "away", "m2");
     await eventually("it waits", async () => (await outbound(app))[0].error !== "");
-    // Time stands still while a try goes on: signatures are checked by it.
+    // The clock stops during a try, since the receiver checks the time of signatures.
     for (let day = 1; day <= 7; day++) {
-      // A try that is not noted yet would be noted for the day after.
+      // Otherwise the service could store the try with the time of the next day.
       await eventually(
         "the try is noted",
         async () => (await outbound(app))[0].next_attempt_at > clock.now(),
@@ -118,7 +117,7 @@ describe("message resend (contract 10.3)", () => {
     expect(receiver.faults).toEqual([]);
   });
 
-  it("sends all of a platform since a time, and nothing of another or before; ctl takes the ending of an id", async () => {
+  it("sends all messages of a platform since a time, and no others; ctl accepts the end of an id", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await open(receiver, clock);
@@ -153,7 +152,7 @@ describe("message resend (contract 10.3)", () => {
     expect((await ctl(app, ["message", "resend", old, "--platform", "alerts"])).code).toBe(2);
   });
 
-  it("is not for runs", async () => {
+  it("is refused to runs", async () => {
     await using app = await openApp({ config: { engines: fakeEngines() } });
     const run = await startRun(app, ["*:*"]);
     for (const path of ["/api/messages/x/resend", "/api/messages/resend"]) {
@@ -162,7 +161,7 @@ describe("message resend (contract 10.3)", () => {
     }
   });
 
-  it("changes nothing of another that may have arrived: that is not sent a third time [PLT-2]", async () => {
+  it("sends no other message that may have arrived a third time [PLT-2]", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await open(receiver, clock);

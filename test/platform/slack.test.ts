@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import { plainText, SLACK_MRKDWN } from "../../src/platform/slack/format.ts";
 import { SlackClient } from "../../src/platform/slack/client.ts";
+import { SLACK } from "../../src/platform/slack/manifest.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
 import { fakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
@@ -10,44 +11,40 @@ import { TestClock } from "../harness/clock.ts";
 import { tempDir } from "../harness/service/process.ts";
 import { eventually } from "../harness/wait.ts";
 import { SlackWorld } from "./worlds/slack.ts";
-import { openWorld } from "./worlds/open.ts";
+import { expectReconnect, openWorld, readPlatformCheck, readState, waitForText } from "./worlds/open.ts";
 
-const open = (world: SlackWorld, clock?: Clock) =>
-  openWorld("team", world, clock === undefined ? {} : { clock });
+const open = (world: SlackWorld, clock?: Clock) => openWorld("team", world, { clock });
 
-const hears = (world: SlackWorld, text: string) =>
-  eventually(text, () => world.sent().some((one) => one.text === text));
 const gapOf = async (app: App) =>
   (await app.db.first<{ value: string }>("select value from setting where name = 'gap:team'"))?.value;
-const stateOf = async (app: App) => (await app.call("GET /api/platforms/team")).state;
 
 describe("Slack (contract 10)", () => {
-  it("loses nothing when its connection is refreshed or dropped", async () => {
+  it("loses no message when its connection is refreshed or dropped", async () => {
     await using world = new SlackWorld();
     await using app = await open(world);
     await eventually("a socket", () => world.fake.sockets.size === 1);
     world.fake.disconnect("refresh_requested");
     await eventually("the next one is open first", () => world.fake.opened === 2);
     await world.say("say refreshed");
-    await hears(world, "refreshed");
+    await waitForText(world, "refreshed");
     world.fake.disconnect("drop");
     await world.say("say dropped");
-    await hears(world, "dropped");
+    await waitForText(world, "dropped");
     expect(world.fake.waiting.size).toBe(0);
     await app.settle();
     expect(world.sent().filter(({ text }) => text === "dropped")).toHaveLength(1);
   });
 
-  it("reads what was said while there was no socket, once and in order, and nothing that it has (contract 10.1)", async () => {
+  it("reads missed messages once and in order, and no stored ones (contract 10.1)", async () => {
     await using world = new SlackWorld();
     await using app = await open(world);
     const first = await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     await world.say("say in a thread", { isGroup: true, isMention: true });
-    await hears(world, "in a thread");
+    await waitForText(world, "in a thread");
     await eventually("nothing waits", () => world.fake.waiting.size === 0);
     const asked = world.fake.asked.length;
-    // What is older than a day is left.
+    // The service does not read messages that are older than a day.
     const seconds = Math.floor(Date.now() / 1000);
     const said = (number: number, more = {}) => ({
       ...{ channel: world.direct, ts: `${seconds}.${String(number).padStart(6, "0")}` },
@@ -64,7 +61,7 @@ describe("Slack (contract 10)", () => {
     );
     world.fake.historyErrors.push("ratelimited");
     world.fake.disconnect("drop");
-    await hears(world, "in the channel");
+    await waitForText(world, "in the channel");
     await eventually("all are stored", async () => {
       return (await app.call("GET /api/messages/inbound")).length >= 10;
     });
@@ -75,17 +72,17 @@ describe("Slack (contract 10)", () => {
     );
     expect(heard).toHaveLength(10);
     expect(world.fake.asked.length).toBeGreaterThan(asked);
-    // A socket that Slack replaces leaves no gap.
+    // A socket that Slack replaces makes no gap.
     const after = world.fake.asked.length;
     world.fake.disconnect("refresh_requested");
     await eventually("the next one", () => world.fake.opened === 3);
     await world.say("say last");
-    await hears(world, "last");
+    await waitForText(world, "last");
     expect(world.fake.asked.length).toBe(after);
     expect(world.faults()).toEqual([]);
   });
 
-  it("reads what was said meanwhile although Slack fails at first (contract 10.1)", async () => {
+  it("reads missed messages although Slack fails at first (contract 10.1)", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
@@ -107,16 +104,16 @@ describe("Slack (contract 10)", () => {
     ["every second call is too much", Array(10).fill(["", "ratelimited"]).flat(), [1, 2, 3, 4, 5, 6, 7]],
     ["a page never comes", ["", ...Array(5).fill("ratelimited")], [5, 6, 7]],
   ])(
-    "keeps the pages of a history that it has read when %s (contract 10.1)",
+    "keeps the pages that it has read of a history when %s (contract 10.1)",
     async (_words, errors, kept) => {
       await using world = new SlackWorld();
       const clock = new TestClock(Date.now());
       await using app = await open(world, clock);
-      // The latest conversation is read first.
+      // The service reads the latest conversation first.
       await world.say("say other", { from: "8" });
-      await hears(world, "other");
+      await waitForText(world, "other");
       await world.say("say first");
-      await hears(world, "first");
+      await waitForText(world, "first");
       const contents = async () =>
         (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
       await eventually("nothing waits", () => world.fake.waiting.size === 0);
@@ -142,7 +139,7 @@ describe("Slack (contract 10)", () => {
     ["its first page is not here", ["ratelimited"]],
     ["a page of it is not here", ["", "ratelimited"]],
   ])(
-    "reads after a restart what was said in a gap, when %s at the stop (contract 10.1)",
+    "reads the messages of a gap after a restart, when %s at the stop (contract 10.1)",
     async (_words, errors) => {
       await using world = new SlackWorld();
       await using folder = await tempDir();
@@ -174,7 +171,7 @@ describe("Slack (contract 10)", () => {
       {
         await using app = await start();
         await eventually("the history waits", () => world.fake.asked.length === errors.length);
-        // What is said now moves what was heard last behind the gap.
+        // A new message is the last one now, after the gap.
         const live = { ...missed(8), text: "say live" };
         world.fake.event({ ...live, type: "message", channel_type: "im" });
         await eventually(
@@ -196,7 +193,7 @@ describe("Slack (contract 10)", () => {
     },
   );
 
-  it("has a gap open until the history of the latest one is read (contract 10.1)", async () => {
+  it("keeps a gap open until the history of the latest one is read (contract 10.1)", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
@@ -206,7 +203,7 @@ describe("Slack (contract 10)", () => {
       });
     const reconnects = async (asked: number) => {
       world.fake.disconnect("drop");
-      await eventually("it is down", async () => await stateOf(app) === "down");
+      await eventually("it is down", async () => await readState(app, "team") === "down");
       clock.advance(500);
       await eventually("the history is asked for", () => world.fake.asked.length === asked);
     };
@@ -221,7 +218,7 @@ describe("Slack (contract 10)", () => {
     await heard(2);
     await eventually("nothing waits", () => world.fake.waiting.size === 0);
     await reconnects(2);
-    // The first one is not read any more: the second one begins where it did, and waits for a minute.
+    // The second reader starts where the first one did, and waits for a minute.
     clock.advance(500);
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(world.fake.asked).toHaveLength(2);
@@ -234,38 +231,30 @@ describe("Slack (contract 10)", () => {
     expect(world.fake.asked).toHaveLength(3);
   });
 
-  it("makes a connection anew that is silent for 2.5 times its ping [PLT-6]", async () => {
+  it("reconnects after a silence of 2.5 ping intervals [PLT-6]", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
-    await eventually("a socket", async () => await stateOf(app) === "connected");
-    expect(world.fake.opened).toBe(1);
-    clock.advance(25_500);
-    await eventually("it is opened again", () => {
-      clock.advance(200);
-      return world.fake.opened === 2;
-    });
-    await eventually("it is well", async () => await stateOf(app) === "connected");
+    await expectReconnect(app, "team", world.fake, clock);
   });
 
-  it("says that a key does not count, and the service goes on", async () => {
+  it("reports an invalid key, and the service continues", async () => {
     await using world = new SlackWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await stateOf(app) === "refused");
-    const { checks } = await app.call("GET /api/system/doctor");
-    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
+    await eventually("it is refused", async () => await readState(app, "team") === "refused");
+    expect(await readPlatformCheck(app)).toMatchObject({
       status: "warn",
       detail: expect.stringContaining("token_revoked"),
     });
   });
 
-  it("says in the text that a file may not be read, and sends its key to no other host", async () => {
+  it("names a file in the text that it may not read, and sends its key to no other host", async () => {
     await using world = new SlackWorld();
     await using app = await open(world);
     world.fake.isUnscoped = true;
     await world.say("say one", { file: { name: "a.txt", bytes: new TextEncoder().encode("a") } });
-    await hears(world, "one");
+    await waitForText(world, "one");
     world.fake.event({
       type: "message",
       subtype: "file_share",
@@ -276,7 +265,7 @@ describe("Slack (contract 10)", () => {
       ts: "1.1",
       files: [{ id: "F", name: "b.txt", size: 1, url_private_download: "http://127.0.0.1:1/files/F" }],
     });
-    await hears(world, "two");
+    await waitForText(world, "two");
     const said = (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) =>
       content
     );
@@ -286,7 +275,7 @@ describe("Slack (contract 10)", () => {
     ]);
   });
 
-  it("leaves what a press does not say, and goes on (contract 10.4)", async () => {
+  it("ignores an incomplete press, and continues (contract 10.4)", async () => {
     await using world = new SlackWorld();
     await using _app = await open(world);
     world.fake.push({
@@ -295,14 +284,18 @@ describe("Slack (contract 10)", () => {
     });
     world.fake.push({ type: "interactive", payload: null });
     await world.say("say after it");
-    await hears(world, "after it");
+    await waitForText(world, "after it");
     expect(world.fake.waiting.size).toBe(0);
   });
 
-  it("takes a long question whose characters are escaped, and cuts no character of a label in two", async () => {
+  it("sends a long question with escapes, and splits no character of a label", async () => {
     await using world = new SlackWorld();
     const { app_token, bot_token, base_url } = world.config;
-    const there = createSlack("team", { app_token, bot_token, base_url }, systemClock);
+    const there = createSlack({ ...SLACK, name: "team", clock: systemClock }, {
+      app_token,
+      bot_token,
+      base_url,
+    });
     const text = "a<b & c ".repeat(400).trim();
     const choices = [74, 73].map((length) => ({
       value: `q${length}`,
@@ -320,10 +313,14 @@ describe("Slack (contract 10)", () => {
     expect(shown.join("").match(/&amp;/g)).toHaveLength(1_300);
   });
 
-  it("has not sent a file whose bytes did not arrive", async () => {
+  it("counts a file as unsent when its bytes did not arrive", async () => {
     await using world = new SlackWorld();
     const { app_token, bot_token, base_url } = world.config;
-    const there = createSlack("team", { app_token, bot_token, base_url }, systemClock);
+    const there = createSlack({ ...SLACK, name: "team", clock: systemClock }, {
+      app_token,
+      bot_token,
+      base_url,
+    });
     world.fake.uploadModes.push("lost", 503);
     const file = {
       ...{ key: "k", chat: "D7", thread: "", answers: "", choices: [] },
@@ -336,11 +333,11 @@ describe("Slack (contract 10)", () => {
     expect(world.fake.uploads).toMatchObject([{ name: "long.md", text: "long" }]);
   });
 
-  it("lets no agent mention everybody", async () => {
+  it("lets no agent mention all people", async () => {
     await using world = new SlackWorld();
     await using _app = await open(world);
     await world.say("say <!channel> & **you**");
-    await hears(world, "&lt;!channel&gt; &amp; *you*");
+    await waitForText(world, "&lt;!channel&gt; &amp; *you*");
     expect(world.faults()).toEqual([]);
   });
 });
@@ -355,12 +352,12 @@ describe("texts of Slack", () => {
   it.each([
     ["<@U1> in <#C1|general>: <https://a.example|a>", "@U1 in #general: https://a.example"],
     ["<!here> a &lt; b &amp;amp; c", "@here a < b &amp; c"],
-  ])("%s is read as a person typed it", (text, plain) => expect(plainText(text)).toBe(plain));
+  ])("%s is parsed as a person typed it", (text, plain) => expect(plainText(text)).toBe(plain));
 });
 
-it("gives its key to Slack's own hosts alone, and over TLS alone (contract 11)", async () => {
+it("the client sends its key only to hosts of Slack, and only over TLS (contract 11)", async () => {
   const client = new SlackClient("key", "");
-  // The request is over before it begins: nothing leaves.
+  // The signal is aborted before the request, so no byte leaves.
   const asked = (url: string) =>
     client.download(url, AbortSignal.abort()).then(() => "sent", ({ name }: Error) => name);
   for (

@@ -2,32 +2,18 @@ import { describe, expect, it } from "vitest";
 import { cutText, partsOf } from "../../src/platform/message_parts.ts";
 import { inDialect } from "../../src/platform/markdown.ts";
 import { TELEGRAM_HTML } from "../../src/platform/telegram/format.ts";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
-import { type App, openApp } from "../harness/service/app.ts";
+import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
-import { openWorld } from "./worlds/open.ts";
+import { openTelegram, openWorld, readPlatformCheck } from "./worlds/open.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";
-
-async function open(
-  fake: FakeTelegram,
-  more: Record<string, unknown> = {},
-  clock: Clock = systemClock,
-): Promise<App> {
-  const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada", ...more };
-  const platforms = { phone: phone as never };
-  const app = await openApp({ clock, config: { engines: fakeEngines(), platforms } });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
-}
 
 const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
 const stored = (app: App) => app.call("GET /api/messages/inbound");
 
 describe("Telegram (contract 10)", () => {
-  it("says below a button what became of its press: it may not be pressed, it counts, it comes too late", async () => {
+  it("shows the result of a press: not allowed, accepted, too late", async () => {
     await using world = new TelegramWorld();
     await using app = await openWorld("phone", world, { more: { allow: ["7"] } });
     await world.say("say begun", { chat: "-5", isGroup: true, isMention: true });
@@ -46,15 +32,15 @@ describe("Telegram (contract 10)", () => {
       await app.settle();
     }
     expect(world.fake.confirmed.map(({ text }) => text)).toEqual([
-      "You may not answer here.",
+      "You can't answer here.",
       undefined,
-      "This question is not open any more.",
+      "This question is closed.",
     ]);
   });
 
-  it("lets nobody speak until they are paired: one answer, and no agent sees them [PLT-4]", async () => {
+  it("ignores unpaired people: one answer, and no agent sees them [PLT-4]", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake);
+    await using app = await openTelegram(fake);
     for (let i = 0; i < 3; i++) fake.say("say let me in");
     await eventually("an answer", () => fake.sent.length === 1);
     const [code = ""] = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(texts(fake)[0]) ?? [];
@@ -75,9 +61,9 @@ describe("Telegram (contract 10)", () => {
     expect(fake.faults).toEqual([]);
   });
 
-  it("answers 5 of a flood of strangers, and hears none; two bots end by themselves [PLT-4]", async () => {
+  it("answers 5 of many strangers and stores no message of them; a loop of two bots ends [PLT-4]", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["8"] });
+    await using app = await openTelegram(fake, { allow: ["8"] });
     for (let i = 0; i < 200; i++) fake.say("say hi", { chat: 1000 + i, from: 1000 + i });
     for (let i = 0; i < 20; i++) fake.say("say hi", { chat: 8, from: 8, bot: true });
     fake.say("say done", { chat: 8, from: 8 });
@@ -86,9 +72,9 @@ describe("Telegram (contract 10)", () => {
     expect(await stored(app)).toHaveLength(1);
   });
 
-  it("hears in a group only those who are allowed, when they mention it, in its threads", async () => {
+  it("accepts in a group only mentions of allowed people, in threads", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: [7] });
+    await using app = await openTelegram(fake, { allow: [7] });
     const group = { chat: -5, type: "supergroup" };
     fake.say("say no mention", group);
     fake.say("@svc_bot say a stranger", { ...group, from: 9 });
@@ -113,9 +99,9 @@ describe("Telegram (contract 10)", () => {
     }]);
   });
 
-  it("keeps the same number in ten chats apart, takes a repeated one once, and leaves edits alone [PLT-5]", async () => {
+  it("separates equal message numbers of ten chats, stores a repeated message once, and ignores edits [PLT-5]", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     for (let chat = 1; chat <= 10; chat++) fake.say(`say ${chat}`, { chat, from: chat, id: 5 });
     for (let chat = 1; chat <= 10; chat++) fake.say(`say again ${chat}`, { chat, from: chat, id: 5 });
     fake.say("say edited", { chat: 1, from: 1, id: 5, kind: "edited_message" });
@@ -125,18 +111,18 @@ describe("Telegram (contract 10)", () => {
     expect(await stored(app)).toHaveLength(10);
   });
 
-  it("leaves out what has another form than it should, and goes on", async () => {
+  it("skips invalid updates, and continues", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.say("say bad", { more: { chat: null } });
     fake.say("say good", { chat: 2, from: 2 });
     await eventually("a reply", () => texts(fake).includes("good"));
     expect(await stored(app)).toHaveLength(1);
   });
 
-  it("holds a chat that says too much, and no other; a lost answer is sent once more [PLT-2, PLT-3]", async () => {
+  it("stops deliveries to one limited chat only; sends a message again once after a lost answer [PLT-2, PLT-3]", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.limited.add("1");
     fake.say("say one", { chat: 1, from: 1 });
     await app.until("message.undelivered");
@@ -146,7 +132,7 @@ describe("Telegram (contract 10)", () => {
       "the other chat is served",
       () => texts(fake).filter((text) => text === "two").length === 2,
     );
-    // The one that was sent again may not be stored as sent yet.
+    // The service may not have stored the resend yet.
     const failed: { session_key: string }[] = await app.call("GET /api/messages/outbound?status=failed");
     expect(failed.find((one) => one.session_key === "phone:1")).toMatchObject({
       attempt: 0,
@@ -154,16 +140,15 @@ describe("Telegram (contract 10)", () => {
     });
   });
 
-  it("says that a token does not count, and the service goes on", async () => {
+  it("reports an invalid token, and the service continues", async () => {
     await using fake = new FakeTelegram();
     fake.revoked = true;
-    await using app = await open(fake);
+    await using app = await openTelegram(fake);
     await eventually(
       "it is refused",
       async () => (await app.call("GET /api/platforms/phone")).state === "refused",
     );
-    const { checks } = await app.call("GET /api/system/doctor");
-    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
+    expect(await readPlatformCheck(app)).toMatchObject({
       status: "warn",
     });
     expect(await app.call("POST /api/platforms/phone/test")).toMatchObject({
@@ -178,9 +163,9 @@ describe("files of Telegram (contract 10.1)", () => {
     document: { file_id, file_name: `${file_id}.bin`, ...(file_size === undefined ? {} : { file_size }) },
   });
 
-  it("that are too large, refused or gone are said in the text, and the message goes on", async () => {
+  it("that are too large, refused or deleted are named in the text, and the message is processed", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.say("say one", { chat: 1, from: 1, more: file("huge", 60_000_000) });
     fake.say("say two", { chat: 2, from: 2, more: file("gone") });
     fake.files.set("large", new Uint8Array(21_000_000));
@@ -195,10 +180,10 @@ describe("files of Telegram (contract 10.1)", () => {
     ]);
   });
 
-  it("that do not come are waited for 60 s, and the quiet window with them; then the text says so", async () => {
+  it("that do not arrive delay the debounce window by at most 60 s; then the text names them", async () => {
     await using fake = new FakeTelegram();
     const clock = new TestClock(Date.now());
-    await using app = await open(fake, { allow: ["*"] }, clock);
+    await using app = await openTelegram(fake, { allow: ["*"] }, clock);
     fake.files.set("never", "hang");
     fake.say("say late", { more: file("never") });
     await eventually("it is here", async () => (await stored(app)).length === 1);
@@ -214,9 +199,9 @@ describe("files of Telegram (contract 10.1)", () => {
     );
   });
 
-  it("are fetched again when a download fails", async () => {
+  it("are fetched again after a failed download", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open(fake, { allow: ["*"] });
+    await using app = await openTelegram(fake, { allow: ["*"] });
     fake.files.set("busy", 500);
     fake.say("say got it", { more: file("busy") });
     await eventually("it is here", async () => (await stored(app)).length === 1);
@@ -252,22 +237,22 @@ describe("texts for Telegram", () => {
     ["**a *b* c**", "<b>a <i>b</i> c</b>"],
   ])("%s", (markdown, html) => expect(inDialect(markdown, TELEGRAM_HTML)).toBe(html));
 
-  it("go as a file when they are more than four parts, or end there where there are no files", () => {
+  it("become a file above four parts, or end there on a platform without files", () => {
     const long = Array.from({ length: 5_000 }, (_, i) => `sentence ${i}.`).join(" ");
     const [beginning, file, ...more] = partsOf(long, null, { characters: 1_000, fileBytes: 1_000_000 });
     expect(more).toEqual([]);
-    expect(beginning?.text).toMatch(/^sentence 0\.[^]*\[this goes on: all of it is in the file reply\.md\]$/);
+    expect(beginning?.text).toMatch(/^sentence 0\.[^]*\[continued in the file reply\.md\]$/);
     expect(file).toEqual({ text: long, media: null, asFile: "reply.md" });
     const cut = partsOf(long, null, { characters: 1_000, fileBytes: 0 });
     expect(cut).toHaveLength(5);
-    expect(cut.at(-1)?.text).toMatch(/left out/);
+    expect(cut.at(-1)?.text).toMatch(/the rest is too long/);
     expect(partsOf("short", null, { characters: 1_000, fileBytes: 0 })).toEqual([{
       text: "short",
       media: null,
     }]);
   });
 
-  it("are cut within one line that is endless, and between the halves of no character", () => {
+  it("are cut within an endless line, and never inside a character", () => {
     for (const text of ["😀".repeat(5_000), `\`\`\`${"x".repeat(9_000)}\n`, "א".repeat(9_000)]) {
       const pieces = cutText(text, 1_000);
       expect(pieces.length).toBeGreaterThan(4);

@@ -1,24 +1,29 @@
-// Answers of platforms, and of what stands between, that are none: nothing is given up for them, and nobody is asked without a pause.
+// Invalid answers of platforms and proxies must not fail a reply, and every retry has a pause.
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { Connection } from "../../src/platform/connection.ts";
+import { DISCORD } from "../../src/platform/discord/manifest.ts";
 import { createDiscord } from "../../src/platform/discord/discord.ts";
+import { FEISHU } from "../../src/platform/feishu/manifest.ts";
 import { createFeishu } from "../../src/platform/feishu/feishu.ts";
 import { keepConnected } from "../../src/platform/keep_connected.ts";
 import { listen } from "../../src/platform/monitored_socket.ts";
 import { askedMs, retryAfter } from "../../src/platform/retry_after.ts";
+import { SLACK } from "../../src/platform/slack/manifest.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
+import { TELEGRAM } from "../../src/platform/telegram/manifest.ts";
 import { createTelegram } from "../../src/platform/telegram/telegram.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 
+const BASE = { name: "there", clock: systemClock };
 const KINDS = {
-  telegram: (base_url: string) => createTelegram("there", { token: "t", base_url }, systemClock),
+  telegram: (base_url: string) => createTelegram({ ...TELEGRAM, ...BASE }, { token: "t", base_url }),
   slack: (base_url: string) =>
-    createSlack("there", { app_token: "a", bot_token: "b", base_url }, systemClock),
+    createSlack({ ...SLACK, ...BASE }, { app_token: "a", bot_token: "b", base_url }),
   feishu: (base_url: string) =>
-    createFeishu("there", { app_id: "a", app_secret: "s", domain: "feishu", base_url }, systemClock),
-  discord: (base_url: string) => createDiscord("there", { token: "t", base_url }, systemClock),
+    createFeishu({ ...FEISHU, ...BASE }, { app_id: "a", app_secret: "s", domain: "feishu", base_url }),
+  discord: (base_url: string) => createDiscord({ ...DISCORD, ...BASE }, { token: "t", base_url }),
 };
 const DELIVERY = {
   key: "k",
@@ -29,7 +34,7 @@ const DELIVERY = {
   part: { text: "x", media: null },
 };
 
-/** A server that gives one answer to everything. */
+/** Starts a server with one answer to all requests. */
 function answering(answer: () => Response) {
   let asked = 0;
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, () => {
@@ -44,7 +49,7 @@ function answering(answer: () => Response) {
 }
 
 describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
-  it("a limit whose time cannot be read is a limit [PLT-3]", async () => {
+  it("a limit with an unreadable time is a limit [PLT-3]", async () => {
     const headers = { "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT", "x-ogw-ratelimit-reset": "soon" };
     await using server = answering(() => new Response("<html>", { status: 429, headers }));
     const platform = create(server.url);
@@ -56,7 +61,7 @@ describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
     expect(server.asked()).toBeLessThanOrEqual(3);
   });
 
-  it("a connection that is not made, or ends before its TLS stands, has sent nothing [PLT-3]", async () => {
+  it("a connection that fails before TLS is complete has sent nothing [PLT-3]", async () => {
     using server = Deno.listen({ port: 0, hostname: "127.0.0.1" });
     const closing = (async () => {
       for await (const connection of server) connection.close();
@@ -71,7 +76,7 @@ describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
   });
 
   it.each([["null", 502], ['{"message":"bad gateway"}', 502], ["<html>", 503]])(
-    "the answer %s of what stands between is no refusal (%i) [PLT-3]",
+    "the answer %s of a proxy is no refusal (%i) [PLT-3]",
     async (body, status) => {
       await using server = answering(() => new Response(body, { status }));
       await expect(create(server.url).deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });
@@ -98,7 +103,7 @@ it.each([
   expect(askedMs(seconds)).toBe(ms);
 });
 
-it("a platform that asks for the next connection all the time gets it after a pause (contract 10.4)", async () => {
+it("keepConnected() pauses when a platform always asks for a new connection (contract 10.4)", async () => {
   const clock: Clock & Pick<TestClock, "advance"> = new TestClock();
   const stopped = new AbortController();
   let sessions = 0;
@@ -108,7 +113,7 @@ it("a platform that asks for the next connection all the time gets it after a pa
     signal: stopped.signal,
     retry: { firstMs: 500, lastMs: 60_000 },
     session: () => Promise.resolve(void sessions++),
-    troubleOf: () => ({ state: "down", pauseMs: null }),
+    classifyTrouble: () => ({ state: "down", pauseMs: null }),
   });
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
   expect(sessions).toBe(1);
@@ -118,7 +123,7 @@ it("a platform that asks for the next connection all the time gets it after a pa
   await kept;
 });
 
-it("a platform that asks for no pause is not asked without one (contract 10.4)", async () => {
+it("keepConnected() pauses when a platform asks for no pause (contract 10.4)", async () => {
   const clock: Clock & Pick<TestClock, "advance"> = new TestClock();
   const stopped = new AbortController();
   let sessions = 0;
@@ -128,7 +133,7 @@ it("a platform that asks for no pause is not asked without one (contract 10.4)",
     signal: stopped.signal,
     retry: { firstMs: 500, lastMs: 60_000 },
     session: () => Promise.reject(new Error(`number ${++sessions}`)),
-    troubleOf: () => ({ state: "limited", pauseMs: 0 }),
+    classifyTrouble: () => ({ state: "limited", pauseMs: 0 }),
   });
   const turns = async () => {
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
@@ -143,7 +148,7 @@ it("a platform that asks for no pause is not asked without one (contract 10.4)",
   await kept;
 });
 
-it("a connection is dead when it was silent for 2.5 of its pings (contract 10.4)", async () => {
+it("listen() ends a connection after a silence of 2.5 ping intervals (contract 10.4)", async () => {
   await using server = Deno.serve(
     { port: 0, hostname: "127.0.0.1", onListen: () => {} },
     (request) => Deno.upgradeWebSocket(request).response,

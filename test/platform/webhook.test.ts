@@ -19,7 +19,7 @@ function settings(hook: Hook = {}, more: TestSettings = {}): TestSettings {
   };
 }
 
-/** Sends a webhook as it is; only Standard Webhooks signs unless `headers` say otherwise. */
+/** Sends a webhook, signed by Standard Webhooks unless `headers` replace the signature. */
 async function post(app: App, body: string, headers: Record<string, string>, name = "alerts") {
   const response = await app.server.fetch(
     new Request(`http://localhost/hooks/${name}`, { method: "POST", body, headers }),
@@ -41,7 +41,7 @@ async function rows(app: App): Promise<number> {
 }
 
 describe("POST /hooks/:name (contract 10.5)", () => {
-  it("gives what a program says to its worker, word by word, and answers 202 with the id [WHK-1]", async () => {
+  it("passes a message to its worker unchanged, and answers 202 with the id [WHK-1]", async () => {
     await using app = await openApp({ config: settings() });
     await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/workers", { name: "Bob" });
@@ -60,7 +60,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     expect(message).toMatchObject({ platform_message_id: "ops:m1", sender: "cron", sender_name: "cron" });
   });
 
-  it("takes a repeated id once, and says which message it was [WHK-1]", async () => {
+  it("stores a repeated id once, and answers the id of the first message [WHK-1]", async () => {
     await using app = await openApp({ config: settings() });
     const body = JSON.stringify({ text: "hello" });
     const first = await post(app, body, signed(body, "same"));
@@ -69,7 +69,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     expect(await rows(app)).toBe(1);
   });
 
-  it("does nothing with what is forged, old, from the future or for another secret [WHK-1]", async () => {
+  it("refuses forged and old messages, and those from the future or for another secret [WHK-1]", async () => {
     await using app = await openApp({ config: settings() });
     const body = JSON.stringify({ text: "hello" });
     const good = signed(body, "a");
@@ -101,12 +101,12 @@ describe("POST /hooks/:name (contract 10.5)", () => {
       expect([what, (await post(app, text, headers)).status]).toEqual([what, 401]);
     }
     expect(await rows(app)).toBe(0);
-    // Several signatures are sent while a secret is changed: one that counts is enough.
+    // A sender that rotates its secret sends several signatures. One valid signature is enough.
     const both = { ...good, "webhook-signature": `v1,AAAA v2,BBBB ${good["webhook-signature"]}` };
     expect((await post(app, body, both)).status).toBe(202);
   });
 
-  it("takes what GitHub signed, and a replay under another delivery id is the same message [WHK-1]", async () => {
+  it("accepts GitHub's signature, and a replay with another delivery id is the same message [WHK-1]", async () => {
     const secret = "github's own";
     const hook = {
       secret,
@@ -131,14 +131,14 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     const asForm = { ...headers("d5", form), "content-type": "application/x-www-form-urlencoded" };
     expect((await post(app, form, asForm)).status).toBe(202);
     const messages = await app.call("GET /api/messages/inbound");
-    // What is inserted is not expanded again.
+    // The template does not expand inserted text.
     expect(messages.map(({ content, session_key }: Hook) => [content, session_key])).toEqual([
       ["opened: {{/repo}} $& @Ada", "alerts:a/b"],
       ["opened: {{/repo}} $& @Ada", "alerts:a/b"],
     ]);
   });
 
-  it("takes what Slack signed, and answers its challenge [WHK-1]", async () => {
+  it("accepts Slack's signature, and answers its challenge [WHK-1]", async () => {
     const secret = "slack's own";
     await using app = await openApp({
       config: settings({ secret, hmac: "slack", template: "{{/event/text}}" }),
@@ -161,7 +161,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     expect(await rows(app)).toBe(1);
   });
 
-  it("takes a token with write:hooks, and no other", async () => {
+  it("accepts a token with write:hooks, and no other", async () => {
     await using app = await openApp({ config: settings({ secret: "" }) });
     const body = JSON.stringify({ text: "hi", id: 7 });
     const tokenOf = async (scope: string) => {
@@ -179,7 +179,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     });
   });
 
-  it("refuses a body without an id, text or JSON, and too many that wait", async () => {
+  it("refuses a body without id, text or JSON, and messages above the limit", async () => {
     await using app = await openApp({
       config: settings({}, { limits: { max_waiting_messages: 2 }, bee: { quiet_window: "1h" } }),
     });
@@ -194,14 +194,14 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     for (const [id, status] of [["1", 202], ["2", 202], ["3", 429], ["4", 429]] as const) {
       expect((await send(JSON.stringify({ text: "hi" }), id)).status).toBe(status);
     }
-    // Stored as failed, and said once.
+    // Stored as failed, with one notice.
     const failed = await app.call("GET /api/messages/inbound?status=failed");
     expect(failed).toHaveLength(2);
     expect(await app.call("GET /api/messages/outbound")).toHaveLength(1);
   });
 });
 
-it("a webhook that was refused because too many wait is taken when it comes again (contract 10.1, contract 10.5)", async () => {
+it("a webhook that was refused because of the limit is accepted when it comes again (contract 10.1, contract 10.5)", async () => {
   const clock = new TestClock();
   const more = { limits: { max_waiting_messages: 1 }, bee: { quiet_window: "10s" } };
   await using app = await openApp({ clock, config: settings({}, more) });
@@ -211,7 +211,7 @@ it("a webhook that was refused because too many wait is taken when it comes agai
     return await post(app, body, signed(body, id, clock.now()));
   };
   expect((await send("a")).status).toBe(202);
-  // Not taken yet, however often it comes.
+  // Refused again while the limit lasts.
   for (let i = 0; i < 3; i++) expect((await send("b")).status).toBe(429);
   expect(await rows(app)).toBe(2);
   clock.advance(10_000);
@@ -251,7 +251,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(sent).toMatchObject({ status: "sent", next_attempt_at: null });
   });
 
-  it("are sent once more with the same id when the answer is lost, and never a third time [PLT-2]", async () => {
+  it("are sent again once with the same id after a lost answer, and never a third time [PLT-2]", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp({ config: settings(to(receiver)) });
     await app.call("POST /api/workers", { name: "Ada" });
@@ -281,7 +281,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     });
   });
 
-  it("are not sent once more while the receiver is silent: they wait for it [PLT-3]", async () => {
+  it("are not sent again while the receiver is silent: they wait [PLT-3]", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await openApp({ clock, config: settings(to(receiver)) });
@@ -304,7 +304,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     await app.until("message.sent");
   });
 
-  it("are sent once more when it could not be stored that they arrived, and the conversation goes on [PLT-2]", async () => {
+  it("are sent again when the store of their arrival fails, and the conversation continues [PLT-2]", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp({ config: settings(to(receiver)) });
     await app.call("POST /api/workers", { name: "Ada" });
@@ -324,7 +324,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(2);
   });
 
-  it("wait while the receiver is away for a night: nothing is given up, in order, and no attempt counts [PLT-3]", async () => {
+  it("wait in order and without an attempt while the receiver is down for a night [PLT-3]", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await openApp({ clock, config: settings(to(receiver)) });
@@ -359,7 +359,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(receiver.faults).toEqual([]);
   });
 
-  it("that were being sent when the service ended are sent once more, and those that were so twice have failed [PLT-2]", async () => {
+  it("are sent again when the service ended during the send, and fail after the second time [PLT-2]", async () => {
     await using receiver = new Receiver(SECRET);
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const open = () => openApp({ dataDir, config: settings(to(receiver)) });
@@ -370,7 +370,7 @@ describe("replies to reply_url (contract 10.3)", () => {
       await say(app, "say once", "m1", "one");
       await say(app, "say twice", "m2", "two");
       await app.until("message.undelivered", 2);
-      // Neither is on its way at this moment: both wait for the next try.
+      // No delivery runs now: both messages wait for the next try.
       await eventually("both wait", async () => {
         const [row] = await app.db.read<{ count: number }>(
           `select count(*) as count from outbound_message join outbound_part on outbound_id = id
@@ -400,7 +400,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     await Deno.remove(dataDir, { recursive: true }).catch(() => {});
   });
 
-  it.each([401, 429, 500, 503])("wait when it answers %i, as long as it asks", async (status) => {
+  it.each([401, 429, 500, 503])("wait as long as it asks when it answers %i", async (status) => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using app = await openApp({ clock, config: settings(to(receiver)) });
@@ -422,7 +422,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(receiver.got).toHaveLength(2);
   });
 
-  it("fail at once when it refuses the message itself", async () => {
+  it("fail immediately when it refuses the message", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp({ config: settings(to(receiver)) });
     await app.call("POST /api/workers", { name: "Ada" });
@@ -437,7 +437,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     });
   });
 
-  it("do not go to an address inside unless the configuration allows it [WHK-2]", async () => {
+  it("go to a private address only when the configuration allows it [WHK-2]", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp({ config: settings({ reply_url: receiver.url }) });
     await app.call("POST /api/workers", { name: "Ada" });
@@ -449,7 +449,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     expect(message.error).toContain("not a public address");
   });
 
-  it("are not used up by starts of the service while the receiver is away [PLT-2, PLT-3]", async () => {
+  it("lose no attempts to restarts of the service while the receiver is down [PLT-2, PLT-3]", async () => {
     await using receiver = new Receiver(SECRET);
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };

@@ -1,4 +1,4 @@
-// The service is killed while a webhook gets events: all arrive in order, at least once, with the same id.
+// Kills the service during deliveries to a webhook.
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { tempDir } from "../harness/service/process.ts";
@@ -14,7 +14,7 @@ const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const EVENTS_PER_ROUND = 10;
 
 it(
-  `${KILLS} kills while a webhook is told of events: in order, at least once, with the same ids (seed ${SEED}) [WHK-3]`,
+  `${KILLS} kills during deliveries to a webhook: events arrive in order, at least once, with the same ids (seed ${SEED}) [WHK-3]`,
   async () => {
     await using folder = await tempDir();
     await using receiver = new Receiver(SECRET);
@@ -53,7 +53,7 @@ async function checkReceived(receiver: Receiver, names: string[]): Promise<void>
   expect([...new Set(received())]).toEqual(names);
   const ids = new Map(receiver.got.map(({ id, body }) => [body.data.seq, id]));
   for (const { id, body } of receiver.got) expect(ids.get(body.data.seq)).toBe(id);
-  // Only an event that was on its way at a kill comes again.
+  // Only an event in transit at a kill is repeated.
   const again = receiver.got.length - names.length;
   console.log(`${KILLS} kills, ${names.length} events: ${again} told twice`);
   expect(again).toBeLessThanOrEqual(KILLS);

@@ -21,7 +21,7 @@ function keys(receiver: Receiver): string[] {
 }
 
 describe("webhooks out (contract 11)", () => {
-  it("are signed, verified by the npm package, in order, and only what was asked for", async () => {
+  it("are signed, verified by the npm package, in order, and only of the chosen kinds", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp({ config: settings(receiver, ["memory.saved"]) });
     for (const key of ["a", "b", "c"]) await save(app, key);
@@ -39,7 +39,7 @@ describe("webhooks out (contract 11)", () => {
   });
 
   it(
-    "of a receiver that is away for two days arrive in order with the same ids, and after that it is switched off and said [WHK-3]",
+    "of a receiver that is down for two days arrive in order with the same ids; later it is disabled with a notice [WHK-3]",
     async () => {
       const clock = new TestClock();
       await using receiver = new Receiver(SECRET, () => clock.now());
@@ -47,7 +47,7 @@ describe("webhooks out (contract 11)", () => {
       receiver.otherwise = 503;
       for (const key of ["a", "b", "c"]) await save(app, key);
       const state = () => app.call("GET /api/webhooks/out");
-      // Waits for the next try, and lets so much time pass.
+      // Waits for the next try, then advances the clock.
       const tries = async (most: number) => {
         for (let attempt = 1; attempt <= most; attempt++) {
           await eventually(`try ${attempt}`, async () => {
@@ -71,7 +71,7 @@ describe("webhooks out (contract 11)", () => {
       await eventually("it is switched off", async () => !(await state()).enabled);
       expect((await state()).disabled_reason).toContain("it answered 503");
       await app.until("webhook.disabled");
-      // It goes on where it was when somebody switches it on.
+      // A webhook that is enabled again continues at its place.
       receiver.otherwise = "ok";
       await app.call("PUT /api/webhooks/out", { enabled: true });
       await eventually(
@@ -82,7 +82,7 @@ describe("webhooks out (contract 11)", () => {
     60_000,
   );
 
-  it("survive restarts with their place, and are switched off by 410 [WHK-3]", async () => {
+  it("keep their place over restarts, and are disabled by 410 [WHK-3]", async () => {
     await using receiver = new Receiver(SECRET);
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const open = () => openApp({ dataDir, config: settings(receiver) });
@@ -117,7 +117,7 @@ describe("webhooks out (contract 11)", () => {
     await Deno.remove(dataDir, { recursive: true }).catch(() => {});
   }, 60_000);
 
-  it("that the configuration does not name any more get nothing after a start", async () => {
+  it("that are no longer in the configuration get nothing after a start", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
@@ -139,7 +139,7 @@ describe("webhooks out (contract 11)", () => {
   }, 60_000);
 
   it(
-    "that are changed while a try is under way are as they were changed, whatever comes of the try",
+    "keep a change from during a try, whatever the result of the try is",
     async () => {
       const asked: ((status: number) => void)[] = [];
       await using server = Deno.serve(
@@ -163,12 +163,12 @@ describe("webhooks out (contract 11)", () => {
       await put(false);
       asked[0]?.(200);
       await eventually("the try is noted", async () => await tries() === 1);
-      // Switched off: the second one is not sent.
+      // The webhook is disabled, so the second event waits.
       await put(true);
       await eventually("it goes on", () => asked.length === 2);
       await put(true);
       asked[1]?.(503);
-      // Switched on again: tried at once, without the pause of a failure.
+      // The webhook is enabled again: the try has no pause.
       await eventually("it is tried at once", () => asked.length === 3);
       expect(await app.call("GET /api/webhooks/out")).toMatchObject({ attempt: 0 });
       asked[2]?.(200);
@@ -181,7 +181,7 @@ describe("webhooks out (contract 11)", () => {
     60_000,
   );
 
-  it("of a receiver that hangs hold up no other", async () => {
+  it("of a receiver that hangs delay no other", async () => {
     await using quick = new Receiver(SECRET);
     const slow = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const hook = { url: quick.url, secret: SECRET, events: ["memory.*"], allow_private: true };
@@ -198,7 +198,7 @@ describe("webhooks out (contract 11)", () => {
     slow.close();
   }, 60_000);
 
-  it("made over the API get what happens from then on, show their secret once, and reach no address inside [WHK-2]", async () => {
+  it("that the API created get later events, show their secret once, and reach no private address [WHK-2]", async () => {
     await using receiver = new Receiver(SECRET);
     await using app = await openApp();
     const made = await app.call("POST /api/webhooks", { name: "ci", url: receiver.url, events: ["*"] });
@@ -222,7 +222,7 @@ describe("webhooks out (contract 11)", () => {
   });
 });
 
-describe("addresses that the service may be made to call (contract 11) [WHK-2]", () => {
+describe("addresses that a caller can make the service call (contract 11) [WHK-2]", () => {
   it.each([
     ...[
       "127.0.0.1",
@@ -306,12 +306,12 @@ describe("addresses that the service may be made to call (contract 11) [WHK-2]",
     await expect(call(url)).rejects.toThrow(RefusedAddress);
   });
 
-  it("a name with one address inside among others is refused [WHK-2]", async () => {
+  it("a name with one private address among others is refused [WHK-2]", async () => {
     const both = () => Promise.resolve(["93.184.216.34", "127.0.0.1"]);
     await expect(call("http://both.example/", both)).rejects.toThrow(/127\.0\.0\.1, which is not/);
   });
 
-  it("a name whose second answer is another one is asked once: the address that was checked is connected to [WHK-2]", async () => {
+  it("a name is resolved once: the service connects to the checked address [WHK-2]", async () => {
     const came: string[] = [];
     const listen = (hostname: string, port: number) =>
       Deno.serve({ port, hostname, onListen: () => {} }, () => {
@@ -326,14 +326,14 @@ describe("addresses that the service may be made to call (contract 11) [WHK-2]",
       body: "",
       timeoutMs: 5_000,
       answerMaxBytes: 10,
-      // Both stand for addresses that may be reached.
+      // In place of public addresses.
       allowPrivate: true,
       resolve: () => Promise.resolve([asked++ === 0 ? "127.0.0.1" : "127.0.0.2"]),
     });
     expect([answer.status, asked, came]).toEqual([200, 1, ["127.0.0.1"]]);
   });
 
-  it("a name server that does not answer costs no more than the time of the call", async () => {
+  it("a name server that does not answer takes no longer than the time limit of the call", async () => {
     await expect(call("http://silent.example/", () => new Promise(() => {}))).rejects.toThrow(
       /silent\.example has no address: no answer within 1 s/,
     );

@@ -4,25 +4,23 @@ import { inDialect } from "../../src/platform/markdown.ts";
 import type { Incoming } from "../../src/platform/platform.ts";
 import { WECOM_MARKDOWN } from "../../src/platform/wecom/format.ts";
 import { messageOf } from "../../src/platform/wecom/message.ts";
+import { WECOM } from "../../src/platform/wecom/manifest.ts";
 import { createWeCom } from "../../src/platform/wecom/wecom.ts";
 import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { eventually } from "../harness/wait.ts";
 import { WeComWorld } from "./worlds/wecom.ts";
-import { openWorld } from "./worlds/open.ts";
+import { openWorld, readState, waitForText } from "./worlds/open.ts";
 
-const open = (world: WeComWorld, clock?: Clock) =>
-  openWorld("corp", world, clock === undefined ? {} : { clock });
+const open = (world: WeComWorld, clock?: Clock) => openWorld("corp", world, { clock });
 
-const hears = (world: WeComWorld, text: string) =>
-  eventually(text, () => world.sent().some((one) => one.text === text));
 const platformOf = (app: App) => app.call("GET /api/platforms/corp");
 
-/** The platform alone, connected, with what came out of it. */
+/** Creates a connected platform without a service, and records its messages. */
 async function listening(world: WeComWorld, before: () => void | Promise<void> = () => {}) {
   const came: Incoming[] = [];
   const { bot_id, secret, base_url } = world.config;
-  const platform = createWeCom("corp", { bot_id, secret, base_url }, systemClock);
+  const platform = createWeCom({ ...WECOM, name: "corp", clock: systemClock }, { bot_id, secret, base_url });
   platform.start(async (incoming) => {
     await Promise.resolve().then(before);
     came.push(incoming);
@@ -36,27 +34,27 @@ const answer = { key: "k", chat: "7", thread: "", answers: "", choices: [] };
 const saying = (text: string) => ({ ...answer, part: { text, media: null } });
 
 describe("the connection to WeCom (contract 10.4)", () => {
-  it("is made again when it is dropped, or does not count any more: nothing that is sent is lost", async () => {
+  it("reconnects after a drop or a lost subscription, and loses no reply", async () => {
     await using world = new WeComWorld();
     await using app = await open(world);
     await world.say("say first");
-    await hears(world, "first");
+    await waitForText(world, "first");
     world.fake.drop();
     await world.say("say dropped");
-    await hears(world, "dropped");
+    await waitForText(world, "dropped");
     await world.say("sleep 1");
     world.fake.forget();
-    await hears(world, "slept 1");
+    await waitForText(world, "slept 1");
     expect(world.fake.subscriptions).toBe(3);
     await app.settle();
     expect(world.sent()).toHaveLength(3);
   });
 
-  it("is made anew when it is silent for 2.5 times its ping [PLT-6]", async () => {
+  it("reconnects after a silence of 2.5 ping intervals [PLT-6]", async () => {
     await using world = new WeComWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
-    await eventually("it is connected", async () => (await platformOf(app)).state === "connected");
+    await eventually("it is connected", async () => await readState(app, "corp") === "connected");
     world.fake.isDeaf = true;
     await eventually("it comes again", () => {
       clock.advance(5_000);
@@ -65,14 +63,14 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(world.fake.pings).toBeGreaterThan(0);
   });
 
-  it("says that another service uses the bot, and does not fight with it [PLT-6]", async () => {
+  it("reports another service that uses the bot, and does not compete with it [PLT-6]", async () => {
     await using world = new WeComWorld();
     await using app = await open(world);
-    await eventually("it is connected", async () => (await platformOf(app)).state === "connected");
+    await eventually("it is connected", async () => await readState(app, "corp") === "connected");
     await using other = await listening(world);
-    await eventually("the first one is told", async () => (await platformOf(app)).state === "refused");
+    await eventually("the first one is told", async () => await readState(app, "corp") === "refused");
     expect(await platformOf(app)).toMatchObject({
-      error: "another connection uses this bot: WeCom allows one",
+      error: "another program uses this bot, and WeCom allows one connection",
     });
     await app.until("platform.down");
     await world.say("hello");
@@ -80,7 +78,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(world.fake.subscriptions).toBe(2);
   });
 
-  it("tells nothing twice, so what cannot be stored at once is stored later, in its order [PLT-1]", async () => {
+  it("stores a message later and in order after a failed write, since WeCom sends nothing twice [PLT-1]", async () => {
     await using world = new WeComWorld();
     let failures = 0;
     await using there = await listening(world, () => {
@@ -92,7 +90,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(world.fake.subscriptions).toBe(1);
   });
 
-  it("stores a press later, too, and leaves an event that says nothing [PLT-1]", async () => {
+  it("stores a press after a failed write, too, and ignores an empty event [PLT-1]", async () => {
     await using world = new WeComWorld();
     let failures = 0;
     await using there = await listening(world, () => {
@@ -111,7 +109,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(world.fake.subscriptions).toBe(1);
   });
 
-  it("does not stop before what came is stored: it would not come again [PLT-1]", async () => {
+  it("stops after storing what arrived, since WeCom sends nothing twice [PLT-1]", async () => {
     await using world = new WeComWorld();
     const begun = Promise.withResolvers<void>();
     await using there = await listening(world, async () => {
@@ -124,11 +122,11 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(there.came.map(({ text }) => text)[0]).toBe("one");
   });
 
-  it("says that a secret does not count, and the service goes on", async () => {
+  it("reports an invalid secret, and the service continues", async () => {
     await using world = new WeComWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => (await platformOf(app)).state === "refused");
+    await eventually("it is refused", async () => await readState(app, "corp") === "refused");
     const { checks } = await app.call("GET /api/system/doctor");
     expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
       status: "warn",
@@ -139,7 +137,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(JSON.stringify([checks, tested])).not.toContain(world.fake.secret);
   });
 
-  it("is asked by a test, without a second one", async () => {
+  it("is used by a test, which opens no second one", async () => {
     await using world = new WeComWorld();
     await using there = await listening(world);
     expect(await there.platform.test()).toBe("the bot aib-1 is connected");
@@ -147,7 +145,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
   });
 });
 
-describe("what is sent to WeCom (contract 10.3)", () => {
+describe("replies to WeCom (contract 10.3)", () => {
   it.each([[45_009, "limited"], [-1, "unreachable"], [40_058, "refused"]])("%i is %s", async (code, why) => {
     await using world = new WeComWorld();
     await using there = await listening(world);
@@ -155,7 +153,7 @@ describe("what is sent to WeCom (contract 10.3)", () => {
     await expect(there.platform.deliver(saying("x"))).rejects.toMatchObject({ why });
   });
 
-  it("waits for an answer that is slow, sends nothing without a connection, and mentions nobody", async () => {
+  it("wait for a slow answer, need a connection, and mention no person", async () => {
     await using world = new WeComWorld();
     await using there = await listening(world);
     world.fake.modes.push("slow");
@@ -166,7 +164,7 @@ describe("what is sent to WeCom (contract 10.3)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("does not wait for an answer when its socket is gone", async () => {
+  it("don't wait for an answer after the socket ends", async () => {
     await using world = new WeComWorld();
     await using there = await listening(world);
     world.fake.modes.push("lost");
@@ -175,7 +173,7 @@ describe("what is sent to WeCom (contract 10.3)", () => {
     expect(performance.now() - began).toBeLessThan(10_000);
   });
 
-  it("brings files in pieces; what fails before the message was not sent", async () => {
+  it("upload files in pieces; a failure before the message means unsent", async () => {
     await using world = new WeComWorld();
     await using there = await listening(world);
     const text = "0123456789".repeat(120_000);
@@ -191,13 +189,13 @@ describe("what is sent to WeCom (contract 10.3)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("asks what is long before its buttons, and as a list where there are too many", async () => {
+  it("ask a long question before its buttons, and as a list with too many options", async () => {
     await using world = new WeComWorld();
     await using there = await listening(world);
     const choices = Array.from({ length: 7 }, (_, i) => ({ value: `q:${i}`, label: `Option ${i}` }));
     const long = "Which of these? ".repeat(20).trim();
     await there.platform.deliver({ ...saying(long), choices: choices.slice(0, 6) });
-    // A question lists its options itself: they are not to be there twice.
+    // The text of a question lists its options, so they must not be there twice.
     const listed = ["Which?", "", ...choices.map(({ label }, at) => `${at + 1}. ${label}`)].join("\n");
     await there.platform.deliver({ ...saying(listed), choices });
     const [whole, card, list] = world.sent();
@@ -208,7 +206,7 @@ describe("what is sent to WeCom (contract 10.3)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("says a long question once when its card is not taken at first", async () => {
+  it("send a long question once when the first try of its card fails", async () => {
     await using world = new WeComWorld();
     await using there = await listening(world);
     const long = "Which of these? ".repeat(20).trim();
@@ -219,7 +217,7 @@ describe("what is sent to WeCom (contract 10.3)", () => {
     expect(world.sent()).toMatchObject([{ text: long, buttons: [] }, { buttons: ["Yes"] }]);
   });
 
-  it("shows progress as the answer to a message that it knows, and no other", async () => {
+  it("show progress only for messages that the process knows", async () => {
     await using world = new WeComWorld();
     await using there = await listening(world);
     const id = await world.say("hello");
@@ -232,14 +230,14 @@ describe("what is sent to WeCom (contract 10.3)", () => {
     const shown = await show(id, "", "working") ?? "";
     expect(await show(id, shown, "still working")).toBe(shown);
     expect(await show(id, shown, "")).toBe(shown);
-    // WeCom takes no change after its end.
+    // WeCom accepts no change after the end.
     expect(await show(id, shown, "late")).toBe(shown);
     expect(world.fake.sent).toMatchObject([{ text: "✓", deleted: true }]);
   });
 });
 
 describe("files of WeCom (contract 10.1)", () => {
-  it.each([0, 1, 15, 16, 31, 32, 33, 64, 200_003])("are opened with their key: %i bytes", async (size) => {
+  it.each([0, 1, 15, 16, 31, 32, 33, 64, 200_003])("are decrypted with their key: %i bytes", async (size) => {
     await using world = new WeComWorld();
     await using there = await listening(world);
     const bytes = Uint8Array.from({ length: size }, (_, i) => i % 251);
@@ -253,11 +251,11 @@ describe("files of WeCom (contract 10.1)", () => {
     expect(new Uint8Array(await new Response(fetched.bytes).arrayBuffer())).toEqual(bytes);
   });
 
-  it("that are too large, gone, elsewhere or closed with another key are said in the text", async () => {
+  it("that are too large, deleted, on another host or encrypted with another key are named in the text", async () => {
     await using world = new WeComWorld();
     await using app = await open(world);
     await world.say("say ready");
-    await hears(world, "ready");
+    await waitForText(world, "ready");
     const said = async (file: object, words: string, times = 1) => {
       const from = { userid: "7" };
       const msgid = crypto.randomUUID();
@@ -270,9 +268,9 @@ describe("files of WeCom (contract 10.1)", () => {
     const good = world.fake.file("a.txt", new TextEncoder().encode("a"));
     await said(
       { ...good, aeskey: btoa("k".repeat(32)) },
-      "[Cannot fetch the file file: its key does not open the file]",
+      "[Cannot fetch the file file: the key does not decrypt the file]",
     );
-    await said({ ...good, aeskey: "short" }, "the key of the file is none");
+    await said({ ...good, aeskey: "short" }, "the key of the file is not valid");
     const outside = "WeCom named an address outside of WeCom";
     await said({ ...good, url: "http://localhost:1/files/f1" }, outside);
     await said({ ...good, url: "https://localhost:1/files/f1" }, outside, 2);
@@ -284,7 +282,7 @@ describe("files of WeCom (contract 10.1)", () => {
   });
 });
 
-describe("what is said on WeCom", () => {
+describe("messages of WeCom", () => {
   const place = { msgid: "1", from: { userid: "7" } };
 
   it.each([
@@ -308,7 +306,7 @@ describe("what is said on WeCom", () => {
     (_name, said, text) => expect(messageOf({ ...place, ...said })).toMatchObject({ text, chat: "7" }),
   );
 
-  it("has the mention of the bot taken off in a group, and only that", () => {
+  it("lose the mention of the bot in a group, and only that", () => {
     const said = { ...place, chatid: "g1", chattype: "group" as const, msgtype: "text" };
     expect(messageOf({ ...said, text: { content: "@Robot @Ada do it" } })).toMatchObject({
       chat: "g1",

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { openWire } from "../../src/platform/websocket.ts";
 
-it("a message of a platform has at most 16 MiB, and is not compressed (contract 10.4)", async () => {
+it("openWire() limits a message to 16 MiB, without compression (contract 10.4)", async () => {
   let asked: string | null = "nothing came";
   await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
     asked = request.headers.get("sec-websocket-extensions");

@@ -1,11 +1,10 @@
-import type { PlatformKind } from "../../domain/chat/platform.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Platform, Received } from "../../platform/platform.ts";
 
 /** What counts for everything that comes in from one platform (contract 10). */
 export interface PlatformRules {
   readonly name: string;
-  readonly kind: PlatformKind;
+  readonly kind: string;
   readonly enabled: boolean;
   /** Sender or chat ids; `*` for everybody. */
   readonly allow: readonly string[];

@@ -3,64 +3,52 @@ import { digest } from "../../base/bytes.ts";
 import { chatSessionId } from "./chat.ts";
 import { line, time } from "../call/field.ts";
 
-const PLATFORM_KINDS = [
-  "local",
-  "webhook",
-  "telegram",
-  "slack",
-  "feishu",
-  "dingtalk",
-  "discord",
-  "wecom",
-] as const;
-export type PlatformKind = (typeof PLATFORM_KINDS)[number];
-
-/** States of the connection to a platform (contract 10.4). */
 const PLATFORM_STATES = ["off", "connecting", "connected", "limited", "down", "refused"] as const;
 export type PlatformState = (typeof PLATFORM_STATES)[number];
 
 export const PAIRING_LIFE_MS = 60 * 60 * 1000;
 
-/** Limit of strangers with an open code, per platform. A new one replaces the oldest. */
+/** Open pairing codes per platform. A new one replaces the oldest. */
 export const PAIRINGS_MAX = 20;
 
-/** Limit of strangers per platform and minute who get a reply. The others may write again later. */
+/** Strangers per platform that get an answer in a minute. Others get none, and can write again later. */
 export const STRANGERS_PER_MINUTE_MAX = 5;
 
-/** Longest id of a chat or thread, in characters. The service refuses longer ones: a session key has to contain them. */
+/** Limit of the id of a chat or thread, which is part of a session key. */
 export const PLACE_MAX_CHARACTERS = 100;
 
 export const platformSchema = z.strictObject({
   name: z.string(),
-  kind: z.enum(PLATFORM_KINDS),
+  kind: z.string().meta({ description: "local, webhook, telegram, slack ..." }),
   state: z.enum(PLATFORM_STATES).meta({
-    description: "off: disabled · refused: invalid key, see error · down: no response",
+    description: "off: disabled · refused: the platform refuses the key, see error · down: no answer",
   }),
   since: time,
   error: z.string(),
   last_event_at: time.nullable(),
-  waiting: z.int().meta({ description: "replies that wait for delivery" }),
+  waiting: z.int().meta({ description: "undelivered replies" }),
   waiting_since: time.nullable(),
 }).meta({ id: "Platform" });
 export type PlatformShown = z.output<typeof platformSchema>;
 
-/** A paired person, who may write on a platform. */
+/** A paired person. */
 export const senderSchema = z.strictObject({
   id: z.string(),
-  name: z.string().meta({ description: "self-chosen name, not verified" }),
+  name: z.string().meta({ description: "the name that the person chose, not verified" }),
   paired_by: z.string(),
   created_at: time,
 }).meta({ id: "PlatformSender" });
 export type Sender = z.output<typeof senderSchema>;
 
-/** Without `sender` the response only shows the sender of the code. */
+/** Body of POST /api/platforms/pair. Without `sender`, the answer only names the person with the code. */
 export const pairSchema = z.strictObject({
   code: line(40),
-  sender: line(400).optional().meta({ description: "the sender to allow, as the first response named it" }),
+  sender: line(400).optional().meta({
+    description: "id of the person to allow, from an answer without sender",
+  }),
 }).meta({ id: "PlatformPair", examples: [{ code: "K7PX-2MRD" }] });
 export type Pair = z.output<typeof pairSchema>;
 
-/** The sender of a code. */
 export const pairingSchema = z.strictObject({
   platform: z.string(),
   sender: z.string(),
@@ -75,52 +63,51 @@ export const platformTestSchema = z.strictObject({ ok: z.boolean(), detail: z.st
 });
 export type PlatformTest = z.output<typeof platformTestSchema>;
 
-/** Address of a conversation on a platform. */
 export interface Place {
   chat: string;
-  /** "" outside of threads. */
+  /** "": no thread. */
   thread: string;
 }
 
-/** Formats the session key of a conversation on a platform: `<platform>:<chat>[:<thread>]` (contract 10). */
+/** Formats the session key of a conversation: `<platform>:<chat>[:<thread>]`. */
 export function platformKey(platform: string, { chat, thread }: Place): string {
-  return [platform, encodePart(chat), ...(thread === "" ? [] : [encodePart(thread)])].join(":");
+  return [platform, encode(chat), ...(thread === "" ? [] : [encode(thread)])].join(":");
 }
 
-/** Parses the chat and thread of a session key. */
+/** Parses the place from a session key. */
 export function placeOf(sessionKey: string): Place {
   const [, chat = "", thread = ""] = sessionKey.split(":");
-  return { chat: decodePart(chat), thread: decodePart(thread) };
+  return { chat: decode(chat), thread: decode(thread) };
 }
 
 const FOLDER_CHARACTERS = 32;
 
-/** Returns the folder name for a conversation's files. The name contains no text of the platform. */
+/** Names the folder for the files of a conversation. The ids of a platform can't be file names. */
 export function placeFolder(sessionKey: string): string {
   return chatSessionId(sessionKey) ?? `platform-${digest(sessionKey).slice(0, FOLDER_CHARACTERS)}`;
 }
 
-/** Formats the id of a platform's message: `<chat>:<id>` (contract 10). */
+/** Formats the service's id of a platform's message: `<chat>:<id>`. */
 export function platformMessageId(chat: string, id: string): string {
-  return `${encodePart(chat)}:${encodePart(id)}`;
+  return `${encode(chat)}:${encode(id)}`;
 }
 
-/** Formats the id of a message's further file or of a button click. */
+/** Formats the id of another file of a message, or of a press of one of its buttons. */
 export function furtherId(id: string, what: number | `click-${string}`): string {
   return `${id}#${what}`;
 }
 
-/** Returns the platform's own id of a message. */
+/** Parses the platform's own id from the service's id. */
 export function ownMessageId(platformMessageId: string): string {
-  return decodePart(platformMessageId.split(":")[1] ?? "").replace(/#(\d+|click-.*)$/, "");
+  return decode(platformMessageId.split(":")[1] ?? "").replace(/#(\d+|click-.*)$/, "");
 }
 
-function encodePart(part: string): string {
-  // Also escapes characters that a session key cannot contain.
+function encode(part: string): string {
+  // A session key can't contain control characters either.
   return part.replace(/[%:\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => encodeURIComponent(character));
 }
 
-function decodePart(part: string): string {
+function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

@@ -3,34 +3,32 @@ import type { Choice } from "../../domain/call/choice.ts";
 import { beginningOf } from "../message_parts.ts";
 import { type DingTalkClient, DingTalkError } from "./client.ts";
 import { markdownOf } from "./format.ts";
-import type { Pressed } from "./message.ts";
-import { isGroup } from "./place.ts";
+import { isGroup, type Pressed } from "./message.ts";
 
-/** The template has so many buttons; a question with more options has none, and is answered by number. */
+/** Buttons of the template. People answer a question with more options by number. */
 const BUTTONS = [1, 2, 3, 4];
 const LABEL_CHARACTERS = 60;
 
-/** The variables of the template: text, answer, and of each button its text `b<n>` and what it gives back, `v<n>`. */
+/** Variables of the template: text, answer, and for each button its text `b<n>` and value `v<n>`. */
 type Params = Record<string, string>;
 
-interface Delivered {
+interface CardAnswer {
   result: { deliverResults?: { success?: boolean; errorMsg?: string; carrierId?: string }[] };
 }
 
 interface Card {
   chat: string;
-  /** Made in the card editor. */
+  /** Id in the card editor. */
   template: string;
   text: string;
   choices: readonly Choice[];
 }
 
-/** Whether the options of a question fit the template. */
 export function takesButtons(choices: readonly Choice[]): boolean {
   return choices.length > 0 && choices.length <= BUTTONS.length;
 }
 
-/** Sends a card; answers its own id, by which it is changed, and that of its message, by which it is taken back. Throws as call() does. */
+/** Sends a card. Returns the id of the card, for changes, and of its message, for a recall. Throws as call() does. */
 export async function sendCard(
   client: DingTalkClient,
   { chat, template, text, choices }: Card,
@@ -48,38 +46,37 @@ export async function sendCard(
       imRobotOpenSpaceModel: { supportForward: false },
       imRobotOpenDeliverModel: { spaceType: "IM_ROBOT", robotCode },
     };
-  const { result } = await client.call<Delivered>("/v1.0/card/instances/createAndDeliver", {
+  const { result } = await client.call<CardAnswer>("/v1.0/card/instances/createAndDeliver", {
     cardTemplateId: template,
     outTrackId: trackId,
     callbackType: "STREAM",
     userIdType: 1,
-    cardData: { cardParamMap: paramsOf(text, choices, chat) },
+    cardData: { cardParamMap: buildParams(text, choices, chat) },
     ...place,
   });
   const [delivered] = result?.deliverResults ?? [];
   if (delivered?.success === false) {
-    throw new DingTalkError("", delivered.errorMsg ?? "the card cannot be delivered");
+    throw new DingTalkError("", delivered.errorMsg ?? "it did not deliver the card");
   }
   return { trackId, messageKey: delivered?.carrierId ?? "" };
 }
 
-/** Changes the text of a card. Throws as call() does. */
 export async function changeCard(client: DingTalkClient, trackId: string, text: string): Promise<void> {
-  const change = changeOf({ text: markdownOf(text).text });
+  const change = buildChange({ text: markdownOf(text).text });
   await client.call("/v1.0/card/instances", { outTrackId: trackId, ...change }, { method: "PUT" });
 }
 
-/** How a card changes after the press of a button: the answer below it, and no buttons. "" leaves the answer as it is. */
+/** Builds the change of a card after a press: no buttons, and the answer. "" keeps the answer. */
 export function afterPress(answer: string): object {
-  return changeOf({ ...noButtons(), ...(answer === "" ? {} : { answer }) });
+  return buildChange({ ...hideButtons(), ...(answer === "" ? {} : { answer }) });
 }
 
-function changeOf(cardParamMap: Params): object {
+function buildChange(cardParamMap: Params): object {
   return { cardData: { cardParamMap }, cardUpdateOptions: { updateCardDataByKey: true } };
 }
 
-function paramsOf(text: string, choices: readonly Choice[], chat: string): Params {
-  const params: Params = { text: markdownOf(text).text, answer: "", ...noButtons() };
+function buildParams(text: string, choices: readonly Choice[], chat: string): Params {
+  const params: Params = { text: markdownOf(text).text, answer: "", ...hideButtons() };
   choices.forEach(({ value: choice, label }, at) => {
     const value: Pressed = { choice, label, chat };
     params[`b${at + 1}`] = beginningOf(label, LABEL_CHARACTERS);
@@ -89,6 +86,6 @@ function paramsOf(text: string, choices: readonly Choice[], chat: string): Param
 }
 
 // The template hides a button without a text.
-function noButtons(): Params {
+function hideButtons(): Params {
   return Object.fromEntries(BUTTONS.flatMap((number) => [[`b${number}`, ""], [`v${number}`, ""]]));
 }

@@ -2,54 +2,58 @@ import type { Clock } from "../../base/clock.ts";
 import { callOutside, RefusedAddress } from "../../base/guarded_fetch.ts";
 import { AccessToken } from "../access_token.ts";
 import type { PartFile } from "../part_file.ts";
-import { DeliveryError } from "../platform.ts";
-import { askJson, notSent } from "../request.ts";
+import { DeliveryError, PlatformError } from "../platform.ts";
+import { askJson, type JsonRequest, notSent } from "../request.ts";
 
 const API = "https://api.dingtalk.com";
-/** Files are still stored at the address of the older interface. */
+/** The older interface still stores the files. */
 const OLD_API = "https://oapi.dingtalk.com";
 const DOWNLOAD_MS = 60_000;
-// More than the service takes by default, so that its own limit is what people meet.
+// Above the default limit of the service, so that its own limit applies.
 const FILE_BYTES = 64 * 1024 * 1024;
 const LIMIT_CODE = /QpsLimit|Throttl|FlowControl|TooManyRequests/i;
-/** Of the older interface: the token, and "too often". */
+/** Codes of the older interface. */
 const OLD_TOKEN_CODES = [40001, 40014, 42001];
 const OLD_LIMIT_CODES = [90002, 90005, 90006, 90018];
 
-/** What DingTalk answered instead of a result. */
-export class DingTalkError extends Error {
+export class DingTalkError extends PlatformError {
   readonly code: string;
   readonly status: number;
-  /** The key of the app does not count. */
-  readonly isRefused: boolean;
+  readonly #isAboutKey: boolean;
 
-  constructor(code: string, message: string, { status = 200, isRefused = false } = {}) {
+  constructor(code: string, message: string, { status = 200, isAboutKey = false } = {}) {
     super(`DingTalk answered ${code || status}: ${message.slice(0, 300)}`);
-    this.name = "DingTalkError";
     this.code = code;
     this.status = status;
-    this.isRefused = isRefused;
+    this.#isAboutKey = isAboutKey;
   }
 
-  get isLimited(): boolean {
-    return this.status === 429 || LIMIT_CODE.test(this.code) || OLD_LIMIT_CODES.includes(Number(this.code));
+  get isKeyRefused(): boolean {
+    return this.#isAboutKey && this.status < 500 && !this.#isLimited;
   }
 
-  /** The token is not known any more. */
-  get isStale(): boolean {
+  get why(): DeliveryError["why"] {
+    if (this.#isLimited) return "limited";
+    return this.isKeyRefused || this.isTokenExpired || this.status >= 500 ? "unreachable" : "refused";
+  }
+
+  get isTokenExpired(): boolean {
     return this.status === 401 || /InvalidAuthentication/i.test(this.code) ||
       OLD_TOKEN_CODES.includes(Number(this.code));
   }
+
+  get #isLimited(): boolean {
+    return this.status === 429 || LIMIT_CODE.test(this.code) || OLD_LIMIT_CODES.includes(Number(this.code));
+  }
 }
 
-/** How an app reaches DingTalk. */
 export interface DingTalkSettings {
   client_id: string;
   client_secret: string;
-  /** The id of its robot; that of the app when it is empty. */
+  /** "": the id of the app. */
   robot_code: string;
   base_url: string;
-  /** Of the older interface; `base_url` when it is empty. */
+  /** Address of the older interface. "": `base_url`. */
   oapi_url: string;
 }
 
@@ -60,7 +64,7 @@ interface Answer {
   errmsg?: string;
 }
 
-/** Calls of one app. The secret and its tokens go to the addresses of the configuration alone. */
+/** Calls DingTalk for one app. Sends the secret and its tokens only to the addresses of the configuration. */
 export class DingTalkClient {
   readonly robotCode: string;
   readonly #settings: DingTalkSettings;
@@ -77,7 +81,7 @@ export class DingTalkClient {
     this.#token = new AccessToken({
       clock,
       fetch: () => this.#fetchToken(),
-      isStale: (error) => error instanceof DingTalkError && error.isStale,
+      isStale: (error) => error instanceof DingTalkError && error.isTokenExpired,
     });
   }
 
@@ -88,7 +92,7 @@ export class DingTalkClient {
     );
   }
 
-  /** Where the stream is. Throws as call() does. */
+  /** Finds the address of the stream. Throws as call() does. */
   async connection(topics: readonly object[], signal?: AbortSignal): Promise<string> {
     const { client_id: clientId, client_secret: clientSecret } = this.#settings;
     const body = { clientId, clientSecret, ua: "svc", subscriptions: topics };
@@ -105,12 +109,12 @@ export class DingTalkClient {
     return `${endpoint}?ticket=${encodeURIComponent(ticket)}`;
   }
 
-  /** Asks for a token: whether the key counts. Throws as call() does. */
+  /** Checks the key. Throws as call() does. */
   async check(): Promise<void> {
     await this.#token.use(() => Promise.resolve());
   }
 
-  /** Stores a file for a message; answers its id. Throws as call() does. */
+  /** Stores a file for a message. Returns its id. Throws as call() does. */
   async upload({ name, bytes, mime }: PartFile): Promise<string> {
     return await notSent(() =>
       this.#token.use(async (token) => {
@@ -118,14 +122,16 @@ export class DingTalkClient {
         form.set("media", new File([bytes], name, { type: mime }));
         const query = new URLSearchParams({ access_token: token, type: "file" });
         const url = `${this.#oldBase}/media/upload?${query}`;
-        const { response, answer } = await askJson<Answer & { media_id: string }>("DingTalk", url, { form });
-        if (response.ok && answer.errcode === 0 && answer.media_id !== undefined) return answer.media_id;
-        throw failure(answer, response);
+        const { isOk, status, answer } = await askJson<Answer & { media_id: string }>("DingTalk", url, {
+          form,
+        });
+        if (isOk && answer.errcode === 0 && answer.media_id !== undefined) return answer.media_id;
+        throw createError(answer, status);
       })
     );
   }
 
-  /** The bytes of a file of a message. Throws as call() does. */
+  /** Reads a file of a message. Throws as call() does. */
   async download(downloadCode: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const { downloadUrl: url = "" } = await this.call<{ downloadUrl: string }>(
       "/v1.0/robot/messageFiles/download",
@@ -143,7 +149,7 @@ export class DingTalkClient {
         signal,
       });
     } catch (error) {
-      const words = `the file cannot be fetched: ${error instanceof Error ? error.message : error}`;
+      const words = `download failed: ${error instanceof Error ? error.message : error}`;
       throw new DeliveryError(error instanceof RefusedAddress ? "refused" : "unreachable", words);
     }
     if (fetched.status !== 200) throw new DingTalkError("", "no file", { status: fetched.status });
@@ -158,31 +164,19 @@ export class DingTalkClient {
     return { value, lifeS };
   }
 
-  /** `isKey`: what is refused here is refused for the key of the app. */
+  /** `isAboutKey`: DingTalk can refuse this request only because of the key. */
   async #json<T extends object>(
     path: string,
-    request: Parameters<typeof askJson>[2],
-    isKey = false,
+    request: JsonRequest,
+    isAboutKey = false,
   ): Promise<Partial<T>> {
-    const { response, answer } = await askJson<T & Answer>("DingTalk", `${this.#base}${path}`, request);
-    if (response.ok) return answer;
-    throw failure(answer as Answer, response, isKey);
+    const { isOk, status, answer } = await askJson<T & Answer>("DingTalk", `${this.#base}${path}`, request);
+    if (isOk) return answer;
+    throw createError(answer as Answer, status, isAboutKey);
   }
 }
 
-function failure(answer: Answer, { status }: Response, isKey = false): DingTalkError {
+function createError(answer: Answer, status: number, isAboutKey = false): DingTalkError {
   const code = answer.code ?? String(answer.errcode ?? "");
-  const words = answer.message ?? answer.errmsg ?? "no JSON";
-  const error = new DingTalkError(code, words, { status });
-  const isRefused = isKey && status < 500 && !error.isLimited;
-  return isRefused ? new DingTalkError(code, words, { status, isRefused }) : error;
-}
-
-/** What a failed call means for the reply (contract 10.3). */
-export function deliveryError(error: unknown): DeliveryError {
-  if (error instanceof DeliveryError) return error;
-  if (!(error instanceof DingTalkError)) return new DeliveryError("refused", String(error));
-  const { isLimited, isRefused, isStale, status, message } = error;
-  if (isLimited) return new DeliveryError("limited", message);
-  return new DeliveryError(isRefused || isStale || status >= 500 ? "unreachable" : "refused", message);
+  return new DingTalkError(code, answer.message ?? answer.errmsg ?? "no JSON", { status, isAboutKey });
 }

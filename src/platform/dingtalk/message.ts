@@ -1,4 +1,4 @@
-import type { Incoming, RemoteFile } from "../platform.ts";
+import { buildPress, type Incoming, type RemoteFile } from "../platform.ts";
 import { objectOf } from "../request.ts";
 
 interface Piece {
@@ -6,14 +6,13 @@ interface Piece {
   downloadCode?: string;
 }
 
-/** A message to the robot. */
 export interface RobotMessage {
   msgId: string;
   msgtype: string;
-  /** "1": with this person alone, "2": a group. */
+  /** "1": direct chat, "2": group. */
   conversationType: string;
   conversationId: string;
-  /** Empty for people outside of the organisation. */
+  /** "": the person is outside of the organization. */
   senderStaffId?: string;
   senderId: string;
   senderNick?: string;
@@ -23,29 +22,30 @@ export interface RobotMessage {
   content?: Piece & { richText?: Piece[]; fileName?: string; recognition?: string };
 }
 
-/** The press of a button of a card. */
 export interface Press {
   outTrackId: string;
   userId: string;
-  /** JSON: which button, and what the template gives back with it. */
+  /** JSON with the value of the button. */
   content: string;
 }
 
-/** What a button of ours gives back: all that is needed to take it without asking anybody. */
+/** Value of a button. It has all that the service needs to take the press. */
 export interface Pressed {
   choice: string;
   label: string;
   chat: string;
 }
 
-/** What a message says; null for our own, and for what has neither text nor file or can never be answered. */
+/** Parses a message. Returns null for one of the robot itself, one without text and file, and one that the robot can't answer. */
 export function messageOf(message: RobotMessage): Incoming | null {
   const { msgId, conversationId, senderStaffId = "", senderId, senderNick = "", chatbotUserId } = message;
-  if (typeof msgId !== "string" || typeof conversationId !== "string") throw new Error("it has no id");
+  if (typeof msgId !== "string" || typeof conversationId !== "string") {
+    throw new Error("the message has no id");
+  }
   const isDirect = message.conversationType === "1";
-  // A direct chat is reached through the person, and only those of the organisation can be.
+  // The robot can write only to people of the organization.
   if (senderId === chatbotUserId || isDirect && senderStaffId === "") return null;
-  const { text, files } = contentOf(message);
+  const { text, files } = parseContent(message);
   if (text === "" && files.length === 0) return null;
   return {
     chat: isDirect ? senderStaffId : conversationId,
@@ -62,7 +62,7 @@ export function messageOf(message: RobotMessage): Incoming | null {
   };
 }
 
-function contentOf({ msgtype, text, content = {} }: RobotMessage): { text: string; files: RemoteFile[] } {
+function parseContent({ msgtype, text, content = {} }: RobotMessage): { text: string; files: RemoteFile[] } {
   const file = (piece: Piece, name: string): RemoteFile[] =>
     piece.downloadCode === undefined ? [] : [{ ref: piece.downloadCode, name, size: null }];
   switch (msgtype) {
@@ -87,26 +87,26 @@ function contentOf({ msgtype, text, content = {} }: RobotMessage): { text: strin
   return { text: "", files: [] };
 }
 
-/** What a button gives back; null for another one. */
+/** Parses the value of a button. Returns null for a button that the service did not create. */
 export function pressedOf({ content }: Press): Pressed | null {
   const { cardPrivateData } = objectOf<{ cardPrivateData: { params?: { value?: string } } }>(content);
   const { choice = "", label = "", chat = "" } = objectOf<Pressed>(cardPrivateData?.params?.value ?? "");
   return choice === "" || chat === "" ? null : { choice, label, chat };
 }
 
-/** The press as what came in. */
 export function pressOf({ outTrackId, userId }: Press, { choice, chat }: Pressed): Incoming {
-  return {
+  return buildPress({
     chat,
     thread: "",
     id: `${userId}-${choice}`,
     sender: { id: userId, name: "" },
-    text: "",
-    files: [],
     isDirect: chat === userId,
-    isMentioned: true,
     repliesTo: outTrackId,
     choice,
-    isData: false,
-  };
+  });
+}
+
+/** Checks whether a chat is a group. Other chats are persons. */
+export function isGroup(chat: string): boolean {
+  return /^cid[\w+/-]{8,}={0,2}$/.test(chat);
 }

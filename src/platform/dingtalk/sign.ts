@@ -1,60 +1,58 @@
 import { LRUCache } from "lru-cache";
 import { logger } from "../../base/log.ts";
-import { deliveryError, type DingTalkClient } from "./client.ts";
+import type { DingTalkClient } from "./client.ts";
 
 const log = logger("dingtalk");
-// Messages whose conversation is known. What came before a start gets no sign.
+// Messages whose conversation the process knows. A message from before the start gets no emotion.
 const SIGNS_MAX = 1_000;
 const NAME = "🤔Thinking";
-/** An emotion with a text of its own. */
 const EMOTION = {
   emotionType: 2,
   emotionName: NAME,
   textEmotion: { emotionId: "2659900", emotionName: NAME, text: NAME, backgroundId: "im_bg_1" },
 };
 
-interface Known {
+interface Sign {
   conversation: string;
   isGiven: boolean;
 }
 
-/** An emotion on a message stands for the sign that somebody types: given once, and taken away when it is answered. */
+/** Shows an emotion on a message until the reply, since DingTalk has no typing sign. */
 export class Signs {
   readonly #client: DingTalkClient;
-  readonly #known = new LRUCache<string, Known>({ max: SIGNS_MAX });
+  readonly #known = new LRUCache<string, Sign>({ max: SIGNS_MAX });
 
   constructor(client: DingTalkClient) {
     this.#client = client;
   }
 
-  /** A message came in this conversation. */
   heard(message: string, conversation: string): void {
     if (!this.#known.has(message)) this.#known.set(message, { conversation, isGiven: false });
   }
 
-  /** Throws DeliveryError; it is not tried again then. */
+  /** Adds the emotion once, without a retry. Throws as the client does. */
   async give(message: string): Promise<void> {
     const known = this.#known.get(message);
     if (known === undefined || known.isGiven) return;
     known.isGiven = true;
     try {
-      await this.#client.call("/v1.0/robot/emotion/reply", this.#body(message, known));
+      await this.#client.call("/v1.0/robot/emotion/reply", this.#buildBody(message, known));
     } catch (error) {
       this.#known.delete(message);
-      throw deliveryError(error);
+      throw error;
     }
   }
 
-  /** In the background: nothing depends on it. */
+  /** Removes the emotion in the background. */
   take(message: string): void {
     const known = this.#known.get(message);
     if (known?.isGiven !== true) return;
     this.#known.delete(message);
-    void this.#client.call("/v1.0/robot/emotion/recall", this.#body(message, known))
-      .catch((error) => log.info("A sign of DingTalk stays: {error}", { error }));
+    void this.#client.call("/v1.0/robot/emotion/recall", this.#buildBody(message, known))
+      .catch((error) => log.info("Cannot remove an emotion of DingTalk: {error}", { error }));
   }
 
-  #body(openMsgId: string, { conversation }: Known): object {
+  #buildBody(openMsgId: string, { conversation }: Sign): object {
     return {
       robotCode: this.#client.robotCode,
       openMsgId,

@@ -2,27 +2,26 @@ import type { Clock } from "../../base/clock.ts";
 import type { Connection } from "../connection.ts";
 import { listen } from "../monitored_socket.ts";
 
-/** How often we ask; DingTalk answers the pings of WebSockets. */
 const PING_MS = 10_000;
 
-/** One frame of the stream; its data is JSON in a string. */
+/** `data` is JSON in a string. */
 interface Frame {
   type: "SYSTEM" | "EVENT" | "CALLBACK";
   headers: { topic: string; messageId: string };
   data: string;
 }
 
-interface Listening {
+interface StreamOptions {
   url: string;
   clock: Clock;
   connection: Connection;
   signal: AbortSignal;
-  /** Stores what came, and answers what is to be shown; only then is it acknowledged. */
+  /** Stores an event and returns the answer. The acknowledgement follows. */
   handle: (topic: string, data: string) => Promise<object>;
 }
 
-/** Listens on one stream until DingTalk wants the next one to be opened; throws when it is gone. */
-export async function listenStream({ handle, ...parts }: Listening): Promise<void> {
+/** Listens on one stream until DingTalk wants the next one. Throws when the stream ends. */
+export async function listenStream({ handle, ...parts }: StreamOptions): Promise<void> {
   await listen({
     ...parts,
     platform: "DingTalk",

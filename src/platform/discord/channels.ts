@@ -2,13 +2,12 @@ import { LRUCache } from "lru-cache";
 import { type DiscordClient, DiscordError } from "./client.ts";
 import type { Me, Where } from "./message.ts";
 
-// Channels and threads whose place is known; a server has 500 channels and 1,000 open threads at most.
+// A server has at most 500 channels and 1,000 open threads.
 const CHANNELS_KNOWN_MAX = 20_000;
 const DIRECT = 1;
 const THREADS = [10, 11, 12];
-const NOT_THERE = [403, 404];
+const NOT_FOUND = [403, 404];
 
-/** A channel as Discord tells of it. */
 export interface Channel {
   id: string;
   type: number;
@@ -16,17 +15,17 @@ export interface Channel {
   last_message_id?: string | null;
 }
 
-/** What Discord tells of a server when it is there, and what changes in it later. */
+/** A server, or a change of it. */
 export interface Server {
   id?: string;
   channels?: Channel[];
   threads?: Channel[];
   roles?: { id: string; tags?: { bot_id?: string } }[];
-  /** When we came there. */
+  /** Time when the bot joined. */
   joined_at?: string;
 }
 
-/** Which channel is a thread of which, a direct chat, or neither; and who we are there. */
+/** Knows the parents of threads, the direct chats, and the id and roles of the bot. */
 export class Channels {
   readonly #client: DiscordClient;
   readonly #known = new LRUCache<string, Where>({ max: CHANNELS_KNOWN_MAX });
@@ -37,7 +36,6 @@ export class Channels {
     this.#client = client;
   }
 
-  /** Who we are, as Discord says when a session begins. */
   become(id: string): void {
     this.#id = id;
   }
@@ -47,11 +45,11 @@ export class Channels {
   }
 
   learn({ channels = [], threads = [], roles = [] }: Server): void {
-    for (const channel of [...channels, ...threads]) this.#known.set(channel.id, whereOf(channel));
+    for (const channel of [...channels, ...threads]) this.#known.set(channel.id, locate(channel));
     for (const { id, tags } of roles) if (tags?.bot_id === this.#id) this.#roles.add(id);
   }
 
-  /** Where a channel is; null when it is not there for us. Throws as a call of the client does. */
+  /** Returns null for a channel that the bot can't see. Throws as a call of the client does. */
   async find(id: string, signal: AbortSignal): Promise<Where | null> {
     const known = this.#known.get(id);
     if (known !== undefined) return known;
@@ -62,14 +60,14 @@ export class Channels {
         ],
       });
     } catch (error) {
-      if (error instanceof DiscordError && NOT_THERE.includes(error.status)) return null;
+      if (error instanceof DiscordError && NOT_FOUND.includes(error.status)) return null;
       throw error;
     }
     return this.#known.get(id) ?? null;
   }
 }
 
-function whereOf({ id, type, parent_id }: Channel): Where {
+function locate({ id, type, parent_id }: Channel): Where {
   const isThread = THREADS.includes(type) && typeof parent_id === "string";
   return { chat: isThread ? parent_id : id, thread: isThread ? id : "", isDirect: type === DIRECT };
 }

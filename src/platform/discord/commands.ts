@@ -3,11 +3,10 @@ import { CHAT_COMMANDS } from "../../domain/chat/chat_command.ts";
 import type { DiscordClient } from "./client.ts";
 
 const log = logger("discord");
-/** Discord's own numbers: a command that is typed, and an option that is text. */
+/** Numbers of Discord for a command that a person types, and for an option with text. */
 const TYPED = 1;
 const TEXT = 3;
 
-/** A command as Discord offers it when somebody types `/`. */
 interface Command {
   name: string;
   description: string;
@@ -23,8 +22,8 @@ interface Option {
 }
 
 /**
- * Has Discord offer the commands of chats, which keeps `/` for commands that it knows (contract 10.7). What it offers already stays, also
- * what others made for the same bot. In the background: without them `!` does the same.
+ * Registers the chat commands, since Discord sends `/` only for registered ones. Keeps other commands of the bot. Logs an error: `!`
+ * works without registration.
  */
 export async function offerCommands(
   client: DiscordClient,
@@ -34,12 +33,12 @@ export async function offerCommands(
   const path = `/applications/${encodeURIComponent(application)}/commands`;
   try {
     const offered = await client.call<Partial<Command>[]>("GET", path, { signal });
-    const known = new Set(offered.map(keyOf));
-    for (const command of COMMANDS.filter((one) => !known.has(keyOf(one)))) {
+    const known = new Set(offered.map(buildKey));
+    for (const command of COMMANDS.filter((one) => !known.has(buildKey(one)))) {
       await client.call("POST", path, { body: command, signal });
     }
   } catch (error) {
-    if (!signal.aborted) log.warning("Discord does not offer the commands: {error}", { error });
+    if (!signal.aborted) log.warning("Cannot register the chat commands with Discord: {error}", { error });
   }
 }
 
@@ -50,8 +49,8 @@ const COMMANDS: Command[] = Object.entries(CHAT_COMMANDS).map(([name, descriptio
   options: name === "answer" ? [{ type: TEXT, name: "text", description: "the answer", required: true }] : [],
 }));
 
-// Discord adds fields of its own, and leaves out what is empty or false.
-function keyOf({ name, description, type = TYPED, options = [] }: Partial<Command>): string {
+// Discord adds fields, and drops empty and false ones.
+function buildKey({ name, description, type = TYPED, options = [] }: Partial<Command>): string {
   const shown = options.map((one) => [one.type, one.name, one.description, one.required === true]);
   return JSON.stringify([name, description, type, shown]);
 }

@@ -9,23 +9,22 @@ import { type Message, messageOf } from "./message.ts";
 import { channelOf } from "./send.ts";
 
 const log = logger("discord");
-// What was said longer ago has been forgotten by those who said it.
 const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
-// Of one channel.
+// For one channel.
 const HISTORY_PAGES_MAX = 5;
-// Of one gap, beside the conversations that are known.
+// For one gap, in addition to the known conversations.
 const HISTORY_CHANNELS_MAX = 200;
-// Of what was said at the same time, some may have come and some not; what comes again changes nothing.
+// Messages of the same moment can arrive in any order. A repeated message changes nothing.
 const MARGIN_MS = 10_000n;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 30_000 };
-// Of one channel, half a minute when Discord does not say how long: what is said now waits for it.
+// For one channel: half a minute, since new messages wait for it.
 const TRIES = 6;
-// What Discord itself asks to wait is no try; so much of it in one gap, and the rest is left out.
+// Pauses that Discord asks for, in one gap. After them, the rest of the history is skipped.
 const LIMITED_MS = 3_600_000;
-/** The conversations that are known, beside the ids of servers. */
+/** Key of the known conversations among the ids of servers. */
 const KNOWN = "";
-/** Ids of Discord begin with the time since then. */
+/** Ids of Discord start with the time since this moment. */
 const EPOCH_MS = 1_420_070_400_000n;
 
 interface Services {
@@ -36,25 +35,24 @@ interface Services {
 }
 
 /**
- * What was said while nobody listened. Each channel is read once for each gap, and a gap is over when all servers are there whose
- * messages may be in it: until then another start begins where this one did.
+ * Reads the messages that the bot missed, each channel once per gap. A gap ends when Discord has announced every server. A restart before
+ * that reads the same gap again.
  */
 export class History {
   readonly #parts: Services;
   readonly #read = new Set<string>();
-  /** Whose part of the gap is not stored yet: servers, and KNOWN. */
-  readonly #missing = new Set<string>();
+  /** Servers, and KNOWN, whose part of the gap is not stored yet. */
+  readonly #openParts = new Set<string>();
   #isOpen = false;
-  /** How long the limits of Discord have kept the history of this gap waiting. */
   #limitedMs = 0;
-  /** The newest message that was heard before the gap; null when nothing ever was. */
-  #newest: bigint | null = null;
+  /** Newest message before the gap. null: the bot never got one. */
+  #lastHeard: bigint | null = null;
 
   constructor(parts: Services) {
     this.#parts = parts;
   }
 
-  /** A session begins anew: answers what was said since in the conversations that are known. Throws when the signal aborts. */
+  /** Starts a gap. Returns the missed messages of the known conversations. Throws when the signal aborts. */
   async begin(
     heard: readonly Heard[],
     servers: readonly { id: string }[],
@@ -63,70 +61,70 @@ export class History {
     const ids = heard.map(({ id }) => id).filter(isId).map(BigInt);
     const newest = ids.length === 0 ? null : ids.reduce((a, b) => a > b ? a : b);
     const open = await this.#parts.gap?.find() ?? "";
-    this.#newest = newest !== null && isId(open) ? BigInt(open) : newest;
-    if (this.#newest !== null) await this.#parts.gap?.save(String(this.#newest));
-    this.#isOpen = this.#newest !== null;
-    this.#missing.clear();
-    for (const id of [KNOWN, ...servers.map(({ id }) => id)]) this.#missing.add(id);
+    this.#lastHeard = newest !== null && isId(open) ? BigInt(open) : newest;
+    if (this.#lastHeard !== null) await this.#parts.gap?.save(String(this.#lastHeard));
+    this.#isOpen = this.#lastHeard !== null;
+    this.#openParts.clear();
+    for (const id of [KNOWN, ...servers.map(({ id }) => id)]) this.#openParts.add(id);
     this.#read.clear();
     this.#limitedMs = 0;
-    return await this.#since(heard.map(({ thread, chat }) => thread || chat), this.#after(), signal);
+    return await this.#readSince(heard.map(({ thread, chat }) => thread || chat), this.#findStart(), signal);
   }
 
   /**
-   * A server is there: answers what was said since in its channels and threads in which something was said, and never what was said
-   * before we came. Throws when the signal aborts.
+   * Returns the missed messages of a server that Discord has announced, but none from before the bot joined. Throws when the signal
+   * aborts.
    */
   async open(
     { channels = [], threads = [], joined_at = "" }: Server,
     signal: AbortSignal,
   ): Promise<Incoming[]> {
-    const known = this.#after();
+    const known = this.#findStart();
     if (known === null) return [];
-    const joined = idAt(Date.parse(joined_at) || 0);
+    const joined = findIdAt(Date.parse(joined_at) || 0);
     const after = joined > known ? joined : known;
     const spoken = [...channels, ...threads].filter(({ last_message_id: last }) =>
       typeof last === "string" && isId(last) && BigInt(last) > after
     );
     const room = Math.max(0, HISTORY_CHANNELS_MAX - this.#read.size);
-    return await this.#since(spoken.slice(0, room).map(({ id }) => id), after, signal);
+    return await this.#readSince(spoken.slice(0, room).map(({ id }) => id), after, signal);
   }
 
-  /** What begin() answered, or open() of this server, is stored. */
+  /** Closes a part of the gap after the messages of begin() or open() are stored. */
   async told({ id = KNOWN }: Server = {}): Promise<void> {
-    this.#missing.delete(id);
-    if (!this.#isOpen || this.#missing.size > 0) return;
+    this.#openParts.delete(id);
+    if (!this.#isOpen || this.#openParts.size > 0) return;
     await this.#parts.gap?.save("");
     this.#isOpen = false;
   }
 
-  /** What was said in these channels after an id, in the order in which it was said. Throws when the signal aborts. */
-  async #since(ids: readonly string[], after: bigint | null, signal: AbortSignal): Promise<Incoming[]> {
+  /** Reads these channels after an id, in order. Throws when the signal aborts. */
+  async #readSince(ids: readonly string[], after: bigint | null, signal: AbortSignal): Promise<Incoming[]> {
     if (after === null) return [];
     const all: Incoming[] = [];
     for (const id of new Set(ids)) {
       if (this.#read.has(id)) continue;
-      all.push(...await this.#saidIn(id, after, signal));
+      all.push(...await this.#readChannel(id, after, signal));
       this.#read.add(id);
     }
     return all.sort((a, b) => BigInt(a.id) < BigInt(b.id) ? -1 : 1);
   }
 
-  /** The newest message that was heard, a day ago at most. */
-  #after(): bigint | null {
-    if (this.#newest === null) return null;
-    const oldest = idAt(this.#parts.clock.now() - HISTORY_AGE_MAX_MS);
-    const known = this.#newest - (MARGIN_MS << 22n);
+  /** Finds the id after which to read, at most a day old. */
+  #findStart(): bigint | null {
+    if (this.#lastHeard === null) return null;
+    const oldest = findIdAt(this.#parts.clock.now() - HISTORY_AGE_MAX_MS);
+    const known = this.#lastHeard - (MARGIN_MS << 22n);
     return known > oldest ? known : oldest;
   }
 
-  /** What can be read of a channel: what does not come in some tries is left out with a warning, and what came before it stays. */
-  async #saidIn(channel: string, after: bigint, signal: AbortSignal): Promise<Incoming[]> {
+  /** Reads a channel. After too many failures it logs a warning and returns what it has. */
+  async #readChannel(channel: string, after: bigint, signal: AbortSignal): Promise<Incoming[]> {
     const said: Incoming[] = [];
     let last = after;
     for (let page = 0, failures = 0; page < HISTORY_PAGES_MAX;) {
       try {
-        const found = await this.#page(channel, last, signal);
+        const found = await this.#readPage(channel, last, signal);
         said.push(...found.said);
         if (!found.isFull) break;
         last = found.last;
@@ -134,13 +132,13 @@ export class History {
       } catch (error) {
         signal.throwIfAborted();
         if (!isLimited(error)) failures++;
-        if (!await this.#mayTryAgain(channel, error, failures, signal)) break;
+        if (!await this.#waitForRetry(channel, error, failures, signal)) break;
       }
     }
     return said;
   }
 
-  async #page(channel: string, after: bigint, signal: AbortSignal) {
+  async #readPage(channel: string, after: bigint, signal: AbortSignal) {
     const { client, channels } = this.#parts;
     const where = await channels.find(channel, signal);
     if (where === null) return { said: [], last: after, isFull: false };
@@ -156,25 +154,25 @@ export class History {
     return { said, last, isFull: messages.length >= PAGE };
   }
 
-  /** Waits for the next try of a channel; false when there is none. Throws when the signal aborts. */
-  async #mayTryAgain(
+  /** Waits for the next try. Returns false when there is none. Throws when the signal aborts. */
+  async #waitForRetry(
     channel: string,
     error: unknown,
     failures: number,
     signal: AbortSignal,
   ): Promise<boolean> {
     const status = error instanceof DiscordError ? error.status : 0;
-    // A channel that we may not read any more; and a key that does not count is the gateway's to say.
+    // The bot may not read the channel. The gateway reports an invalid key.
     if (status >= 400 && status < 500 && status !== 429) return false;
     const waitMs = isLimited(error)
       ? Math.max(error.retryAfterMs, RETRY.firstMs)
       : backoffMs(RETRY, failures);
     if (isLimited(error)) this.#limitedMs += waitMs;
     if (failures === TRIES || this.#limitedMs > LIMITED_MS) {
-      log.warning("A part of the history of {channel} of Discord is left out: {error}", { channel, error });
+      log.warning("Cannot read all of the history of {channel} of Discord: {error}", { channel, error });
       return false;
     }
-    log.info("The history of Discord is not here yet: {error}", { error });
+    log.info("Cannot read the history of Discord yet: {error}", { error });
     await sleep(this.#parts.clock, waitMs, signal);
     signal.throwIfAborted();
     return true;
@@ -185,12 +183,12 @@ function isId(text: string): boolean {
   return /^\d{1,20}$/.test(text);
 }
 
-/** The first id of a time, Unix ms. */
-function idAt(time: number): bigint {
+/** Finds the first id of a time in Unix ms. */
+function findIdAt(time: number): bigint {
   return (BigInt(time) - EPOCH_MS) << 22n;
 }
 
-// Until such a limit is over, the client answers by itself.
+// The client itself throws such errors until the limit ends.
 function isLimited(error: unknown): error is DiscordError & { retryAfterMs: number } {
   return error instanceof DiscordError && error.status === 429 && error.retryAfterMs !== null;
 }

@@ -21,7 +21,6 @@ interface Body {
   attachments?: Attachment[];
 }
 
-/** A message, as it comes over the gateway and out of the history. */
 export interface Message extends Body {
   id: string;
   type: number;
@@ -33,7 +32,7 @@ export interface Message extends Body {
   mention_roles?: string[];
   message_reference?: { message_id?: string };
   referenced_message?: { author: Author } | null;
-  /** What was forwarded. */
+  /** Forwarded messages. */
   message_snapshots?: { message: Body }[];
 }
 
@@ -43,7 +42,7 @@ interface Component {
   components?: Component[];
 }
 
-/** A press of a button of ours, or a command that Discord offers. */
+/** A press of a button, or a registered command. */
 export interface Interaction {
   id: string;
   token: string;
@@ -55,29 +54,28 @@ export interface Interaction {
   data?: { custom_id?: string; name?: string; options?: { value?: unknown }[] };
 }
 
-/** Where a channel is: a thread is a channel of its own, below another. */
+/** Place of a channel. A thread is a channel with a parent. */
 export interface Where {
   chat: string;
   thread: string;
   isDirect: boolean;
 }
 
-/** Who we are: our id, and our roles in the servers, which people mention as if they were we. */
+/** Id of the bot, and its roles in the servers. A mention of a role counts as one of the bot. */
 export interface Me {
   id: string;
   roles: ReadonlySet<string>;
 }
 
-/** What a person says, or says as a reply; the rest says the platform itself. */
-const SAID = [0, 19];
-/** A command of Discord, and a button or menu of a message. */
+/** Types of the messages and replies of people. */
+const BY_PEOPLE = [0, 19];
 const COMMAND = 2;
 const COMPONENT = 3;
 
-/** What a message says; null for what bots and webhooks say, ourselves among them, and for what has neither text nor file. */
+/** Parses a message. Returns null for one of a bot or webhook, and for one without text and file. */
 export function messageOf(message: Message, where: Where, me: Me): Incoming | null {
   const { author, mentions = [], mention_roles = [] } = message;
-  if (!SAID.includes(message.type) || message.webhook_id !== undefined) return null;
+  if (!BY_PEOPLE.includes(message.type) || message.webhook_id !== undefined) return null;
   if (author.id === me.id || author.bot === true || author.system === true) return null;
   const bodies: Body[] = [message, ...(message.message_snapshots ?? []).map((one) => one.message)];
   const said = bodies.map(({ content = "" }) => content).filter((text) => text !== "").join("\n");
@@ -93,7 +91,7 @@ export function messageOf(message: Message, where: Where, me: Me): Incoming | nu
   return {
     ...where,
     id: message.id,
-    sender: senderOf(author, message.member?.nick),
+    sender: parseSender(author, message.member?.nick),
     text: plainText(text, mentions).trim() || plainText(said, mentions),
     files,
     isMentioned,
@@ -103,7 +101,7 @@ export function messageOf(message: Message, where: Where, me: Me): Incoming | nu
   };
 }
 
-/** What a press says, or a command as if it was typed; null for anything else. */
+/** Parses a press, or a command as if a person had typed it. Returns null for other interactions. */
 export function saidBy(given: Interaction, where: Where): Incoming | null {
   const { type, id, message, data } = given;
   const person = given.member?.user ?? given.user;
@@ -111,7 +109,7 @@ export function saidBy(given: Interaction, where: Where): Incoming | null {
   const said = {
     ...where,
     id,
-    sender: senderOf(person, given.member?.nick),
+    sender: parseSender(person, given.member?.nick),
     files: [],
     isMentioned: true,
     isData: false,
@@ -122,18 +120,17 @@ export function saidBy(given: Interaction, where: Where): Incoming | null {
   return type === COMMAND ? { ...said, text: typedOf(given), repliesTo: "", choice: "" } : null;
 }
 
-/** A command as a person would have typed it; "" for what is none. */
+/** Formats a command as a person would type it. Returns "" for other interactions. */
 export function typedOf({ type, data: { name = "", options = [] } = {} }: Interaction): string {
   if (type !== COMMAND || name === "") return "";
   return [`/${name}`, ...options.map(({ value }) => String(value ?? ""))].join(" ");
 }
 
-/** What is written on the button that was pressed. */
 export function labelOf({ message, data }: Interaction): string {
   const buttons = (message?.components ?? []).flatMap(({ components = [] }) => components);
   return buttons.find(({ custom_id }) => custom_id === data?.custom_id)?.label ?? "";
 }
 
-function senderOf({ id, username, global_name }: Author, nick?: string | null) {
+function parseSender({ id, username, global_name }: Author, nick?: string | null) {
   return { id, name: nick ?? global_name ?? username };
 }

@@ -3,7 +3,7 @@ import { beginningOf } from "../message_parts.ts";
 import { inDialect } from "../markdown.ts";
 import { fileOf } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";
-import { deliveryError, type DiscordClient, DiscordError } from "./client.ts";
+import { type DiscordClient, DiscordError } from "./client.ts";
 import { DISCORD_MARKDOWN } from "./format.ts";
 
 const TEXT_CHARACTERS = 2_000;
@@ -11,39 +11,35 @@ const LABEL_CHARACTERS = 80;
 const BUTTONS_OF_A_ROW = 5;
 const NONCE_CHARACTERS = 25;
 const UNKNOWN_MESSAGE = 10_008;
-/** No previews of links. */
+/** Hides the previews of links. */
 const NO_EMBEDS = 4;
-/** Nobody is woken by it. */
+/** Sends no push notification. */
 const SILENT = 4_096;
 
-interface Sent {
+interface SentMessage {
   id: string;
 }
 
-/** Sends a part to its channel, as the answer to a message; answers the id that it has there. Throws DeliveryError. */
+/** Sends a part as the reply to a message. Returns its id. Throws as the client does. */
 export async function deliver(client: DiscordClient, delivery: Delivery): Promise<string> {
   const { key, answers, part, choices } = delivery;
   const body = {
-    ...textOf(part.asFile === undefined ? part.text : ""),
-    // Discord gives back the first message for the same nonce, for some minutes.
+    ...buildText(part.asFile === undefined ? part.text : ""),
+    // For some minutes, Discord returns the first message for the same nonce.
     nonce: digest(key).slice(0, NONCE_CHARACTERS),
     enforce_nonce: true,
     ...(/^\d+$/.test(answers)
       ? { message_reference: { message_id: answers, fail_if_not_exists: false } }
       : {}),
-    ...(choices.length === 0 ? {} : { components: rowsOf(choices) }),
+    ...(choices.length === 0 ? {} : { components: createButtonRows(choices) }),
   };
-  try {
-    const file = await fileOf(part);
-    const path = `${channelOf(delivery)}/messages`;
-    const { id } = await client.call<Sent>("POST", path, { body, ...(file === null ? {} : { file }) });
-    return id;
-  } catch (error) {
-    throw deliveryError(error);
-  }
+  const file = await fileOf(part);
+  const path = `${channelOf(delivery)}/messages`;
+  const { id } = await client.call<SentMessage>("POST", path, { body, ...(file === null ? {} : { file }) });
+  return id;
 }
 
-/** The sign that somebody types, or the message that says what is done: made, edited, taken away. Throws DeliveryError. */
+/** Shows the typing sign, or creates, edits or deletes the message of progress. Throws as the client does. */
 export async function showProgress(client: DiscordClient, progress: Progress): Promise<string> {
   const { text, sentAs } = progress;
   const channel = channelOf(progress);
@@ -51,36 +47,36 @@ export async function showProgress(client: DiscordClient, progress: Progress): P
   try {
     if (text === null) await client.call("POST", `${channel}/typing`);
     else if (text === "") await client.call("DELETE", own);
-    else if (sentAs !== "") await client.call("PATCH", own, { body: textOf(text) });
+    else if (sentAs !== "") await client.call("PATCH", own, { body: buildText(text) });
     else {
-      const body = textOf(text, NO_EMBEDS | SILENT);
-      return (await client.call<Sent>("POST", `${channel}/messages`, { body })).id;
+      const body = buildText(text, NO_EMBEDS | SILENT);
+      return (await client.call<SentMessage>("POST", `${channel}/messages`, { body })).id;
     }
     return sentAs;
   } catch (error) {
-    // Somebody has deleted it: there is nothing left to do.
+    // A person deleted the message.
     if (error instanceof DiscordError && error.code === UNKNOWN_MESSAGE) return sentAs;
-    throw deliveryError(error);
+    throw error;
   }
 }
 
-/** The path of the channel of a place; a thread is a channel of its own. */
+/** Builds the path of a channel. A thread is a separate channel. */
 export function channelOf({ chat, thread }: Pick<Delivery, "chat" | "thread">): string {
   return `/channels/${encodeURIComponent(thread || chat)}`;
 }
 
-/** The fields of a message that say a text, in which nobody can be mentioned. */
-function textOf(text: string, flags = NO_EMBEDS): object {
+/** Builds the fields of a text that mentions no person. */
+function buildText(text: string, flags = NO_EMBEDS): object {
   const marked = inDialect(text, DISCORD_MARKDOWN);
   return {
-    // Marks that are escaped can make it too long; Discord reads the rest of Markdown by itself.
+    // Escapes can make the text too long. Discord reads plain Markdown, too.
     content: marked.length <= TEXT_CHARACTERS ? marked : text,
     allowed_mentions: { parse: [], replied_user: true },
     flags,
   };
 }
 
-function rowsOf(choices: Delivery["choices"]): object[] {
+function createButtonRows(choices: Delivery["choices"]): object[] {
   const buttons = choices.map(({ value, label }) => ({
     type: 2,
     style: 1,

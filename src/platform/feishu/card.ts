@@ -5,10 +5,10 @@ import { FEISHU_MARKDOWN } from "./format.ts";
 import type { Pressed } from "./message.ts";
 
 const LABEL_CHARACTERS = 100;
-// Every button brings the question back; together they have to stay below the limit of a card.
+// Each button contains the question. Together they must stay below the limit of a card.
 const QUESTION_CHARACTERS = 2_000;
 
-/** A card that says a text in Markdown: the only form that has marks, buttons, and can be changed. */
+/** Builds a card. Only cards have marks and buttons, and allow edits. */
 export function cardOf(text: string, buttons: readonly object[] = []): object {
   const content = inDialect(text, FEISHU_MARKDOWN);
   return {
@@ -18,7 +18,7 @@ export function cardOf(text: string, buttons: readonly object[] = []): object {
   };
 }
 
-/** The buttons of a question. A press brings back what is needed to store it, and to show the question without them. */
+/** Builds the buttons of a question. Their value has all that the service needs to store a press and to show the question again. */
 export function buttonsOf(choices: readonly Choice[], text: string, thread: string): object[] {
   const share = Math.floor(QUESTION_CHARACTERS / Math.max(1, choices.length));
   const shown = text.length <= share ? text : `${text.slice(0, share)}…`.toWellFormed();

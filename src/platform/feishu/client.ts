@@ -2,48 +2,57 @@ import type { Clock } from "../../base/clock.ts";
 import { AccessToken } from "../access_token.ts";
 import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
-import { DeliveryError } from "../platform.ts";
-import { answered, askJson, notSent, objectOf } from "../request.ts";
+import { type DeliveryError, PlatformError } from "../platform.ts";
+import { answered, askJson, type JsonRequest, notSent, objectOf } from "../request.ts";
 import { askedMs } from "../retry_after.ts";
 
 const HOSTS = { feishu: "https://open.feishu.cn", lark: "https://open.larksuite.com" };
-/** The token is not known any more: fetched anew, once. */
+/** The token has expired. */
 const TOKEN_CODES = [99991661, 99991663, 99991664, 99991668, 99991671];
-/** Too much for this app, or for this chat. */
+/** Rate limits of the app and of a chat. */
 const RATE_CODES = [99991400, 11232];
 const CHAT_RATE_CODES = [230020, 11247];
-/** Of the address of the long connection: Feishu itself is not well. */
+/** Feishu can't name the address of the long connection for now. */
 const BUSY_CODES = [1, 1000040343];
 
-/** What Feishu answered instead of a result. */
-export class FeishuError extends Error {
+export class FeishuError extends PlatformError {
   readonly code: number;
   readonly status: number;
-  readonly retryAfterMs: number | null;
-  /** The key of the app does not count. */
-  readonly isRefused: boolean;
+  readonly #isAboutKey: boolean;
 
   constructor(
     code: number,
     message: string,
-    { status = 200, retryAfterMs = null as number | null, isRefused = false } = {},
+    { status = 200, retryAfterMs = null as number | null, isAboutKey = false } = {},
   ) {
-    super(`Feishu answered ${code === 0 ? status : code}: ${message.slice(0, 300)}`);
-    this.name = "FeishuError";
+    super(`Feishu answered ${code === 0 ? status : code}: ${message.slice(0, 300)}`, retryAfterMs);
     this.code = code;
     this.status = status;
-    this.retryAfterMs = retryAfterMs;
-    this.isRefused = isRefused;
+    this.#isAboutKey = isAboutKey;
   }
 
-  /** Too much: of this chat, or of everything. */
-  get limited(): "chat" | "platform" | null {
-    if (CHAT_RATE_CODES.includes(this.code)) return "chat";
-    return this.status === 429 || RATE_CODES.includes(this.code) ? "platform" : null;
+  get isKeyRefused(): boolean {
+    return this.#isAboutKey && this.code !== 0 && this.status < 500 && !this.#isLimited;
+  }
+
+  get why(): DeliveryError["why"] {
+    if (this.#isLimited) return "limited";
+    return this.isKeyRefused || this.status >= 500 || this.isTokenExpired ? "unreachable" : "refused";
+  }
+
+  override get scope(): DeliveryError["scope"] {
+    return CHAT_RATE_CODES.includes(this.code) ? "chat" : "platform";
+  }
+
+  get isTokenExpired(): boolean {
+    return TOKEN_CODES.includes(this.code);
+  }
+
+  get #isLimited(): boolean {
+    return this.status === 429 || [...RATE_CODES, ...CHAT_RATE_CODES].includes(this.code);
   }
 }
 
-/** How an app reaches Feishu. */
 export interface FeishuSettings {
   app_id: string;
   app_secret: string;
@@ -51,7 +60,7 @@ export interface FeishuSettings {
   base_url: string;
 }
 
-interface Call {
+interface CallOptions {
   query?: Record<string, string>;
   body?: object;
   form?: FormData;
@@ -66,7 +75,7 @@ interface Answer {
   expire?: number;
 }
 
-/** Calls of one app. The secret and its tokens go to the address of the configuration alone. */
+/** Calls Feishu for one app. Sends the secret and its tokens only to the address of the configuration. */
 export class FeishuClient {
   readonly #base: string;
   readonly #app: { app_id: string; app_secret: string };
@@ -78,21 +87,21 @@ export class FeishuClient {
     this.#token = new AccessToken({
       clock,
       fetch: () => this.#fetchToken(),
-      isStale: (error) => error instanceof FeishuError && TOKEN_CODES.includes(error.code),
+      isStale: (error) => error instanceof FeishuError && error.isTokenExpired,
     });
   }
 
-  /** The `data` of the answer, or all of it. Throws FeishuError for a refusal, DeliveryError without an answer. */
-  async call<T>(method: string, path: string, call: Call = {}): Promise<T> {
+  /** Returns the `data` of the answer, else all of it. Throws FeishuError for a refusal, DeliveryError without an answer. */
+  async call<T>(method: string, path: string, call: CallOptions = {}): Promise<T> {
     const { query, ...rest } = call;
     const search = query === undefined ? "" : `?${new URLSearchParams(query)}`;
     const answer = await this.#token.use((token) =>
-      this.#json(`/open-apis${path}${search}`, { method, headers: bearer(token), ...rest })
+      this.#json(`/open-apis${path}${search}`, { method, headers: buildAuthorization(token), ...rest })
     );
     return (answer.data ?? answer) as T;
   }
 
-  /** Where the long connection is, and how often it wants a ping. Throws as call() does. */
+  /** Finds the address of the long connection and the ping interval that Feishu wants. Throws as call() does. */
   async connection(signal?: AbortSignal): Promise<{ url: string; pingMs: number | null }> {
     const body = { AppID: this.#app.app_id, AppSecret: this.#app.app_secret };
     const { data } = await this.#json(
@@ -111,7 +120,7 @@ export class FeishuClient {
     return { url, pingMs: config?.PingInterval === undefined ? null : config.PingInterval * 1000 };
   }
 
-  /** Stores a file for a message; answers its key. Throws as call() does. */
+  /** Stores a file for a message. Returns its key. Throws as call() does. */
   async upload({ name, bytes }: PartFile): Promise<string> {
     const form = new FormData();
     form.set("file_type", "stream");
@@ -121,16 +130,16 @@ export class FeishuClient {
     return sent.file_key;
   }
 
-  /** The bytes of a file of a message, as they come. Throws as call() does. */
+  /** Opens a file of a message. Throws as call() does. */
   async download(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     return await this.#token.use(async (token) => {
       const url = `${this.#base}/open-apis/im/v1/messages/${path}`;
       const response = await answered(
         "Feishu",
-        () => fetch(url, { headers: bearer(token), redirect: "manual", signal }),
+        () => fetch(url, { headers: buildAuthorization(token), redirect: "manual", signal }),
       );
       if (response.ok && response.body !== null) return response.body;
-      throw failure(objectOf(await answered("Feishu", () => answerText(response))), response);
+      throw createError(objectOf(await answered("Feishu", () => answerText(response))), response);
     });
   }
 
@@ -142,36 +151,24 @@ export class FeishuClient {
 
   async #json(
     path: string,
-    request: Parameters<typeof askJson>[2],
-    refuses: (code: number) => boolean = () => false,
+    request: JsonRequest,
+    isAboutKey: (code: number) => boolean = () => false,
   ): Promise<Answer> {
-    const { response, answer } = await askJson<Answer>("Feishu", `${this.#base}${path}`, request);
-    if (response.ok && answer.code === 0) return answer;
-    throw failure(answer, response, refuses);
+    const { answer, ...response } = await askJson<Answer>("Feishu", `${this.#base}${path}`, request);
+    if (response.isOk && answer.code === 0) return answer;
+    throw createError(answer, response, isAboutKey(answer.code ?? 0));
   }
 }
 
-function bearer(token: string): Record<string, string> {
+function buildAuthorization(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}` };
 }
 
-function failure(
+function createError(
   { code = 0, msg = "no JSON" }: Answer,
-  { status, headers }: Response,
-  refuses: (code: number) => boolean = () => false,
+  { status, headers }: Pick<Response, "status" | "headers">,
+  isAboutKey = false,
 ): FeishuError {
   const retryAfterMs = askedMs(headers.get("x-ogw-ratelimit-reset") ?? headers.get("retry-after"));
-  const error = new FeishuError(code, msg, { status, retryAfterMs });
-  const isKey = code !== 0 && status < 500 && error.limited === null && refuses(code);
-  return isKey ? new FeishuError(code, msg, { status, isRefused: true }) : error;
-}
-
-/** What a failed call means for the reply (contract 10.3). */
-export function deliveryError(error: unknown): DeliveryError {
-  if (error instanceof DeliveryError) return error;
-  if (!(error instanceof FeishuError)) return new DeliveryError("refused", String(error));
-  const { limited, message, retryAfterMs, status, isRefused } = error;
-  if (limited !== null) return new DeliveryError("limited", message, { scope: limited, retryAfterMs });
-  const isAway = isRefused || status >= 500 || TOKEN_CODES.includes(error.code);
-  return new DeliveryError(isAway ? "unreachable" : "refused", message);
+  return new FeishuError(code, msg, { status, retryAfterMs, isAboutKey });
 }

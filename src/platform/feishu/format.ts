@@ -12,7 +12,7 @@ const MARKS: Record<string, string> = {
   "]": "&#93;",
 };
 
-/** The Markdown of Feishu's cards; what is escaped can mention nobody. */
+/** Markdown of Feishu's cards. Escaped text mentions no person. */
 export const FEISHU_MARKDOWN: Dialect = {
   escape: (text) => text.replace(/[&<>*~_`[\]]/g, (mark) => MARKS[mark] ?? mark),
   verbatim: mentionless,
@@ -20,18 +20,18 @@ export const FEISHU_MARKDOWN: Dialect = {
   italic: (text) => `*${text}*`,
   strike: (text) => `~~${text}~~`,
   heading: (text) => `**${text}**`,
-  link: (label, address) => `[${label}](${unescaped(address).replace(/[<>]/g, encodeURIComponent)})`,
+  link: (label, address) => `[${label}](${unescape(address).replace(/[<>]/g, encodeURIComponent)})`,
   code: (text) => `\`${text}\``,
   block: (text, language) => `\`\`\`${language}\n${text}\n\`\`\``,
 };
 
-/** A text whose tags mention nobody, wherever Feishu reads tags: an invisible character stands behind the bracket. */
+/** Puts an invisible character into tags that would mention a person. */
 export function mentionless(text: string): string {
   return text.replace(/<(?=\/?\s*(?:at|person)\b)/gi, "<\u200b");
 }
 
-// In an address entities are no characters.
-function unescaped(address: string): string {
+// Feishu does not decode entities in an address.
+function unescape(address: string): string {
   const pairs = Object.entries(MARKS).reverse();
   return pairs.reduce((text, [mark, name]) => text.replaceAll(name, mark), address);
 }

@@ -1,4 +1,4 @@
-import type { Incoming, RemoteFile } from "../platform.ts";
+import { buildPress, type Incoming, type RemoteFile } from "../platform.ts";
 import { objectOf } from "../request.ts";
 
 interface Mention {
@@ -24,24 +24,21 @@ interface MessageEvent {
   message: Message;
 }
 
-/** What a button of ours gives back: all that is needed to take it without asking anybody. */
+/** Value of a button. It has all that the service needs to take the press. */
 export interface Pressed {
-  /** The option of the question. */
   choice: string;
   label: string;
-  /** The question, so that it can be shown without its buttons. */
+  /** The question, for the card without buttons. */
   text: string;
   thread: string;
 }
 
-/** A press of a button. */
 interface PressEvent {
   operator: { open_id?: string };
   action: { value?: Partial<Pressed> };
   context: { open_message_id: string; open_chat_id: string };
 }
 
-/** An event as the long connection brings it. */
 export type FeishuEvent =
   & { header: { event_id: string } }
   & (
@@ -50,24 +47,23 @@ export type FeishuEvent =
     | { header: { event_type: "" }; event: object }
   );
 
-/** Whether a button was pressed. */
 export function isPress(event: FeishuEvent): event is FeishuEvent & { event: PressEvent } {
   return event.header.event_type === "card.action.trigger";
 }
 
-/** What an event says; null for what bots say, ourselves among them, and for what has neither text nor file. */
+/** Parses an event. Returns null for one of a bot, and for a message without text and file. */
 export function incomingOf(given: FeishuEvent, botId: string): Incoming | null {
-  if (isPress(given)) return pressOf(given.event, given.header.event_id);
+  if (isPress(given)) return parsePress(given.event, given.header.event_id);
   return given.header.event_type === "im.message.receive_v1"
-    ? messageOf(given.event as MessageEvent, botId)
+    ? parseMessage(given.event as MessageEvent, botId)
     : null;
 }
 
-function messageOf({ sender, message }: MessageEvent, botId: string): Incoming | null {
+function parseMessage({ sender, message }: MessageEvent, botId: string): Incoming | null {
   const { message_id, chat_id, chat_type, mentions = [], root_id = "", parent_id = "" } = message;
   const person = sender.sender_id.open_id ?? "";
   if (sender.sender_type !== "user" || person === "" || person === botId) return null;
-  const { text: raw, files } = contentOf(message);
+  const { text: raw, files } = parseContent(message);
   const ours = mentions.filter(({ id }) => id.open_id === botId).map(({ key }) => key);
   const text = raw.replace(/@_user_\d+|@_all\b/g, (key) => {
     if (ours.includes(key)) return "";
@@ -79,7 +75,7 @@ function messageOf({ sender, message }: MessageEvent, botId: string): Incoming |
   const isThread = !isDirect && (message.thread_id ?? "") !== "";
   return {
     chat: chat_id,
-    // A thread is called after its first message, since it is answered through a message of it.
+    // The id of a thread is its first message: a reply to a thread needs a message of it.
     thread: isThread ? root_id || message_id : "",
     id: message_id,
     sender: { id: person, name: "" },
@@ -93,23 +89,19 @@ function messageOf({ sender, message }: MessageEvent, botId: string): Incoming |
   };
 }
 
-function pressOf({ operator, action, context }: PressEvent, id: string): Incoming | null {
+function parsePress({ operator, action, context }: PressEvent, id: string): Incoming | null {
   const { choice = "", thread = "" } = action.value ?? {};
   if (typeof choice !== "string" || choice === "" || operator.open_id === undefined) return null;
-  return {
+  return buildPress({
     chat: context.open_chat_id,
     thread: String(thread),
     id,
     sender: { id: operator.open_id, name: "" },
-    text: "",
-    files: [],
-    // Feishu does not say which it is.
+    // Feishu sends no type of the chat.
     isDirect: false,
-    isMentioned: true,
     repliesTo: context.open_message_id,
     choice,
-    isData: false,
-  };
+  });
 }
 
 interface Content {
@@ -131,7 +123,7 @@ interface Element {
   file_key?: string;
 }
 
-function contentOf({ message_id, message_type, content }: Message): { text: string; files: RemoteFile[] } {
+function parseContent({ message_id, message_type, content }: Message): { text: string; files: RemoteFile[] } {
   const said = objectOf<Content>(content);
   const file = (key: string | undefined, type: "image" | "file", name: string): RemoteFile[] =>
     key === undefined
@@ -149,7 +141,7 @@ function contentOf({ message_id, message_type, content }: Message): { text: stri
       return { text: "", files: file(said.file_key, "file", said.file_name ?? "file") };
     case "post": {
       const lines = said.content ?? [];
-      const text = [said.title ?? "", ...lines.map((line) => line.map(elementText).join(""))].join("\n");
+      const text = [said.title ?? "", ...lines.map((line) => line.map(formatElement).join(""))].join("\n");
       const files = lines.flat().flatMap((one) => [
         ...file(one.tag === "img" ? one.image_key : undefined, "image", "image.png"),
         ...file(one.tag === "media" ? one.file_key : undefined, "file", "video.mp4"),
@@ -160,7 +152,7 @@ function contentOf({ message_id, message_type, content }: Message): { text: stri
   return { text: "", files: [] };
 }
 
-function elementText({ tag, text = "", href, user_id = "", language = "" }: Element): string {
+function formatElement({ tag, text = "", href, user_id = "", language = "" }: Element): string {
   if (tag === "at") return user_id;
   if (tag === "a") return href === undefined || href === text ? text : `${text} (${href})`;
   if (tag === "code_block") return `\`\`\`${language.toLowerCase()}\n${text.trimEnd()}\n\`\`\``;

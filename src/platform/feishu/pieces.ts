@@ -1,19 +1,18 @@
 import { LRUCache } from "lru-cache";
 
-// Long events that are not whole yet.
 const EVENTS_MAX = 100;
 const PIECES_MAX = 1_000;
-// The rest of an event that is not whole by then never comes; the event comes again.
+// After this time Feishu sends the whole event again.
 const PIECES_LIFE_MS = 30_000;
 
-/** Long events come in pieces, in any order. */
+/** Joins the pieces of long events, which arrive in any order. */
 export class Pieces {
   readonly #parts = new LRUCache<string, (Uint8Array | undefined)[]>({
     max: EVENTS_MAX,
     ttl: PIECES_LIFE_MS,
   });
 
-  /** The whole event, or null while pieces are missing. */
+  /** Returns the whole event, or null while pieces are missing. */
   add(id: string, { sum, at }: { sum: number; at: number }, bytes: Uint8Array): Uint8Array | null {
     if (!(sum > 1)) return bytes;
     if (sum > PIECES_MAX || !(at >= 0 && at < sum)) throw new Error(`piece ${at} of ${sum} of an event`);

@@ -1,61 +1,57 @@
 import { fileOf } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";
 import { buttonsOf, cardOf } from "./card.ts";
-import { deliveryError, type FeishuClient, FeishuError } from "./client.ts";
+import { type FeishuClient, FeishuError } from "./client.ts";
 import { mentionless } from "./format.ts";
 
-/** The message that is answered was taken back, or is not there any more. */
+/** A person deleted the message that the reply answers. */
 const GONE_CODES = [230011, 230110];
-/** The card cannot be shown, or is too long with its marks: it is sent as plain text then. */
+/** Feishu can't show the card, or the card is too long with its marks. The text goes as plain text then. */
 const CARD_CODES = [230099, 230025];
-/** A message of ours that is gone, or too old to be changed: there is nothing left to do. */
+/** The message of progress is deleted or too old. */
 const UNCHANGEABLE_CODES = [...GONE_CODES, 230031, 230072];
 
 interface Content {
   msg_type: string;
   content: string;
-  /** The key against doubles, which counts for an hour. */
+  /** Feishu ignores a second message with this key for an hour. */
   uuid?: string;
 }
 
-/** Sends a part to its chat, as the answer to a message and in its thread; answers the id that it has there. Throws DeliveryError. */
+/** Sends a part as the reply to a message, in its thread. Returns its id. Throws as the client does. */
 export async function deliver(client: FeishuClient, delivery: Delivery): Promise<string> {
   const { part, choices, key, thread } = delivery;
+  const file = await fileOf(part);
+  if (file !== null) {
+    const file_key = await client.upload(file);
+    return await send(client, delivery, buildContent("file", { file_key }, key));
+  }
+  const card = cardOf(part.text, buttonsOf(choices, part.text, thread));
   try {
-    const file = await fileOf(part);
-    if (file !== null) {
-      const file_key = await client.upload(file);
-      return await send(client, delivery, contentOf("file", { file_key }, key));
-    }
-    const card = cardOf(part.text, buttonsOf(choices, part.text, thread));
-    try {
-      return await send(client, delivery, contentOf("interactive", card, key));
-    } catch (error) {
-      if (!(error instanceof FeishuError) || !CARD_CODES.includes(error.code)) throw error;
-      // Another content has another key.
-      return await send(client, delivery, contentOf("text", { text: mentionless(part.text) }, `${key}-t`));
-    }
+    return await send(client, delivery, buildContent("interactive", card, key));
   } catch (error) {
-    throw deliveryError(error);
+    if (!(error instanceof FeishuError) || !CARD_CODES.includes(error.code)) throw error;
+    // Another content needs another key.
+    return await send(client, delivery, buildContent("text", { text: mentionless(part.text) }, `${key}-t`));
   }
 }
 
-/** The message that says what is done: made, edited, taken away. Throws DeliveryError. */
+/** Creates, edits or deletes the message of progress. Throws as the client does. */
 export async function showText(client: FeishuClient, progress: Progress, text: string): Promise<string> {
   const { sentAs } = progress;
   try {
-    if (sentAs === "") return await send(client, progress, contentOf("interactive", cardOf(text)));
+    if (sentAs === "") return await send(client, progress, buildContent("interactive", cardOf(text)));
     const path = `/im/v1/messages/${sentAs}`;
     if (text === "") await client.call("DELETE", path);
     else await client.call("PATCH", path, { body: { content: JSON.stringify(cardOf(text)) } });
     return sentAs;
   } catch (error) {
     if (error instanceof FeishuError && UNCHANGEABLE_CODES.includes(error.code)) return sentAs;
-    throw deliveryError(error);
+    throw error;
   }
 }
 
-function contentOf(msg_type: string, content: object, uuid?: string): Content {
+function buildContent(msg_type: string, content: object, uuid?: string): Content {
   return { msg_type, content: JSON.stringify(content), ...(uuid === undefined ? {} : { uuid }) };
 }
 
@@ -64,7 +60,7 @@ async function send(
   { chat, thread, answers }: Pick<Delivery, "chat" | "thread" | "answers">,
   content: Content,
 ): Promise<string> {
-  // In a thread, the first message of it stands in for one that is gone.
+  // In a thread, the first message takes the place of a deleted one.
   for (const target of new Set([answers, thread])) {
     if (!/^om_/.test(target)) continue;
     try {

@@ -1,23 +1,23 @@
 import { LRUCache } from "lru-cache";
 import { logger } from "../../base/log.ts";
-import { deliveryError, type FeishuClient } from "./client.ts";
+import type { FeishuClient } from "./client.ts";
 
 const log = logger("feishu");
-// Messages whose sign is remembered. What a service before this one gave stays.
+// Messages whose reaction the process knows. A reaction from before the start stays.
 const SIGNS_MAX = 1_000;
 const EMOJI = "Typing";
 
-/** A reaction stands for the sign that somebody types: given once to a message, and taken away when it is answered. */
+/** Shows a reaction on a message until the reply, since Feishu has no typing sign. */
 export class Signs {
   readonly #client: FeishuClient;
-  /** The reaction to each message; "" when it is gone. */
+  /** Reaction on each message. "": removed. */
   readonly #given = new LRUCache<string, Promise<string>>({ max: SIGNS_MAX });
 
   constructor(client: FeishuClient) {
     this.#client = client;
   }
 
-  /** Throws DeliveryError; it is not tried again then. */
+  /** Adds the reaction once, without a retry. Throws as the client does. */
   async give(message: string): Promise<void> {
     if (!/^om_/.test(message) || this.#given.has(message)) return;
     const body = { reaction_type: { emoji_type: EMOJI } };
@@ -27,14 +27,10 @@ export class Signs {
       { body },
     );
     this.#given.set(message, giving.then(({ reaction_id }) => reaction_id, () => ""));
-    try {
-      await giving;
-    } catch (error) {
-      throw deliveryError(error);
-    }
+    await giving;
   }
 
-  /** In the background: nothing depends on it. */
+  /** Removes the reaction in the background. */
   take(message: string): void {
     const given = this.#given.get(message);
     if (given === undefined) return;
@@ -42,6 +38,6 @@ export class Signs {
     void given.then(async (reaction) => {
       if (reaction === "") return;
       await this.#client.call("DELETE", `/im/v1/messages/${message}/reactions/${reaction}`);
-    }).catch((error) => log.info("A sign of Feishu stays: {error}", { error }));
+    }).catch((error) => log.info("Cannot remove a reaction of Feishu: {error}", { error }));
   }
 }

@@ -7,29 +7,29 @@ import { Frame } from "./frame.ts";
 import type { FeishuEvent } from "./message.ts";
 import { Pieces } from "./pieces.ts";
 
-/** Feishu's own interval, which it says when the connection opens, is not kept above this: a dead one is to be found. */
+/** Limits the interval that Feishu asks for, so that the service notices a dead connection. */
 const PING_MAX_MS = 30_000;
 const PING_MIN_MS = 1_000;
 
-interface Listening {
+interface FrameOptions {
   url: string;
   pingMs: number | null;
   clock: Clock;
   connection: Connection;
   signal: AbortSignal;
-  /** Stores what came, and answers what is to be shown; only then is it acknowledged. */
+  /** Stores an event and returns the answer. The acknowledgement follows. */
   handle: (event: FeishuEvent) => Promise<object | null>;
 }
 
-/** Listens on one long connection until it is gone, which it throws. Frames are binary. */
-export async function listenFrames({ url, pingMs, handle, ...parts }: Listening): Promise<void> {
+/** Listens on one long connection. Throws when the connection ends. */
+export async function listenFrames({ url, pingMs, handle, ...parts }: FrameOptions): Promise<void> {
   const service = Number(URL.parse(url)?.searchParams.get("service_id") ?? 0);
   const pieces = new Pieces();
   await listen({
     ...parts,
     platform: "Feishu",
     url,
-    pingMs: interval(pingMs ?? PING_MAX_MS),
+    pingMs: limitInterval(pingMs ?? PING_MAX_MS),
     ping: (wire) => wire.send(Frame.ping(service).encode()),
     isReadyWhenOpen: true,
     async take(data, socket) {
@@ -41,23 +41,23 @@ export async function listenFrames({ url, pingMs, handle, ...parts }: Listening)
       if (whole === null) return;
       parts.connection.seen();
       const shown = await handle(objectOf<FeishuEvent>(new TextDecoder().decode(whole)) as FeishuEvent);
-      socket.send(frame.answer(acknowledgement(shown)).encode());
+      socket.send(frame.answer(buildAcknowledgement(shown)).encode());
     },
   });
 }
 
-function interval(ms: number): number {
+function limitInterval(ms: number): number {
   return Math.min(Math.max(ms, PING_MIN_MS), PING_MAX_MS);
 }
 
-// A pong may say another interval.
+// A pong can contain another interval.
 function configure(frame: Frame, socket: Socket): void {
   if (frame.header("type") !== "pong" || frame.payload.length === 0) return;
   const { PingInterval: seconds } = JSON.parse(new TextDecoder().decode(frame.payload));
-  if (typeof seconds === "number") socket.pingEvery(interval(seconds * 1000));
+  if (typeof seconds === "number") socket.pingEvery(limitInterval(seconds * 1000));
 }
 
-function acknowledgement(shown: object | null): Uint8Array {
+function buildAcknowledgement(shown: object | null): Uint8Array {
   const data = shown === null ? {} : { data: Buffer.from(JSON.stringify(shown)).toString("base64") };
   return new TextEncoder().encode(JSON.stringify({ code: 200, ...data }));
 }

@@ -3,7 +3,7 @@ import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
 import { Connection } from "../connection.ts";
 import type { Platform } from "../platform.ts";
 
-/** The built-in chat. Its messages come over the API, and a stored reply is delivered (contract 3, Outbound message). */
+/** Creates the built-in chat. Its messages come over the API, and a stored reply counts as delivered. */
 export function createLocal(clock: Clock): Platform {
   const connection = new Connection(LOCAL_PLATFORM, clock, "connected");
   return {
@@ -14,7 +14,7 @@ export function createLocal(clock: Clock): Platform {
     stop: () => Promise.resolve(),
     cut: (text, media) => [{ text, media }],
     deliver: () => Promise.resolve(""),
-    test: () => Promise.resolve("it is a part of this service"),
+    test: () => Promise.resolve("it is part of this service"),
     health: () => connection.health,
   };
 }

@@ -1,6 +1,6 @@
 import type { Dialect } from "../markdown.ts";
 
-/** Slack's mrkdwn; what is escaped can mention nobody. */
+/** Slack's mrkdwn. Escaped text mentions no person. */
 export const SLACK_MRKDWN: Dialect = {
   escape: (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"),
   bold: (text) => `*${text}*`,
@@ -12,7 +12,7 @@ export const SLACK_MRKDWN: Dialect = {
   block: (text) => `\`\`\`\n${text}\n\`\`\``,
 };
 
-/** A text of Slack as a person typed it: mentions, channels and links in words. */
+/** Replaces mentions, channels and links with their names. */
 export function plainText(text: string): string {
   return text
     .replace(/<@(\w+)(?:\|([^>]*))?>/g, (_all, id, name) => `@${name ?? id}`)

@@ -6,21 +6,19 @@ import { type SlackClient, SlackError } from "./client.ts";
 import { type Event, messageOf } from "./message.ts";
 
 const log = logger("slack");
-// What was said longer ago has been forgotten by those who said it.
 const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
-// Of one channel or thread.
+// For one channel or thread.
 const HISTORY_PAGES_MAX = 5;
-// Slack lets some apps ask once in a minute.
+// Slack allows some apps one request per minute.
 const PAUSE_MS = 60_000;
-// Of one page.
 const TRIES = 5;
 
-interface History {
+interface HistoryDeps {
   client: SlackClient;
   clock: Clock;
   heard: readonly Heard[];
-  /** Up to which message somebody listened, in all conversations. */
+  /** Last message before the gap, over all conversations. */
   heardUpTo: string;
   botId: string;
   signal: AbortSignal;
@@ -32,7 +30,7 @@ interface Page {
   response_metadata?: { next_cursor?: string };
 }
 
-/** A channel, or a thread in one, and the message after which it is read. */
+/** A channel or thread, and the message after which to read it. */
 interface Place {
   channel: string;
   thread: string;
@@ -40,28 +38,28 @@ interface Place {
 }
 
 /**
- * What was said in the known conversations since the last message that was heard there, a day ago at most, place by place and in
- * the order in which it was said (contract 10.1). What comes twice changes nothing.
+ * Reads the missed messages of the known conversations, at most a day old, one place after the other and each in order. A repeated
+ * message changes nothing.
  */
-export async function* saidMeanwhile(parts: History): AsyncGenerator<Incoming> {
-  const oldest = String((parts.clock.now() - HISTORY_AGE_MAX_MS) / 1000);
-  for (const place of placesOf(parts, oldest)) {
-    const said = await saidIn(parts, place);
-    // The newest pages come first: with them alone, what is older would never be asked for again.
-    if (parts.signal.aborted) return;
+export async function* saidMeanwhile(deps: HistoryDeps): AsyncGenerator<Incoming> {
+  const oldest = String((deps.clock.now() - HISTORY_AGE_MAX_MS) / 1000);
+  for (const place of listPlaces(deps, oldest)) {
+    const said = await readPlace(deps, place);
+    // The newest pages come first. Storing only them would hide the older ones.
+    if (deps.signal.aborted) return;
     said.sort((a, b) => (a.ts ?? "") < (b.ts ?? "") ? -1 : 1);
     for (const event of said) {
       const incoming = readOrLeave(
         "Slack",
-        () => messageOf({ ...event, type: "message", channel: place.channel }, parts.botId),
+        () => messageOf({ ...event, type: "message", channel: place.channel }, deps.botId),
       );
       if (incoming !== null && incoming.id > place.after) yield incoming;
     }
   }
 }
 
-/** Every channel from what was heard last in it, and every thread, which the history of its channel does not have. */
-function placesOf({ heard, heardUpTo }: History, oldest: string): Place[] {
+/** Lists channels and threads. The history of a channel does not contain its threads. */
+function listPlaces({ heard, heardUpTo }: HistoryDeps, oldest: string): Place[] {
   const places = new Map<string, Place>();
   for (const { chat: channel, thread, id: last } of heard) {
     const id = last < heardUpTo ? last : heardUpTo;
@@ -74,12 +72,12 @@ function placesOf({ heard, heardUpTo }: History, oldest: string): Place[] {
   return [...places.values()];
 }
 
-/** What can be read of a place. A page that does not come in some tries ends it with a warning, and what came before it stays. */
-async function saidIn(parts: History, place: Place): Promise<Event[]> {
+/** Reads a place. After too many failures it logs a warning and returns what it has. */
+async function readPlace(deps: HistoryDeps, place: Place): Promise<Event[]> {
   const said: Event[] = [];
   let cursor = "";
   for (let page = 0; page < HISTORY_PAGES_MAX; page++) {
-    const found = await patiently(parts, () => pageOf(parts, place, cursor));
+    const found = await retryPage(deps, () => readPage(deps, place, cursor));
     if (found === null) break;
     said.push(...found.messages);
     cursor = found.response_metadata?.next_cursor ?? "";
@@ -88,7 +86,7 @@ async function saidIn(parts: History, place: Place): Promise<Event[]> {
   return said;
 }
 
-async function pageOf({ client, signal }: History, place: Place, cursor: string): Promise<Page> {
+async function readPage({ client, signal }: HistoryDeps, place: Place, cursor: string): Promise<Page> {
   const { channel, thread, after } = place;
   const method = thread === "" ? "conversations.history" : "conversations.replies";
   const where = thread === "" ? { channel } : { channel, ts: thread };
@@ -98,19 +96,19 @@ async function pageOf({ client, signal }: History, place: Place, cursor: string)
   return page;
 }
 
-/** A page, tried some times. null: it is not to be had. */
-async function patiently({ clock, signal }: History, read: () => Promise<Page>): Promise<Page | null> {
+/** Retries a page. Returns null after too many failures. */
+async function retryPage({ clock, signal }: HistoryDeps, read: () => Promise<Page>): Promise<Page | null> {
   for (let tries = 1; !signal.aborted; tries++) {
     try {
       return await read();
     } catch (error) {
-      // A channel that we may not read any more, or a thread that is gone.
+      // The app may not read the channel, or the thread is deleted.
       if (error instanceof SlackError && error.isFinal) return null;
       if (tries === TRIES) {
-        log.warning("A part of the history of Slack is left out: {error}", { error });
+        log.warning("Cannot read all of the history of Slack: {error}", { error });
         return null;
       }
-      log.info("The history of Slack is not here yet: {error}", { error });
+      log.info("Cannot read the history of Slack yet: {error}", { error });
       const asked = error instanceof SlackError ? error.retryAfterMs : null;
       await sleep(clock, asked ?? PAUSE_MS, signal);
     }

@@ -1,4 +1,4 @@
-import type { Incoming } from "../platform.ts";
+import { buildPress, type Incoming } from "../platform.ts";
 import { sizeOf } from "../receive_guard.ts";
 import { plainText } from "./format.ts";
 
@@ -9,7 +9,7 @@ interface SlackFile {
   url_private_download?: string;
 }
 
-/** A message as Slack tells of it; in a history without its channel. */
+/** A message. In a history it has no channel. */
 export interface Event {
   type: string;
   subtype?: string;
@@ -20,12 +20,11 @@ export interface Event {
   text?: string;
   ts?: string;
   thread_ts?: string;
-  /** Who wrote the message that the thread is about. */
+  /** Author of the first message of the thread. */
   parent_user_id?: string;
   files?: SlackFile[];
 }
 
-/** A press of a button of ours. */
 export interface Press {
   type: string;
   user: { id: string; name?: string };
@@ -34,7 +33,6 @@ export interface Press {
   actions: { value?: string; action_ts: string; text?: { text: string } }[];
 }
 
-/** One frame of the socket. */
 export type Envelope =
   & { envelope_id: string }
   & (
@@ -43,24 +41,24 @@ export type Envelope =
     | { type: "slash_commands"; payload: object }
   );
 
-// Everything else is an edit, a deletion, or something that Slack itself says.
-const SAID = [undefined, "file_share", "thread_broadcast"];
+// Other subtypes are edits, deletions and messages of Slack.
+const BY_PEOPLE = [undefined, "file_share", "thread_broadcast"];
 
-/** What an envelope says; null for what bots say, ourselves among them, and for what is no message. */
+/** Parses an envelope. Returns null for a message of a bot, and for other events. */
 export function incomingOf(envelope: Envelope, botId: string): Incoming | null {
-  if (envelope.type === "interactive") return pressOf(envelope.payload);
+  if (envelope.type === "interactive") return parsePress(envelope.payload);
   return envelope.type === "events_api" ? messageOf(envelope.payload.event, botId) : null;
 }
 
-/** What a message says; null for what bots say, ourselves among them. */
+/** Parses a message. Returns null for one of a bot. */
 export function messageOf(event: Event, botId: string): Incoming | null {
   const { type, subtype, channel, user, bot_id, text = "", ts, thread_ts = "", files = [] } = event;
-  if (!["message", "app_mention"].includes(type) || !SAID.includes(subtype)) return null;
+  if (!["message", "app_mention"].includes(type) || !BY_PEOPLE.includes(subtype)) return null;
   if (channel === undefined || user === undefined || ts === undefined) return null;
   if (bot_id !== undefined || user === botId || text.trim() === "" && files.length === 0) return null;
   const isDirect = event.channel_type === "im" || channel.startsWith("D");
   const mention = `<@${botId}>`;
-  // In a direct chat the thread below a message of ours is a reply to it, and not another conversation.
+  // In a direct chat, a thread under a message of the bot is a reply, not another conversation.
   const isReply = isDirect && event.parent_user_id === botId;
   const root = isDirect ? "" : ts;
   return {
@@ -80,19 +78,15 @@ export function messageOf(event: Event, botId: string): Incoming | null {
   };
 }
 
-function pressOf({ type, user, container, message, actions: [action] }: Press): Incoming | null {
+function parsePress({ type, user, container, message, actions: [action] }: Press): Incoming | null {
   if (type !== "block_actions" || action === undefined) return null;
-  return {
+  return buildPress({
     chat: container.channel_id,
     thread: message?.thread_ts ?? "",
     id: action.action_ts,
     sender: { id: user.id, name: user.name ?? "" },
-    text: "",
-    files: [],
     isDirect: container.channel_id.startsWith("D"),
-    isMentioned: true,
     repliesTo: container.message_ts,
     choice: action.value ?? "",
-    isData: false,
-  };
+  });
 }

@@ -2,36 +2,31 @@ import { beginningOf, cutText } from "../message_parts.ts";
 import { inDialect } from "../markdown.ts";
 import { fileOf } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";
-import { deliveryError, type SlackClient, SlackError } from "./client.ts";
+import { type SlackClient, SlackError } from "./client.ts";
 import { SLACK_MRKDWN } from "./format.ts";
 
-// Of one section, which a message with buttons is made of; marks need some room.
+// Length of a section, which a message with buttons consists of, without and with marks.
 const SECTION_CHARACTERS = 2_500;
-// What Slack takes of one.
 const MARKED_CHARACTERS = 3_000;
 const LABEL_CHARACTERS = 75;
 
-/** Sends a part to its chat, in its thread; answers the `ts` that it has there, of a file its id. Throws DeliveryError. */
+/** Sends a part. Returns the `ts` of the message or the id of the file. Throws as the client does. */
 export async function deliver(client: SlackClient, delivery: Delivery): Promise<string> {
   const { chat, thread, part, choices } = delivery;
   const place = thread === "" ? {} : { thread_ts: thread };
-  try {
-    const file = await fileOf(part);
-    if (file !== null) return await client.upload(file, { channel_id: chat, ...place });
-    const blocks = choices.length === 0 ? {} : { blocks: [...sectionsOf(part.text), buttonsOf(choices)] };
-    const { ts } = await client.call<{ ts: string }>("chat.postMessage", {
-      channel: chat,
-      ...place,
-      ...textOf(part.text),
-      ...blocks,
-    });
-    return ts;
-  } catch (error) {
-    throw deliveryError(error);
-  }
+  const file = await fileOf(part);
+  if (file !== null) return await client.upload(file, { channel_id: chat, ...place });
+  const blocks = choices.length === 0 ? {} : { blocks: [...cutSections(part.text), createButtons(choices)] };
+  const { ts } = await client.call<{ ts: string }>("chat.postMessage", {
+    channel: chat,
+    ...place,
+    ...textOf(part.text),
+    ...blocks,
+  });
+  return ts;
 }
 
-/** The sign that it was seen, or the message that says what is done: made, edited, taken away. Throws DeliveryError. */
+/** Adds the reaction, or creates, edits or deletes the message of progress. Throws as the client does. */
 export async function showProgress(client: SlackClient, progress: Progress): Promise<string> {
   const { chat, thread, text, sentAs, answers } = progress;
   const own = { channel: chat, ts: sentAs };
@@ -50,29 +45,28 @@ export async function showProgress(client: SlackClient, progress: Progress): Pro
     }
     return sentAs;
   } catch (error) {
-    // It is there already, or somebody has deleted it: there is nothing left to do.
+    // The reaction exists already, or a person deleted the message.
     if (error instanceof SlackError && /^(already_reacted|message_not_found|cant_)/.test(error.code)) {
       return sentAs;
     }
-    throw deliveryError(error);
+    throw error;
   }
 }
 
-/** The fields of a message that say a text. */
 export function textOf(text: string): object {
   return { text: inDialect(text, SLACK_MRKDWN), unfurl_links: false, unfurl_media: false };
 }
 
-// What is escaped is longer, up to five times: a piece that does not fit is cut again.
-function sectionsOf(text: string, characters = SECTION_CHARACTERS): object[] {
+// Escapes can make a piece five times as long. A piece that does not fit is cut again.
+function cutSections(text: string, characters = SECTION_CHARACTERS): object[] {
   return cutText(text, characters).flatMap((piece) => {
     const marked = inDialect(piece, SLACK_MRKDWN);
-    if (marked.length > MARKED_CHARACTERS) return sectionsOf(piece, Math.floor(characters / 2));
+    if (marked.length > MARKED_CHARACTERS) return cutSections(piece, Math.floor(characters / 2));
     return [{ type: "section", text: { type: "mrkdwn", text: marked } }];
   });
 }
 
-function buttonsOf(choices: Delivery["choices"]): object {
+function createButtons(choices: Delivery["choices"]): object {
   return {
     type: "actions",
     elements: choices.map(({ value, label }) => ({

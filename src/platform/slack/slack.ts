@@ -1,13 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { Backoff } from "../../base/backoff.ts";
-import type { Clock } from "../../base/clock.ts";
 import { logger } from "../../base/log.ts";
-import { Connection } from "../connection.ts";
-import { partsOf } from "../message_parts.ts";
-import { keepConnected, type Trouble } from "../keep_connected.ts";
-import type { Gap, Heard, Platform, Receive, Received } from "../platform.ts";
-import { readOrLeave, storeOrLeave } from "../receive_guard.ts";
-import { deliveryError, SlackClient, SlackError } from "./client.ts";
+import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
+import type { Session } from "../keep_connected.ts";
+import type { PlatformBase } from "../manifest.ts";
+import type { Platform, Receive, Received } from "../platform.ts";
+import { formatChoice, readOrLeave, storeOrLeave } from "../receive_guard.ts";
+import { SlackClient } from "./client.ts";
 import { saidMeanwhile } from "./history.ts";
 import { type Envelope, incomingOf, type Press } from "./message.ts";
 import { deliver, showProgress, textOf } from "./send.ts";
@@ -15,11 +14,7 @@ import { listenEnvelopes } from "./socket.ts";
 
 const log = logger("slack");
 const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
-// A key that does not count: somebody has to do something first.
-const REFUSED_PAUSE_MS = 300_000;
-// Slack shows 4,000 characters well; marks need some room.
-const LIMITS = { characters: 3_500, fileBytes: 1_000_000_000 };
-// Messages that were marked as seen.
+// Messages that have the reaction already.
 const SEEN_MAX = 1_000;
 
 interface Settings {
@@ -28,102 +23,81 @@ interface Settings {
   base_url: string;
 }
 
-/** An app of Slack: a socket that it opens itself, so no public address is needed (contract 10, decision 0023). */
-export function createSlack(name: string, settings: Settings, clock: Clock): Platform {
-  const client = new SlackClient(settings.bot_token, settings.base_url);
-  const sockets = new SlackClient(settings.app_token, settings.base_url);
-  const connection = new Connection(name, clock);
-  const stopped = new AbortController();
-  const signal = stopped.signal;
+/** Creates a Slack app. The app opens a socket, so it needs no public address. */
+export function createSlack(base: PlatformBase, settings: Settings): Platform {
+  const { app_token, bot_token, base_url } = settings;
+  const client = new SlackClient(bot_token, base_url);
+  const sockets = new SlackClient(app_token, base_url);
   const seen = new LRUCache<string, true>({ max: SEEN_MAX });
-  let running = Promise.resolve();
-  return {
-    name,
-    kind: "slack",
-    takesFiles: true,
-    start(receive, lastHeard, gap) {
-      if (settings.app_token === "" || settings.bot_token === "") {
-        return connection.become("refused", "it needs app_token and bot_token");
-      }
-      // A socket that Slack replaces stays open until the next one is: only otherwise something may be missed.
-      let hasGap = true;
-      let reading = new AbortController();
-      const session = async (wellAgain: () => void) => {
-        // Of two readers of one history each would use up the limit of the other.
-        if (hasGap) {
-          reading.abort();
-          reading = new AbortController();
-        }
-        const isReading = AbortSignal.any([signal, reading.signal]);
-        const parts = { client, sockets, connection, clock, receive, signal, wellAgain, gap, isReading };
-        const heard = hasGap ? lastHeard : () => Promise.resolve([]);
-        hasGap = true;
-        await work({ ...parts, lastHeard: heard });
-        hasGap = false;
-      };
-      running = keepConnected({ connection, clock, signal, retry: RETRY, session, troubleOf });
-    },
-    async stop() {
-      stopped.abort();
-      await running;
-    },
-    cut: (content, media) => partsOf(content, media, LIMITS),
+  return createConnectedPlatform({
+    ...{ base, retry: RETRY, required: { app_token, bot_token } },
+    createSession: (deps) => createSession({ ...deps, client, sockets }),
     deliver: (delivery) => deliver(client, delivery),
     progress(progress) {
       const message = `${progress.chat} ${progress.answers}`;
-      // A reaction stays, so it is given once.
+      // A reaction stays, so one is enough.
       if (progress.text === null && seen.has(message)) return Promise.resolve("");
       if (progress.text === null) seen.set(message, true);
       return showProgress(client, progress);
     },
-    async fetch(ref, signal) {
-      return await client.download(ref, signal).catch((error) => {
-        throw deliveryError(error);
-      });
-    },
+    fetch: (ref, signal) => client.download(ref, signal),
     async test() {
       const { user, team } = await client.call<{ user: string; team: string }>("auth.test", {});
       await sockets.call("apps.connections.open", {});
       return `the bot is ${user} in ${team}`;
     },
-    health: () => connection.health,
-  };
+  });
 }
 
-interface Work {
+interface Slack extends SessionDeps {
   client: SlackClient;
   sockets: SlackClient;
-  connection: Connection;
-  clock: Clock;
-  receive: Receive;
-  signal: AbortSignal;
-  wellAgain: () => void;
-  lastHeard: () => Promise<Heard[]>;
-  gap: Gap | undefined;
-  /** Aborts when there is another gap: its history begins where this one does. */
-  isReading: AbortSignal;
 }
 
-async function work({ client, sockets, receive, wellAgain, ...parts }: Work): Promise<void> {
-  const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, parts.signal);
-  const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, parts.signal);
-  const { heard, heardUpTo } = await noteGap(parts);
-  const handle = async (envelope: Envelope) => {
-    wellAgain();
-    await take(client, receive, envelope, user_id);
+function createSession(slack: Slack): Session {
+  // A socket that Slack replaces stays open until the next one is. After any other end, messages may be missing.
+  let hasGap = true;
+  let reading = new AbortController();
+  return async (resetBackoff) => {
+    // Two readers of one history would share its rate limit.
+    if (hasGap) {
+      reading.abort();
+      reading = new AbortController();
+    }
+    const readingSignal = AbortSignal.any([slack.signal, reading.signal]);
+    const lastHeard = hasGap ? slack.lastHeard : () => Promise.resolve([]);
+    hasGap = true;
+    await runSession({ ...slack, lastHeard, readingSignal, resetBackoff });
+    hasGap = false;
   };
-  // What comes from now on is kept from waiting for what was missed: Slack wants an answer within 3 s.
-  const opened = async () => {
-    const { clock, isReading: signal, gap } = parts;
+}
+
+interface Work extends Slack {
+  resetBackoff: () => void;
+  /** Aborts at the next gap, whose history starts where this one does. */
+  readingSignal: AbortSignal;
+}
+
+async function runSession({ client, sockets, receive, resetBackoff, ...deps }: Work): Promise<void> {
+  const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, deps.signal);
+  const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, deps.signal);
+  const { heard, heardUpTo } = await storeGap(deps);
+  const handle = async (envelope: Envelope) => {
+    resetBackoff();
+    await handleEnvelope(client, receive, envelope, user_id);
+  };
+  // Runs next to the socket: Slack wants the acknowledgement of a new message within 3 s.
+  const readHistory = async () => {
+    const { clock, readingSignal: signal, gap } = deps;
     const missed = saidMeanwhile({ client, clock, heard, heardUpTo, botId: user_id, signal });
     for await (const incoming of missed) await storeOrLeave("Slack", receive, incoming);
     if (heard.length > 0 && !signal.aborted) await gap?.save("");
   };
-  await listenEnvelopes({ ...parts, url, handle, opened });
+  await listenEnvelopes({ ...deps, url, handle, readHistory });
 }
 
-/** Stores where the gap begins, before anything that is said now is stored; one that is not read yet goes on. */
-async function noteGap({ lastHeard, gap }: Pick<Work, "lastHeard" | "gap">) {
+/** Stores the start of the gap before a new message hides it. A gap that is not read yet keeps its start. */
+async function storeGap({ lastHeard, gap }: Pick<Work, "lastHeard" | "gap">) {
   const heard = await lastHeard();
   const newest = heard.reduce((last, { id }) => id > last ? id : last, "");
   const heardUpTo = await gap?.find() || newest;
@@ -131,40 +105,37 @@ async function noteGap({ lastHeard, gap }: Pick<Work, "lastHeard" | "gap">) {
   return { heard, heardUpTo };
 }
 
-function troubleOf(error: unknown): Trouble {
-  if (!(error instanceof SlackError)) return { state: "down", pauseMs: null };
-  const { isRefused, code, retryAfterMs } = error;
-  if (isRefused || code === "link_disabled") return { state: "refused", pauseMs: REFUSED_PAUSE_MS };
-  return { state: code === "ratelimited" ? "limited" : "down", pauseMs: retryAfterMs };
-}
-
-async function take(client: SlackClient, receive: Receive, envelope: Envelope, botId: string): Promise<void> {
+async function handleEnvelope(
+  client: SlackClient,
+  receive: Receive,
+  envelope: Envelope,
+  botId: string,
+): Promise<void> {
   const incoming = readOrLeave("Slack", () => incomingOf(envelope, botId));
   const received = incoming === null ? null : await storeOrLeave("Slack", receive, incoming);
-  // What could not be read has another form than `confirm` knows.
+  // An unreadable envelope has a form that confirm() does not know.
   if (envelope.type === "interactive" && incoming !== null) {
     void confirm(client, envelope.payload, received?.outcome);
   }
 }
 
-// The question loses its buttons: shown to people, so nothing depends on it.
+// Replaces the buttons. Only people see this, so an error is not fatal.
 async function confirm(
   client: SlackClient,
   { container, message, actions: [action] }: Press,
   outcome: Received["outcome"] | undefined,
 ): Promise<void> {
-  const isAnswered = outcome === "queued" || outcome === "repeated";
-  if (!isAnswered && outcome !== "late") return;
-  const words = isAnswered ? `> ${action?.text?.text ?? ""}` : "(not open any more)";
+  const choice = formatChoice(outcome, action?.text?.text ?? "");
+  if (choice === null) return;
   try {
     await client.call("chat.update", {
       channel: container.channel_id,
       ts: container.message_ts,
       ...textOf(""),
-      text: `${message?.text ?? ""}\n\n${words}`,
+      text: `${message?.text ?? ""}\n\n${choice}`,
       blocks: [],
     });
   } catch (error) {
-    log.info("A button of Slack stays as it is: {error}", { error });
+    log.info("Cannot change a button of Slack: {error}", { error });
   }
 }

@@ -8,19 +8,19 @@ import type { Envelope } from "./message.ts";
 const log = logger("slack");
 const PING_MS = 10_000;
 
-interface Listening {
+interface EnvelopeOptions {
   url: string;
   clock: Clock;
   connection: Connection;
-  /** Stores what came; only then is it acknowledged. */
+  /** Stores a message. The acknowledgement follows. */
   handle: (envelope: Envelope) => Promise<void>;
-  /** Asks for what was said while there was no socket. */
-  opened: () => Promise<void>;
+  /** Reads the messages of the gap. */
+  readHistory: () => Promise<void>;
   signal: AbortSignal;
 }
 
-/** Listens on one socket until Slack wants the next one to be opened; throws when it is gone. */
-export async function listenEnvelopes({ handle, opened, ...parts }: Listening): Promise<void> {
+/** Listens on one socket until Slack wants the next one. Throws when the socket ends. */
+export async function listenEnvelopes({ handle, readHistory, ...parts }: EnvelopeOptions): Promise<void> {
   await listen({
     ...parts,
     platform: "Slack",
@@ -29,14 +29,16 @@ export async function listenEnvelopes({ handle, opened, ...parts }: Listening): 
       const frame = JSON.parse(new TextDecoder().decode(data));
       if (frame.type === "hello") {
         socket.ready();
-        void opened().catch((error) => log.warning("Cannot read the history of Slack: {error}", { error }));
+        void readHistory().catch((error) =>
+          log.warning("Cannot read the history of Slack: {error}", { error })
+        );
       } else if (frame.type === "disconnect") {
         if (frame.reason === "link_disabled") throw new SlackError("link_disabled");
         socket.next();
       } else if (typeof frame.envelope_id === "string") {
         parts.connection.seen();
         await handle(frame);
-        // What is gone meanwhile is sent again by Slack, and changes nothing then.
+        // Without this, Slack sends the message again, which changes nothing.
         socket.send(JSON.stringify({ envelope_id: frame.envelope_id }));
       }
     },

@@ -1,35 +1,40 @@
-import { answerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
-import { DeliveryError } from "../platform.ts";
-import { answered, objectOf } from "../request.ts";
+import { type DeliveryError, PlatformError } from "../platform.ts";
+import { answered, sendRequest, TIMEOUT_MS, UPLOAD_TIMEOUT_MS } from "../request.ts";
 import { askedMs } from "../retry_after.ts";
 
 const BASE_URL = "https://api.telegram.org";
-// Beside the time that the server itself holds a request open.
-const TIMEOUT_MS = 15_000;
-// Beside that, for the bytes of a file.
-const UPLOAD_MS = 120_000;
 
-/** What the server answered instead of a result. */
-export class TelegramError extends Error {
+export class TelegramError extends PlatformError {
   readonly code: number;
-  readonly retryAfterMs: number | null;
 
   constructor(code: number, description: string, retryAfterMs: number | null) {
-    super(description);
-    this.name = "TelegramError";
+    super(description, retryAfterMs);
     this.code = code;
-    this.retryAfterMs = retryAfterMs;
+  }
+
+  /** 409: another program polls with the same token. */
+  get isKeyRefused(): boolean {
+    return [401, 404, 409].includes(this.code);
+  }
+
+  get why(): DeliveryError["why"] {
+    if (this.code === 429) return "limited";
+    return this.code === 401 || this.code === 404 || this.code >= 500 ? "unreachable" : "refused";
+  }
+
+  override get scope(): DeliveryError["scope"] {
+    return "chat";
   }
 }
 
 interface CallOptions {
-  /** How long the server itself holds the request open. */
+  /** Time that the server itself keeps the request open, on top of the timeout. */
   holdMs?: number;
   signal?: AbortSignal;
 }
 
-/** Calls of one bot. The token is in every address, so no address is ever in a message (decision 0023). */
+/** Calls Telegram for one bot. The token is in every address, so no error contains an address. */
 export class TelegramClient {
   readonly #root: string;
   readonly #token: string;
@@ -45,17 +50,17 @@ export class TelegramClient {
     return this.#post(method, { headers, body: JSON.stringify(body) }, options);
   }
 
-  /** As call(), with a file in a field of its own. */
+  /** Does the same as call(), with a file in `field`. */
   upload<T>(method: string, body: object, field: string, file: PartFile): Promise<T> {
     const form = new FormData();
     for (const [name, value] of Object.entries(body)) {
       form.set(name, typeof value === "object" ? JSON.stringify(value) : String(value));
     }
     form.set(field, new File([file.bytes], file.name, { type: file.mime }));
-    return this.#post(method, { body: form }, { holdMs: UPLOAD_MS });
+    return this.#post(method, { body: form }, { holdMs: UPLOAD_TIMEOUT_MS });
   }
 
-  /** The bytes of a file of a message, as they come. Throws as call() does. */
+  /** Opens a file of a message. Throws as call() does. */
   async download(fileId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const { file_path: path = "" } = await this.call<{ file_path?: string }>("getFile", { file_id: fileId }, {
       signal,
@@ -67,20 +72,20 @@ export class TelegramClient {
     throw new TelegramError(response.status, `Telegram answered ${response.status}`, null);
   }
 
-  async #post<T>(method: string, init: RequestInit, { holdMs = 0, signal }: CallOptions): Promise<T> {
-    const signals = [AbortSignal.timeout(holdMs + TIMEOUT_MS), ...(signal === undefined ? [] : [signal])];
-    const { status, headers, text } = await answered("Telegram", async () => {
-      const response = await fetch(`${this.#root}/bot${this.#token}/${method}`, {
-        ...init,
-        method: "POST",
-        redirect: "manual",
-        signal: AbortSignal.any(signals),
-      });
-      return { status: response.status, headers: response.headers, text: await answerText(response) };
+  async #post<T>(
+    method: string,
+    request: { headers?: Record<string, string>; body: BodyInit },
+    { holdMs = 0, signal }: CallOptions,
+  ): Promise<T> {
+    const url = `${this.#root}/bot${this.#token}/${method}`;
+    const timeoutMs = holdMs + TIMEOUT_MS;
+    const { status, headers, answer } = await sendRequest<Answer<T>>("Telegram", url, {
+      ...request,
+      timeoutMs,
+      signal,
     });
-    const answer = objectOf<Answer<T>>(text);
     if (answer.ok === true) return answer.result as T;
-    // Between us and Telegram may be something with answers of its own.
+    // The answer can come from a proxy between the service and Telegram.
     const { error_code = status, description = `Telegram answered ${status}`, parameters } = answer;
     const retryAfterMs = askedMs(parameters?.retry_after ?? headers.get("retry-after"));
     throw new TelegramError(error_code, description, retryAfterMs);
@@ -93,14 +98,4 @@ interface Answer<T> {
   error_code: number;
   description: string;
   parameters: { retry_after?: number };
-}
-
-/** What a failed send means for the reply (contract 10.3). */
-export function deliveryError(error: unknown): DeliveryError {
-  if (error instanceof DeliveryError) return error;
-  if (!(error instanceof TelegramError)) return new DeliveryError("refused", String(error));
-  const { code, message, retryAfterMs } = error;
-  if (code === 429) return new DeliveryError("limited", message, { scope: "chat", retryAfterMs });
-  if (code === 401 || code === 404 || code >= 500) return new DeliveryError("unreachable", message);
-  return new DeliveryError("refused", message);
 }

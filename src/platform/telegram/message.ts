@@ -1,4 +1,4 @@
-import type { Incoming, RemoteFile } from "../platform.ts";
+import { buildPress, type Incoming, type RemoteFile } from "../platform.ts";
 import { sizeOf } from "../receive_guard.ts";
 
 export interface User {
@@ -22,7 +22,6 @@ interface Message {
   from?: User;
   text?: string;
   caption?: string;
-  /** The buttons of a message of ours. */
   reply_markup?: { inline_keyboard: { text: string; callback_data?: string }[][] };
   reply_to_message?: { message_id: number; from?: User };
   document?: FileShape;
@@ -45,26 +44,26 @@ export interface Update {
   callback_query?: Click;
 }
 
-/** What an update says; null for what bots say, ourselves among them, and for what has neither text nor file. */
+/** Parses an update. Returns null for one of a bot, and for a message without text and file. */
 export function incomingOf(update: Update, me: User): Incoming | null {
-  if (update.callback_query !== undefined) return clickOf(update.callback_query);
-  return update.message === undefined ? null : messageOf(update.message, me);
+  if (update.callback_query !== undefined) return parseClick(update.callback_query);
+  return update.message === undefined ? null : parseMessage(update.message, me);
 }
 
-function messageOf(message: Message, me: User): Incoming | null {
+function parseMessage(message: Message, me: User): Incoming | null {
   const { from } = message;
   const said = message.text ?? message.caption ?? "";
-  const files = filesOf(message);
+  const files = listFiles(message);
   if (from === undefined || from.is_bot || said.trim() === "" && files.length === 0) return null;
   const mention = new RegExp(`@${me.username ?? "\\0"}\\b`, "i");
   const original = message.reply_to_message;
   const isOurs = original?.from?.id === me.id;
   const text = said.replaceAll(new RegExp(mention, "gi"), "").trim() || said;
   return {
-    ...placeOf(message),
+    ...parsePlace(message),
     id: String(message.message_id),
-    sender: senderOf(from),
-    // What the button of a first conversation sends.
+    sender: parseSender(from),
+    // Telegram sends /start at the first contact.
     text: text === "/start" ? "/help" : text,
     files,
     isMentioned: isOurs || mention.test(said),
@@ -74,22 +73,18 @@ function messageOf(message: Message, me: User): Incoming | null {
   };
 }
 
-function clickOf({ id, from, data = "", message }: Click): Incoming | null {
+function parseClick({ id, from, data = "", message }: Click): Incoming | null {
   if (message === undefined || from.is_bot) return null;
-  return {
-    ...placeOf(message),
+  return buildPress({
+    ...parsePlace(message),
     id,
-    sender: senderOf(from),
-    text: "",
-    files: [],
-    isMentioned: true,
+    sender: parseSender(from),
     repliesTo: String(message.message_id),
     choice: data,
-    isData: false,
-  };
+  });
 }
 
-function placeOf({ chat, is_topic_message, message_thread_id }: Message) {
+function parsePlace({ chat, is_topic_message, message_thread_id }: Message) {
   const isTopic = is_topic_message === true && message_thread_id !== undefined;
   return {
     chat: String(chat.id),
@@ -98,12 +93,12 @@ function placeOf({ chat, is_topic_message, message_thread_id }: Message) {
   };
 }
 
-function senderOf({ id, first_name, username }: User) {
+function parseSender({ id, first_name, username }: User) {
   return { id: String(id), name: first_name ?? username ?? "" };
 }
 
-function filesOf({ document, photo, voice, audio, video }: Message): RemoteFile[] {
-  // A photo comes in several sizes, the largest last.
+function listFiles({ document, photo, voice, audio, video }: Message): RemoteFile[] {
+  // A photo has several sizes. The largest is last.
   const picture = photo?.at(-1);
   const all: [FileShape | undefined, string][] = [
     [document, "file"],

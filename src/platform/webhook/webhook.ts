@@ -1,12 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
-import {
-  callOutside,
-  NoAnswer,
-  NotReached,
-  type OutsideAnswer,
-  RefusedAddress,
-} from "../../base/guarded_fetch.ts";
+import { callOutside, NoAnswer, NotReached, type OutsideAnswer } from "../../base/guarded_fetch.ts";
 import { Connection } from "../connection.ts";
+import type { PlatformBase } from "../manifest.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
 import { retryAfter } from "../retry_after.ts";
 import { standardHeaders } from "../signature.ts";
@@ -14,37 +9,36 @@ import { standardHeaders } from "../signature.ts";
 const TIMEOUT_MS = 15_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
 
-/** Where the replies of a webhook platform go. */
-interface ReplyTo {
+interface Settings {
   reply_url: string;
   secret: string;
   allow_private: boolean;
 }
 
-/** Programs that send webhooks: what they send comes over HTTP, replies go to `reply_url`, signed (contract 10.5). */
-export function createWebhook(name: string, settings: ReplyTo, clock: Clock): Platform {
+/** Creates a platform for programs that send webhooks. Signed replies go to `reply_url`. */
+export function createWebhook({ name, kind, clock }: PlatformBase<null>, settings: Settings): Platform {
   const connection = new Connection(name, clock, "connected");
   return {
     name,
-    kind: "webhook",
+    kind,
     takesFiles: false,
     start: () => {},
     stop: () => Promise.resolve(),
     cut: (text, media) => [{ text, media }],
     deliver: (delivery) => deliver(name, settings, connection, clock, delivery),
-    test: () => test(settings),
+    test: () => testReplyUrl(settings),
     health: () => connection.health,
   };
 }
 
 async function deliver(
   name: string,
-  settings: ReplyTo,
+  settings: Settings,
   connection: Connection,
   clock: Clock,
   { key, chat, answers, part }: Delivery,
 ): Promise<string> {
-  // Without an address the replies are here, for those who ask.
+  // Without an address, programs read the replies over the API.
   if (settings.reply_url === "") return "";
   const now = clock.now();
   const body = JSON.stringify({
@@ -74,17 +68,17 @@ async function deliver(
       answerMaxBytes: ANSWER_MAX_BYTES,
       allowPrivate: settings.allow_private,
     });
-    check(answer, now);
+    checkAnswer(answer, now);
     connection.become("connected");
     return key;
   } catch (error) {
-    const fault = faultOf(error);
+    const fault = classifyError(error);
     if (fault.why === "unreachable") connection.become("down", fault.message);
     throw fault;
   }
 }
 
-function check({ status, headers }: OutsideAnswer, now: number): void {
+function checkAnswer({ status, headers }: OutsideAnswer, now: number): void {
   if (status >= 200 && status < 300) return;
   const words = `reply_url answered ${status}`;
   const retryAfterMs = retryAfter(headers["retry-after"], now);
@@ -95,17 +89,16 @@ function check({ status, headers }: OutsideAnswer, now: number): void {
   throw new DeliveryError("refused", words);
 }
 
-function faultOf(error: unknown): DeliveryError {
+function classifyError(error: unknown): DeliveryError {
   if (error instanceof DeliveryError) return error;
   const words = error instanceof Error ? error.message : String(error);
   if (error instanceof NoAnswer) return new DeliveryError("unanswered", words);
   if (error instanceof NotReached) return new DeliveryError("unreachable", words);
-  if (error instanceof RefusedAddress) return new DeliveryError("refused", words);
   return new DeliveryError("refused", words);
 }
 
-function test({ reply_url }: ReplyTo): Promise<string> {
+function testReplyUrl({ reply_url }: Settings): Promise<string> {
   return Promise.resolve(
-    reply_url === "" ? "it takes messages; replies stay here" : `replies go to ${reply_url}`,
+    reply_url === "" ? "it takes messages; programs read replies over the API" : `replies go to ${reply_url}`,
   );
 }

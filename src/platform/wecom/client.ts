@@ -1,18 +1,19 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
-import { DeliveryError } from "../platform.ts";
+import { DeliveryError, PlatformError } from "../platform.ts";
 import type { Socket } from "../monitored_socket.ts";
 
 const ANSWER_MS = 15_000;
-/** Too many messages, of a chat or in all. */
+const LIMITED_PAUSE_MS = 60_000;
+/** Rate limit of a chat or of the bot. */
 const TOO_MANY = 45_009;
-/** The socket is open, but WeCom does not count it. */
+/** The socket is open, but WeCom forgot the subscription. */
 const NOT_SUBSCRIBED = 846_609;
-/** What a callback is answered with came too late, or the callback is gone. */
+/** The callback has expired. */
 const TOO_LATE = [846_605, 846_608];
 const BUSY = -1;
 
-/** A frame as it goes both ways. */
+/** A frame in either direction. */
 export interface Frame {
   cmd?: string;
   headers?: { req_id?: string };
@@ -21,13 +22,11 @@ export interface Frame {
   errmsg?: string;
 }
 
-/** What WeCom answered instead of a result. */
-export class WeComError extends Error {
+export class WeComError extends PlatformError {
   readonly code: number;
 
   constructor(code: number, message: string) {
     super(`WeCom answered ${code}: ${message}`);
-    this.name = "WeComError";
     this.code = code;
   }
 
@@ -35,40 +34,51 @@ export class WeComError extends Error {
     return TOO_LATE.includes(this.code);
   }
 
-  /** No further try makes it better before somebody has done something. */
-  get isRefusal(): boolean {
+  get isKeyRefused(): boolean {
     return ![BUSY, TOO_MANY, NOT_SUBSCRIBED].includes(this.code);
+  }
+
+  get why(): DeliveryError["why"] {
+    if (this.code === TOO_MANY) return "limited";
+    return this.isKeyRefused ? "refused" : "unreachable";
+  }
+
+  override get scope(): DeliveryError["scope"] {
+    return "chat";
+  }
+
+  override get pauseMs(): number | null {
+    return this.why === "limited" ? LIMITED_PAUSE_MS : null;
   }
 }
 
-interface Waiting {
+interface OpenRequest {
   resolve: (frame: Frame) => void;
   reject: (error: unknown) => void;
 }
 
-/** Requests of one bot, over the socket that is there at the moment. */
+/** Sends the requests of one bot over its current socket. */
 export class WeComClient {
   readonly #clock: Clock;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, OpenRequest>();
   #socket: Socket | null = null;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** From now on requests go over this one. */
   attach(socket: Socket): void {
     this.#socket = socket;
   }
 
-  /** There is no socket any more: what was sent over it may have arrived. */
+  /** Fails the open requests: WeCom may have got them. */
   detach(): void {
     this.#socket = null;
-    for (const { reject } of this.#waiting.values()) reject(unanswered());
+    for (const { reject } of this.#waiting.values()) reject(createUnanswered());
     this.#waiting.clear();
   }
 
-  /** The answer to a request. Throws WeComError when WeCom does not count the socket any more. */
+  /** Takes the answer to a request. Throws WeComError when WeCom forgot the subscription. */
   answer(frame: Frame): void {
     const id = frame.headers?.req_id ?? "";
     const waiting = this.#waiting.get(id);
@@ -80,18 +90,20 @@ export class WeComClient {
     if (errcode === NOT_SUBSCRIBED) throw error;
   }
 
-  /** Answers a callback, or with no `callback` asks by itself. Throws WeComError for a refusal, DeliveryError without an answer. */
+  /** Sends a request, or the answer to a callback. Throws WeComError for a refusal, DeliveryError without an answer. */
   async call<T>(cmd: string, body: object | undefined, callback = ""): Promise<T> {
     const socket = this.#socket;
     const id = callback === "" ? `${cmd}_${randomUUID()}` : callback;
     if (socket === null) throw new DeliveryError("unreachable", "WeCom is not connected");
-    // WeCom tells answers to one callback apart by their order alone.
-    if (this.#waiting.has(id)) throw new DeliveryError("refused", "WeCom has not answered the one before");
+    // The answers to one callback have no ids, only an order.
+    if (this.#waiting.has(id)) {
+      throw new DeliveryError("refused", "WeCom has not answered the previous request");
+    }
     const { promise, resolve, reject } = Promise.withResolvers<Frame>();
     this.#waiting.set(id, { resolve, reject });
     const cancel = this.#clock.after(ANSWER_MS, () => {
       this.#waiting.delete(id);
-      reject(unanswered());
+      reject(createUnanswered());
     });
     try {
       socket.send(JSON.stringify({ cmd, headers: { req_id: id }, ...(body === undefined ? {} : { body }) }));
@@ -103,15 +115,6 @@ export class WeComClient {
   }
 }
 
-function unanswered(): DeliveryError {
+function createUnanswered(): DeliveryError {
   return new DeliveryError("unanswered", "WeCom did not answer");
-}
-
-/** What a failed request means for the reply (contract 10.3). */
-export function deliveryError(error: unknown): DeliveryError {
-  if (error instanceof DeliveryError) return error;
-  if (!(error instanceof WeComError)) return new DeliveryError("refused", String(error));
-  const { code, message } = error;
-  if (code === TOO_MANY) return new DeliveryError("limited", message, { scope: "chat" });
-  return new DeliveryError(error.isRefusal ? "refused" : "unreachable", message);
 }

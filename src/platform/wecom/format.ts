@@ -1,11 +1,11 @@
 import { type Dialect, MARKDOWN } from "../markdown.ts";
 
-// `<@id>` mentions somebody, `<@all>` everybody: a blank that nobody sees takes that away.
-const harmless = (text: string) => text.replaceAll("<@", "<\u200b@");
+// An invisible blank turns off the mentions `<@id>` and `<@all>`.
+const disableMentions = (text: string) => text.replaceAll("<@", "<\u200b@");
 
-/** WeCom's Markdown; it knows no escapes, so what is no mark of ours stays as it is. */
+/** WeCom's Markdown, which has no escapes. */
 export const WECOM_MARKDOWN: Dialect = {
   ...MARKDOWN,
-  escape: harmless,
+  escape: disableMentions,
   strike: (text) => text,
 };

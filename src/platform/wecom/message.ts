@@ -18,10 +18,9 @@ interface Item {
   image?: Remote;
 }
 
-/** What a person says. */
 export interface Said extends Place, Item {
   mixed?: { msg_item: Item[] };
-  /** What was spoken, as WeCom understood it. */
+  /** Transcript of a voice message. */
   voice?: { content: string };
   file?: Remote;
   video?: Remote;
@@ -32,46 +31,46 @@ interface Pressed {
   task_id?: string;
 }
 
-/** What happens: a button that was pressed, another connection, and what is of no use here. */
+/** An event: a press of a button, another connection, and others. */
 export interface Happened extends Place {
   event: Pressed & { eventtype: string; template_card_event?: Pressed };
 }
 
-/** Where the bytes of a file are, and the key that they are closed with; each file has its own. */
+/** Address of a file, and its key. */
 export interface FileRef {
   url: string;
   key: string;
 }
 
-/** What a message says; null for what has neither text nor file. In groups a bot hears what mentions it, and nothing else. */
+/** Parses a message. Returns null for one without text and file. In groups a bot gets only messages that mention it. */
 export function messageOf(said: Said): Incoming | null {
-  const place = placeOf(said);
+  const place = parsePlace(said);
   const items = said.mixed?.msg_item ?? [said];
   const words = [...items.map(({ text }) => text?.content ?? ""), said.voice?.content ?? ""];
   const text = words.filter((one) => one.trim() !== "").join("\n");
   const files = [
-    ...items.flatMap(({ image }) => fileOf(image, "image.jpg")),
-    ...fileOf(said.file, "file"),
-    ...fileOf(said.video, "video.mp4"),
+    ...items.flatMap(({ image }) => listFile(image, "image.jpg")),
+    ...listFile(said.file, "file"),
+    ...listFile(said.video, "video.mp4"),
   ];
   if (text === "" && files.length === 0) return null;
-  // The mention of a bot is its name, without a mark of where that ends.
+  // A mention is the name of the bot, without a mark at its end.
   const own = place.isDirect ? text : text.replace(/^\s*@\S+\s*/, "");
   return { ...place, id: said.msgid, text: own || text, files, repliesTo: "", choice: "" };
 }
 
-/** What a press says, and of which card it is a button; null for everything else that happens. */
+/** Parses a press. Returns null for other events. */
 export function pressOf(happened: Happened): Incoming | null {
   const { event, msgid } = happened;
   if (event.eventtype !== "template_card_event") return null;
   const { event_key = "", task_id = "" } = event.template_card_event ?? event;
-  return { ...placeOf(happened), id: msgid, text: "", files: [], repliesTo: task_id, choice: event_key };
+  return { ...parsePlace(happened), id: msgid, text: "", files: [], repliesTo: task_id, choice: event_key };
 }
 
-function placeOf({ chatid, chattype, from }: Place) {
+function parsePlace({ chatid, chattype, from }: Place) {
   const isDirect = chattype !== "group";
   return {
-    // A direct chat has the name of the person.
+    // The id of a direct chat is the person.
     chat: isDirect ? from.userid : chatid ?? "",
     thread: "",
     sender: { id: from.userid, name: "" },
@@ -81,7 +80,7 @@ function placeOf({ chatid, chattype, from }: Place) {
   };
 }
 
-function fileOf(remote: Remote | undefined, name: string): RemoteFile[] {
+function listFile(remote: Remote | undefined, name: string): RemoteFile[] {
   if (remote === undefined) return [];
   const ref: FileRef = { url: remote.url, key: remote.aeskey ?? "" };
   return [{ ref: JSON.stringify(ref), name, size: null }];

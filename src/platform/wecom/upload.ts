@@ -6,7 +6,7 @@ import type { WeComClient } from "./client.ts";
 
 const PIECE_BYTES = 512 * 1024;
 
-/** Brings a file to WeCom in pieces; answers the id that a message names it by, for three days. Nothing is said by it. Throws as call() does. */
+/** Uploads a file in pieces. Returns its id, which messages can use for three days. Throws as call() does. */
 export function upload(client: WeComClient, { name, bytes }: PartFile): Promise<string> {
   return notSent(async () => {
     if (bytes.length === 0) throw new DeliveryError("refused", `WeCom takes no empty file: ${name}`);

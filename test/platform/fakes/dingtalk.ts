@@ -6,7 +6,7 @@ const SECRET = "secret-of-dingtalk";
 const TEMPLATE = "tpl.schema";
 const FILE_TYPES = ["xlsx", "pdf", "zip", "rar", "doc", "docx"];
 const TEXT_CHARACTERS = 3_800;
-/** What an answer to a frame has, and nothing else. */
+/** All fields of an answer to a frame. */
 const ANSWER_KEYS = "code,data,headers,message";
 
 interface Waiting {
@@ -15,28 +15,27 @@ interface Waiting {
   data: string;
 }
 
-/** A server of DingTalk's interfaces and its stream, strict about what it takes, with the switches that tests need. */
+/** A strict fake of DingTalk's interfaces and stream. */
 export class FakeDingTalk extends FakeServer {
   readonly clientId = CLIENT_ID;
   readonly secret = SECRET;
   readonly template = TEMPLATE;
-  /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
+  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. */
   readonly modes: ("lost" | { status: number; code: string })[] = [];
-  /** People who are not there any more: also an answer that looks like a success. */
+  /** People who left. DingTalk answers their messages with a success. */
   readonly gone = new Set<string>();
-  /** Emotions on messages, as `<conversation> <message>`: all that were given, and those that are there. */
+  /** All emotions ever added, as `<conversation> <message>`, and the current ones. */
   readonly emotions: string[] = [];
   readonly emotionsNow = new Set<string>();
   readonly uploads: { name: string; text: string; type: string }[] = [];
-  /** Files of people: bytes, or how the download fails. */
+  /** Files of people: bytes, or the failure of the download. */
   readonly files = new Map<string, Uint8Array<ArrayBuffer> | number>();
-  /** Where files are downloaded from; "" is here. */
+  /** Host of the downloads. "": this server. */
   fileHost = "";
-  /** Emotions are not permitted. */
   isPlain = false;
   tokens = 0;
   opened = 0;
-  /** What was not acknowledged, by message. */
+  /** Unacknowledged frames, by message. */
   readonly waiting = new Map<string, Waiting>();
   #token = "";
   #next = 1;
@@ -44,22 +43,21 @@ export class FakeDingTalk extends FakeServer {
   #tickets = new Set<string>();
   #stored = new Map<string, { name: string; bytes: Uint8Array }>();
 
-  /** The token of the app ends with the next message that is sent. */
+  /** Makes the token expire at the next message of the bot. */
   expiresNext = false;
-  /** How it says that a token has ended. */
+  /** Answer to an expired token. */
   staleAs: [status: number, code: string] = [401, "InvalidAuthentication"];
 
-  /** The token of the app ends. */
   expire(): void {
     this.#token = "";
   }
 
-  /** A message to the robot; it is sent again over the next stream until it is acknowledged. */
+  /** Sends a message to the robot, and again over the next stream until the acknowledgement. */
   message(data: Json): void {
     this.#callback("/v1.0/im/bot/messages/get", { robotCode: CLIENT_ID, chatbotUserId: "bot", ...data });
   }
 
-  /** Somebody presses a button of a card. */
+  /** Presses a button of a card. */
   press(outTrackId: string, userId: string, number: number): void {
     const { params } = this.sent.find((one) => one.id === outTrackId);
     const given = {
@@ -82,7 +80,7 @@ export class FakeDingTalk extends FakeServer {
     }
   }
 
-  /** Something of the organisation that is no message. */
+  /** Sends an event that is no message. */
   event(): void {
     this.#push({ type: "EVENT", topic: "*", data: "{}" });
   }
@@ -330,9 +328,9 @@ export class FakeDingTalk extends FakeServer {
     }
     const frame = this.waiting.get(messageId);
     if (frame === undefined) {
-      // A frame that was sent again on the next stream is answered on both.
+      // The service answers a repeated frame on both streams.
       if (this.#answered.has(messageId)) return;
-      // Of a ping: with the same data.
+      // The answer to a ping has the data of the ping.
       if (answer.data !== `{"opaque":"o"}`) this.faults.push("an answer to nothing");
       return;
     }

@@ -13,42 +13,41 @@ const FIELDS = [
   "components",
   "flags",
 ];
-/** Discord takes this many messages of a channel at once. */
+/** Rate limit of a channel. */
 const BURST = 5;
 
-/** A server of Discord's API and gateway, strict about what it takes, with the switches that tests need. */
+/** A strict fake of Discord's API and gateway. */
 export class FakeDiscord extends FakeServer {
   readonly token = TOKEN;
   readonly bot = BOT.id;
   readonly gateway: FakeGateway;
-  /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. `slow`: taken, answered late. */
+  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. `slow`: answers late. */
   readonly modes: ("lost" | "slow" | "global" | number)[] = [];
-  /** What was refused because more came than Discord takes. */
+  /** Messages above the rate limit. */
   tooMany = 0;
   readonly typing: string[] = [];
   readonly uploads: { name: string; text: string; chat: string }[] = [];
   readonly files = new Map<string, Uint8Array<ArrayBuffer>>();
-  /** What people said, by channel: the history. */
+  /** History of each channel. */
   readonly said = new Map<string, Json[]>();
-  /** Channels that are known, with their kind. */
   readonly channels = new Map<string, Json>();
   readonly callbacks: Json[] = [];
-  /** Commands that Discord offers when somebody types `/`; what else was made for the bot is among them. */
+  /** Registered commands, also those of other programs. */
   readonly commands: Json[] = [];
-  /** How often one was made. */
+  /** Number of registrations. */
   commandsMade = 0;
-  /** Commands cannot be made. */
+  /** Refuses registrations. */
   isWithoutCommands = false;
-  /** So many histories are not there at first. */
+  /** Number of requests for a history that fail first. */
   broken = 0;
-  /** Channels of which so many pages can be read, and what is answered from then on. */
+  /** Number of readable pages of a channel, and the answer after them. */
   readonly breaking = new Map<string, { pages: number; then: () => Response }>();
-  /** Sessions that may still begin today, and the ms after which there are more. */
+  /** Remaining sessions of today, and the ms until the limit resets. */
   remaining = 1000;
   resetAfterMs = 60_000;
-  /** The seconds after which a channel takes more, as the next message that is sent is told: it takes none until then. */
+  /** Pause in seconds that the answer to the next message names. */
   nextResetAfter = "";
-  /** How long a channel needs before it takes more; the real one about 5 s. */
+  /** Length of the rate limit window. The real one is about 5 s. */
   bucketMs = 400;
   #next = 1;
   readonly #buckets = new Map<string, { left: number; until: number }>();
@@ -63,12 +62,12 @@ export class FakeDiscord extends FakeServer {
     );
   }
 
-  /** An id as Discord makes them: the time, and a number. */
+  /** Creates an id of Discord: the time and a number. */
   id(at = Date.now()): string {
     return String((BigInt(at) - EPOCH_MS) << 22n | BigInt(this.#next++ % 4096));
   }
 
-  /** Somebody presses a button of a message; without one, uses a command. */
+  /** Presses a button of a message, or without one uses a command. */
   press(interaction: Json, message = ""): void {
     this.#interactions.set(interaction.id, { token: interaction.token, at: performance.now(), message });
     this.gateway.event("INTERACTION_CREATE", interaction);
@@ -122,7 +121,7 @@ export class FakeDiscord extends FakeServer {
     return no(404, 0, "404: Not Found");
   }
 
-  /** Made, or made anew under the same name; Discord leaves out what is empty or false. */
+  /** Creates or replaces a command. Discord drops empty and false fields. */
   #offer(command: Json): Response {
     if (this.isWithoutCommands) return no(403, 50001, "Missing Access");
     const fault = commandFault(command);
@@ -155,7 +154,7 @@ export class FakeDiscord extends FakeServer {
       !/^\d+$/.test(id) || BigInt(id) > after
     )
       .slice(0, limit);
-    // The newest first, and without the server that they are from.
+    // Newest first, without the id of the server.
     return Response.json(messages.reverse().map(({ guild_id: _none, member: _nobody, ...rest }) => rest));
   }
 
@@ -257,7 +256,7 @@ async function readBody(request: Request): Promise<{ fields: Json; file: File | 
   return { fields: JSON.parse(String(form.get("payload_json"))), file: form.get("files[0]") as File | null };
 }
 
-/** What Discord would not take, or what would do harm; "" for nothing. */
+/** Finds what Discord would refuse, or what would do harm. Returns "" for neither. */
 function faultOf(fields: Json, file: File | null): string {
   const { content = "", nonce, allowed_mentions, components = [], message_reference } = fields;
   const unknown = Object.keys(fields).find((field) => !FIELDS.includes(field));

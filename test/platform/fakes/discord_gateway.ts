@@ -13,30 +13,28 @@ const CLOSE = {
 };
 const MESSAGE_CONTENT = 32_768;
 
-/** What a session has been sent; it can be gone on with on another socket. */
+/** Events of a session, which another socket can resume. */
 interface Session {
   id: string;
   events: { t: string; d: Json; s: number }[];
   socket: WebSocket | null;
 }
 
-/** Discord's gateway: hello, identify, resume, heartbeats, and sessions that keep what was said while nobody listened. */
+/** A fake of Discord's gateway: hello, identify, resume, heartbeats, and sessions that keep missed events. */
 export class FakeGateway {
   readonly faults: string[] = [];
   readonly sessions: Session[] = [];
-  /** How often each was asked for. */
   readonly asked = { identify: 0, resume: 0, beats: 0 };
-  /** How often a bot has to say that it is there. */
+  /** Heartbeat interval. */
   beatMs = 41_250;
-  /** Channels of the server, as it is told of when a session begins. */
+  /** Channels in the GUILD_CREATE of a new session. */
   channels: Json[] = [{ id: "-5", type: 0 }];
-  /** The server has an outage: it is not told of. */
+  /** Sends no GUILD_CREATE. */
   isServerGone = false;
-  /** Where sessions are to be gone on with; "" for here. */
+  /** Address for resumed sessions. "": this server. */
   elsewhere = "";
-  /** Beats are not answered. */
+  /** Acknowledges no heartbeats. */
   isDeaf = false;
-  /** The intent Message Content is off in the portal. */
   isWithoutContent = false;
   readonly #token: () => string;
   readonly #url: () => string;
@@ -50,17 +48,16 @@ export class FakeGateway {
     this.#url = url;
   }
 
-  /** Bots that listen now. */
   get listening(): number {
     return this.sessions.filter(({ socket }) => socket !== null).length;
   }
 
-  /** An event for every session; whoever does not listen gets it when it goes on. */
+  /** Sends an event to every session. A session without a socket gets it when it resumes. */
   event(t: string, d: Json): void {
     for (const session of this.sessions) this.#tell(session, t, d);
   }
 
-  /** Events that somebody gets in another order than they were numbered in. */
+  /** Sends events in another order than their numbers. */
   outOfOrder(events: [t: string, d: Json][]): void {
     for (const session of this.sessions) {
       const told = events.map(([t, d]) => ({ t, d, s: 0 }));
@@ -69,7 +66,7 @@ export class FakeGateway {
     }
   }
 
-  /** The socket is closed with a code, or "drop"ped, or is asked to come again. */
+  /** Closes the socket with a code, drops it, or asks for a new connection. */
   end(how: number | "reconnect" | "invalid" | "resumable"): void {
     for (const { socket } of this.sessions) {
       if (how === "reconnect") socket?.send(JSON.stringify({ op: 7, d: null, s: null, t: null }));
@@ -80,7 +77,7 @@ export class FakeGateway {
     if (how === "invalid") this.forget();
   }
 
-  /** No session can be gone on with. */
+  /** Ends all sessions. */
   forget(): void {
     this.sessions.length = 0;
   }

@@ -11,39 +11,37 @@ const TAGS = ["markdown", "button"];
 interface Event {
   id: string;
   json: Json;
-  /** In how many pieces it is sent, and whether they come the other way round. */
+  /** Number of pieces, and whether the last piece comes first. */
   pieces: number;
 }
 
-/** A server of the Open API and the long connection of Feishu, strict about what it takes, with the switches that tests need. */
+/** A strict fake of Feishu's Open API and long connection. */
 export class FakeFeishu extends FakeServer {
   readonly appId = APP_ID;
   readonly secret = SECRET;
   readonly bot = BOT;
-  /** What people said, by id: it can be answered. `gone`: taken back. */
+  /** Messages of people, by id. `gone`: deleted. */
   readonly said = new Map<string, { chat: string; thread: string; gone?: boolean }>();
-  /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
+  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. */
   readonly modes: ("lost" | { status: number; code: number; reset?: number })[] = [];
-  /** Reactions that were given, as `<message> <emoji>`, and how many there are now. */
+  /** All reactions ever added, as `<message> <emoji>`, and the number of current ones. */
   readonly reactions: string[] = [];
   readonly reactionsNow = new Map<string, string>();
   readonly uploads: { name: string; text: string; chat: string }[] = [];
-  /** Files of people: bytes, or how the download fails. `hang`: it never ends. */
+  /** Files of people: bytes, or the failure of the download. `hang`: it never ends. */
   readonly files = new Map<string, Uint8Array<ArrayBuffer> | number | "hang">();
-  /** What was answered to the presses of buttons. */
+  /** Answers to presses of buttons. */
   readonly toasts: Json[] = [];
-  /** Acknowledgements that were no 200, which come again. */
+  /** Acknowledgements other than 200. */
   readonly refusals: number[] = [];
-  /** With which code a change of a message is refused; 0: it is not. */
+  /** Code that refuses edits. 0: none. */
   unchangeable = 0;
   tokens = 0;
   pings = 0;
   opened = 0;
-  /** No pings are answered. */
   isSilent = false;
-  /** How often a ping is wanted, in seconds. */
+  /** Ping interval in seconds. */
   pingS = 120;
-  /** Events that were not acknowledged. */
   readonly waiting = new Map<string, Event>();
   #token = "";
   #next = 1;
@@ -51,12 +49,11 @@ export class FakeFeishu extends FakeServer {
   #keys = new Map<string, string>();
   #stored = new Map<string, { name: string; text: string }>();
 
-  /** The token of the app ends: it is not known any more. */
   expire(): void {
     this.#token = "";
   }
 
-  /** An event; it is sent again over the next connection until it is acknowledged. */
+  /** Sends an event, and again over the next connection until the acknowledgement. */
   event(type: string, event: Json, { id = `ev${this.#next++}`, pieces = 1 } = {}): void {
     const header = { event_id: id, event_type: type, app_id: APP_ID, tenant_key: "t" };
     const given = { id, json: { schema: "2.0", header, event }, pieces };
@@ -84,7 +81,6 @@ export class FakeFeishu extends FakeServer {
         payload: bytes.slice(seq * size, (seq + 1) * size),
       });
     });
-    // The last piece first.
     for (const frame of frames.reverse()) socket.send(frame);
   }
 
@@ -327,7 +323,7 @@ export class FakeFeishu extends FakeServer {
     if (event.json.header.event_type === "card.action.trigger") this.#shown(event.json.event, data);
   }
 
-  /** What is shown after the press of a button, which travels as base64. */
+  /** Decodes the base64 answer to a press. */
   #shown({ context }: Json, data: string | undefined): void {
     if (data === undefined) return;
     const { toast, card } = JSON.parse(

@@ -1,4 +1,4 @@
-// The frames of Feishu's long connection, written apart from those of the service: a fault of one is no fault of both.
+// Frames of Feishu's long connection, written independently of the service's, so that both don't share a defect.
 export interface FakeFrame {
   service: number;
   method: number;
@@ -6,7 +6,7 @@ export interface FakeFrame {
   payload: string | Uint8Array;
 }
 
-/** A frame with every field that the protocol requires, and one that it may have. */
+/** Builds a frame with all required fields and one optional field. */
 export function frameBytes({ service, method, headers, payload }: FakeFrame): Uint8Array<ArrayBuffer> {
   const pairs = Object.entries(headers).map(([key, value]) =>
     bytesField(5, joined([textField(1, key), textField(2, value)]))
@@ -15,7 +15,7 @@ export function frameBytes({ service, method, headers, payload }: FakeFrame): Ui
   return joined([...numbers, ...pairs, payloadField(payload), textField(9, "kept")]);
 }
 
-/** Throws Error for bytes that the real one would not take: a required field is missing, or the same frame did not come back. */
+/** Throws Error for a missing required field, or a frame other than the sent one. */
 export function readFrame(bytes: Uint8Array): FakeFrame & { payload: string; logIdNew: string } {
   const numbers = new Map<number, number>();
   const texts = new Map<number, string>();

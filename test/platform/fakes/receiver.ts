@@ -1,6 +1,6 @@
 import { Webhook } from "standardwebhooks";
 
-/** A request as it came, whose signature the npm package has verified. */
+/** A request with a signature that the npm package verified. */
 export interface Got {
   id: string;
   // deno-lint-ignore no-explicit-any
@@ -8,17 +8,16 @@ export interface Got {
   path: string;
 }
 
-/** How the next requests are answered: `lost` takes the request and drops the connection. */
+/** Answer to a request. `lost`: accepts the request and drops the connection. */
 export type Mode = "ok" | "lost" | number | { status: number; headers: Record<string, string> };
 
-/** An address that takes signed webhooks, strictly: a wrong signature, type or method is a fault of the test. */
+/** A strict receiver of webhooks: a wrong signature, type or method fails the test. */
 export class Receiver {
   readonly got: Got[] = [];
   readonly faults: string[] = [];
-  /** One for each request to come; then `otherwise`. */
+  /** Answer of each request, then `otherwise`. */
   readonly modes: Mode[] = [];
   otherwise: Mode = "ok";
-  /** How long an answer takes. */
   delayMs = 0;
   readonly #secret: string;
   #server: Deno.HttpServer<Deno.NetAddr>;
@@ -26,7 +25,7 @@ export class Receiver {
 
   readonly #now: () => number;
 
-  /** `now` is the time that signatures are checked by: a test with its own clock gives that. */
+  /** `now`: clock for signatures. */
   constructor(secret: string, now: () => number = Date.now) {
     this.#secret = secret;
     this.#now = now;
@@ -38,12 +37,11 @@ export class Receiver {
     return `http://127.0.0.1:${this.#port}/in`;
   }
 
-  /** Nobody listens there any more. */
   async goAway(): Promise<void> {
     await this.#server.shutdown();
   }
 
-  /** It is back, at the same address. */
+  /** Listens at the same address again. */
   comeBack(): void {
     this.#server = this.#listen(this.#port);
   }
@@ -70,7 +68,6 @@ export class Receiver {
     if (this.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.delayMs));
     const mode = this.modes.shift() ?? this.otherwise;
     if (mode === "lost") {
-      // The connection ends without an answer.
       return new Response(
         new ReadableStream({ start: (controller) => controller.error(new Error("lost")) }),
         { headers: { "content-length": "10" } },
@@ -81,7 +78,7 @@ export class Receiver {
     return new Response("", { status, headers: more });
   }
 
-  // The package knows the machine's clock only.
+  // The package uses only the clock of the machine.
   #verify(text: string, headers: Record<string, string>): unknown {
     const real = Date.now;
     Date.now = this.#now;

@@ -1,24 +1,21 @@
 // deno-lint-ignore no-explicit-any
 export type Json = any;
 
-/** What becomes of a socket. */
 interface Attended {
-  /** When it is open. */
   greet?: (socket: WebSocket) => void;
   take: (data: Json, socket: WebSocket) => void;
   gone?: (socket: WebSocket) => void;
 }
 
-/** A platform on loopback: what it was sent, and what the real one would not have taken. */
+/** Base of the fakes: a server on loopback that records requests, and what the real platform would refuse. */
 export abstract class FakeServer implements AsyncDisposable {
-  /** Messages that the bot sent, as they are now. */
+  /** Messages of the bot in their current form. */
   readonly sent: Json[] = [];
   readonly faults: string[] = [];
-  /** Chats that say "too much". */
+  /** Chats with a rate limit. */
   readonly limited = new Set<string>();
-  /** The key does not count any more. */
+  /** The key is invalid. */
   revoked = false;
-  /** Sockets that are open. */
   readonly sockets = new Set<WebSocket>();
   readonly #server = Deno.serve(
     { port: 0, hostname: "127.0.0.1", onListen: () => {} },
@@ -31,7 +28,6 @@ export abstract class FakeServer implements AsyncDisposable {
 
   protected abstract answer(request: Request): Response | Promise<Response>;
 
-  /** Closes what is open. */
   drop(): void {
     for (const socket of this.sockets) socket.close();
   }
@@ -59,7 +55,7 @@ export abstract class FakeServer implements AsyncDisposable {
   }
 }
 
-/** Taken, and the connection is dropped before the answer. */
+/** Drops the connection before the answer. */
 export function lost(): Response {
   const broken = new ReadableStream({ start: (one) => one.error(new Error("lost")) });
   return new Response(broken, { headers: { "content-length": "10" } });

@@ -4,35 +4,35 @@ const BOT_TOKEN = "xoxb-1";
 const APP_TOKEN = "xapp-1";
 const BOT = "UBOT";
 
-/** A server of Slack's Web API and Socket Mode, strict about what it takes, with the switches that tests need. */
+/** A strict fake of Slack's Web API and Socket Mode. */
 export class FakeSlack extends FakeServer {
   readonly appToken = APP_TOKEN;
   readonly botToken = BOT_TOKEN;
   readonly bot = BOT;
-  /** How the next files are answered before they are in a chat: where their bytes go, or those. Then they are taken. */
+  /** Answers of the next uploads, before normal ones. */
   readonly uploadModes: ("lost" | number)[] = [];
-  /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
+  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. */
   readonly modes: ("lost" | number)[] = [];
   readonly reactions: string[] = [];
   readonly uploads: { name: string; text: string; chat: string }[] = [];
   readonly files = new Map<string, Uint8Array<ArrayBuffer>>();
-  /** Files cannot be read: a page that asks for a login comes instead. */
+  /** Answers a login page instead of a file. */
   isUnscoped = false;
   opened = 0;
-  /** What was not acknowledged, by envelope. */
+  /** Unacknowledged events, by envelope. */
   readonly waiting = new Map<string, Json>();
   #next = 1;
   #tickets = new Set<string>();
   #pending = new Map<string, { name: string; bytes: Uint8Array }>();
 
-  /** What was said while nobody listened: `channel`, `ts`, `user`, `text`. */
+  /** History: `channel`, `ts`, `user`, `text`. */
   readonly history: Json[] = [];
-  /** What was asked for: a channel, or a thread in one. */
+  /** Requested channels and threads. */
   readonly asked: string[] = [];
-  /** What it says the next times instead: "" is as always, `ratelimited` comes as what it is. */
+  /** Errors of the next requests. "": none. */
   readonly historyErrors: string[] = [];
 
-  /** An event of the Events API; it is sent again over the next socket until it is acknowledged. */
+  /** Sends an event of the Events API, and again over the next socket until the acknowledgement. */
   event(event: Json): void {
     this.push({
       type: "events_api",
@@ -46,7 +46,7 @@ export class FakeSlack extends FakeServer {
     [...this.sockets].at(-1)?.send(JSON.stringify(envelope));
   }
 
-  /** Slack says that it will close the socket, or drops it. */
+  /** Announces the end of the socket, or drops it. */
   disconnect(reason: "refresh_requested" | "link_disabled" | "drop"): void {
     for (const socket of this.sockets) {
       if (reason === "drop") socket.close();
@@ -115,7 +115,7 @@ export class FakeSlack extends FakeServer {
     return no("unknown_method");
   }
 
-  /** Newest first, page by page, and of a thread only when that is asked for. */
+  /** Reads a page, newest first. A channel does not contain its threads. */
   #history(
     { channel = "", ts = "", oldest = "", limit = "", cursor = "0" }: Record<string, string>,
   ): Response {

@@ -2,37 +2,35 @@ import { FakeServer, type Json, lost } from "./server.ts";
 
 const TOKEN = "123:abc";
 
-/** A server of the Bot API, strict about what it takes, with the switches that tests need. */
+/** A strict fake of the Bot API. */
 export class FakeTelegram extends FakeServer {
   readonly token = TOKEN;
-  /** Called with each message of the bot as soon as it is there. */
+  /** Receives each message of the bot. */
   onSent: () => void = () => {};
-  /** The bot asks for updates: all that it got before are stored. */
+  /** Runs at each poll, when the service has stored all earlier updates. */
   onPoll: () => void = () => {};
-  /** Another service polls with the same token. */
   hasRival = false;
-  /** Takes nothing, and never answers. */
+  /** Accepts nothing and never answers. */
   hangs = false;
-  /** How the next sends are answered; then they are taken. `lost`: taken, and the connection is dropped. */
+  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. */
   readonly modes: ("lost" | { code: number; retryAfter?: number })[] = [];
   retryAfter = 60;
   polls = 0;
-  /** Signs that somebody types, as `chat`. */
+  /** Typing signs, by chat. */
   readonly typing: string[] = [];
-  /** Every edit, and what was deleted. */
+  /** Edits and deletions. */
   readonly edits: Json[] = [];
   readonly deleted: number[] = [];
   readonly confirmed: Json[] = [];
-  /** Files of people by their id: bytes, or how the download fails. `hang`: it never ends. */
+  /** Files of people by id: bytes, or the failure of the download. `hang`: it never ends. */
   readonly files = new Map<string, Uint8Array<ArrayBuffer> | number | "hang">();
-  /** Files that the bot sent. */
   readonly uploads: { name: string; text: string; chat: string }[] = [];
   #updates: Json[] = [];
   #next = 1;
   #wake: (() => void)[] = [];
   readonly #over = Promise.withResolvers<void>();
 
-  /** Somebody says something; answers the message's id. */
+  /** Sends a message of a person. Returns its id. */
   say(
     text: string,
     { chat = 7, type = "private", from = 7, id = this.#next, more = {}, kind = "message", bot = false } = {},
@@ -42,7 +40,7 @@ export class FakeTelegram extends FakeServer {
     return id;
   }
 
-  /** Updates that the bot has not stored yet, as far as it says. */
+  /** Unconfirmed updates. */
   get waiting(): number {
     return this.#updates.length;
   }
@@ -52,7 +50,7 @@ export class FakeTelegram extends FakeServer {
     for (const wake of this.#wake.splice(0)) wake();
   }
 
-  /** Somebody presses a button below a message of the bot. */
+  /** Presses a button of the bot. */
   press(message: Json, label: string, { from = 7, chat = 7, type = "private", more = {} } = {}): void {
     const markup = message.reply_markup ?? message.buttons;
     const button = markup.inline_keyboard.flat().find((one: Json) => one.text === label);
@@ -205,7 +203,7 @@ function refuse(code: number, description: string, retryAfter?: number): Respons
   return Response.json({ ok: false, error_code: code, description, ...parameters }, { status: code });
 }
 
-/** Every tag is known and closed, and nothing else looks like one. */
+/** Checks for unknown and unclosed tags, and for marks of tags in other text. */
 function isHtml(text: string): boolean {
   const open: string[] = [];
   for (const [, close, tag = ""] of text.matchAll(/<(\/?)(\w*)[^>]*>?/g)) {

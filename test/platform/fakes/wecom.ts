@@ -23,20 +23,19 @@ interface Upload {
   pieces: Uint8Array[];
 }
 
-/** A server of WeCom's long connection for smart bots, strict about what it takes, with the switches that tests need. */
+/** A strict fake of WeCom's long connection for smart bots. */
 export class FakeWeCom extends FakeServer {
   readonly botId = BOT_ID;
   readonly secret = SECRET;
-  /** How the next sends are answered; then they are taken. `lost`: taken, and the socket is dropped. `slow`: taken, answered late. */
+  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the socket. `slow`: answers late. */
   readonly modes: ("taken" | "lost" | "slow" | number)[] = [];
   readonly uploads: { name: string; text: string; chat: string }[] = [];
-  /** Pings are not answered. */
   isDeaf = false;
   pings = 0;
   subscriptions = 0;
-  /** The socket that counts: a newer one throws it out. */
+  /** Active socket. A newer one replaces it. */
   socket: WebSocket | null = null;
-  /** How long an address of a file counts is over. */
+  /** The addresses of files have expired. */
   isExpired = false;
   readonly #callbacks = new Map<string, { task: string; at: number }>();
   readonly #streams = new Map<string, { callback: string; message: Json }>();
@@ -45,7 +44,7 @@ export class FakeWeCom extends FakeServer {
   readonly #media = new Map<string, { name: string; bytes: Uint8Array }>();
   #next = 1;
 
-  /** Something that a person said, or that happened; whoever does not listen never gets it. */
+  /** Sends a message or event. A bot without a socket never gets it. */
   push(cmd: "aibot_msg_callback" | "aibot_event_callback", body: Json): void {
     const req_id = `cb${this.#next++}`;
     const task = body.event?.template_card_event?.task_id ?? "";
@@ -53,7 +52,7 @@ export class FakeWeCom extends FakeServer {
     this.socket?.send(JSON.stringify({ cmd, headers: { req_id }, body: { aibotid: BOT_ID, ...body } }));
   }
 
-  /** A file as it comes in a message: closed with a key of its own, and an address that counts for five minutes. */
+  /** Builds a file of a message: encrypted, with an address that is valid for five minutes. */
   file(name: string, bytes: Uint8Array): { url: string; aeskey: string } {
     const key = randomBytes(32);
     const padding = 32 - bytes.length % 32;
@@ -71,7 +70,7 @@ export class FakeWeCom extends FakeServer {
     dropped?.close();
   }
 
-  /** The socket stays open, and does not count any more. */
+  /** Ends the subscription and leaves the socket open. */
   forget(): void {
     this.socket = null;
   }
@@ -216,7 +215,7 @@ export class FakeWeCom extends FakeServer {
     }
     if (shown.callback !== callback || shown.message.deleted) return CODE.stream;
     shown.message.text = stream.content;
-    // It stays, and says that it is done.
+    // WeCom can't delete it, so the last text is DONE.
     shown.message.deleted = stream.finish === true && stream.content === "✓";
     return {};
   }

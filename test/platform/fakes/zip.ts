@@ -1,4 +1,4 @@
-/** The one file of a zip that makes nothing smaller, read by its directory. Throws Error for anything else. */
+/** Reads the only file of an uncompressed zip through its directory. Throws Error for other input. */
 export function unzipped(bytes: Uint8Array): { name: string; text: string } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const end = bytes.length - 22;

@@ -1,15 +1,14 @@
 import type { Ability, Sent, Told, World } from "./world.ts";
 
-/** What every fake of a chat platform has. */
+/** Interface of the fakes of chat platforms. */
 interface ChatFake extends AsyncDisposable {
   readonly uploads: { name: string; text: string }[];
-  /** How the next sends are answered. */
   readonly modes: { push(mode: "lost"): unknown };
   readonly limited: Set<string>;
   readonly faults: string[];
 }
 
-/** What most chat platforms can. */
+/** Abilities of most chat platforms. */
 export const CHAT: readonly Ability[] = [
   "threads",
   "groups",
@@ -24,13 +23,13 @@ export const CHAT: readonly Ability[] = [
   "edits",
 ];
 
-/** A platform on which people write to a bot, with its fake. */
+/** A chat platform with its fake. */
 export abstract class ChatWorld<Fake extends ChatFake> implements World {
   abstract readonly kind: string;
   abstract readonly can: ReadonlySet<Ability>;
   abstract readonly config: Record<string, unknown>;
   readonly person = "7";
-  /** Two, unless it has a key against doubles. */
+  /** Two, unless the platform ignores a second message with the same key. */
   readonly copiesOfLost: number = 2;
   readonly fake: Fake;
 
@@ -43,7 +42,7 @@ export abstract class ChatWorld<Fake extends ChatFake> implements World {
   abstract signs(): number;
   abstract press(message: Sent, label: string, from?: string): void;
 
-  /** What the platform calls the direct chat with somebody. */
+  /** Returns the id of the direct chat with a person. */
   protected chatOf(person: string): string {
     return person;
   }

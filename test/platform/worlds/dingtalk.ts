@@ -2,7 +2,7 @@ import { FakeDingTalk } from "../fakes/dingtalk.ts";
 import { ChatWorld } from "./chat.ts";
 import type { Ability, Sent, Told } from "./world.ts";
 
-/** DingTalk and its fake: people are <n>, groups cidgroup<n>, and a file is a message of its own. */
+/** DingTalk and its fake: people are <n>, groups cidgroup<n>, and a file is a separate message. */
 export class DingTalkWorld extends ChatWorld<FakeDingTalk> {
   readonly kind = "dingtalk";
   readonly can: ReadonlySet<Ability> = new Set<Ability>([

@@ -6,7 +6,7 @@ import type { Ability, Sent, Told } from "./world.ts";
 /** Discord and its fake: the direct chat of a person is the channel D<n>, a thread is a channel below another. */
 export class DiscordWorld extends ChatWorld<FakeDiscord> {
   readonly kind = "discord";
-  // The same nonce is the same message.
+  // Discord ignores a second message with the same nonce.
   override readonly copiesOfLost = 1;
   readonly can: ReadonlySet<Ability> = new Set<Ability>([...CHAT, "answers"]);
   #next = 1;
@@ -44,7 +44,7 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
         referenced_message: { id: told.repliesTo, author: { id: this.fake.bot } },
       }),
     };
-    // A bot that has never been there has missed nothing.
+    // A bot without a first connection has no history.
     await eventually("the bot is there", () => this.fake.gateway.sessions.length > 0);
     this.fake.gateway.event(told.isEdit === true ? "MESSAGE_UPDATE" : "MESSAGE_CREATE", message);
     const said = this.fake.said.get(channel) ?? [];
@@ -64,7 +64,6 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
       const parent = this.fake.channels.get(one.channel_id)?.parent_id;
       return {
         id: one.id,
-        // The direct chat of a person is a chat of its own.
         chat: parent ?? one.channel_id.replace(/^D/, ""),
         thread: parent === undefined ? "" : one.channel_id,
         text: one.content || `[file ${one.file}]`,
@@ -100,7 +99,7 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
     }, id);
   }
 
-  /** Somebody picks a command that Discord offers, which knows what has to be typed behind it. */
+  /** Uses a registered command with its options. */
   pick(name: string, text: string, { from = this.person, isGroup = false } = {}): void {
     const command = this.fake.commands.find((one) => one.name === name);
     const options = (command.options ?? []).map((one: { name: string; type: number }) => ({

@@ -2,13 +2,12 @@ import { FakeFeishu } from "../fakes/feishu.ts";
 import { CHAT, ChatWorld } from "./chat.ts";
 import type { Ability, Sent, Told } from "./world.ts";
 
-/** Feishu and its fake: people are <n>, direct chats oc_p<n>, and a file is a message of its own. */
+/** Feishu and its fake: people are <n>, direct chats oc_p<n>, and a file is a separate message. */
 export class FeishuWorld extends ChatWorld<FakeFeishu> {
   readonly kind = "feishu";
-  // It has a key against doubles.
   override readonly copiesOfLost = 1;
   readonly can: ReadonlySet<Ability> = new Set<Ability>([...CHAT, "files alone", "answers"]);
-  /** In how many frames an event comes. */
+  /** Number of frames of an event. */
   pieces = 1;
   #next = 100;
 
@@ -66,7 +65,7 @@ export class FeishuWorld extends ChatWorld<FakeFeishu> {
   sent(): Sent[] {
     return this.fake.sent.map(({ message_id, chat, thread, text, answers, buttons, deleted }) => ({
       id: message_id,
-      // A direct chat by its person, as everywhere.
+      // Reports a direct chat as its person, as the other worlds do.
       chat: chat.replace(/^oc_p/, ""),
       thread,
       text,

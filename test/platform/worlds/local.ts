@@ -1,7 +1,7 @@
-/** How the API of a service is called; tried again by the caller. */
+/** Calls the API of a service. The caller retries. */
 export type CallApi = (route: string, body?: unknown, headers?: Record<string, string>) => Promise<Answered>;
 
-/** An answer, or status 0 without one. */
+/** Status 0: no answer. */
 export interface Answered {
   status: number;
   // deno-lint-ignore no-explicit-any
@@ -9,7 +9,7 @@ export interface Answered {
   total: number;
 }
 
-/** People who write to the service itself, each in a session of their own. */
+/** People who write to the service directly, each in a separate session. */
 export class LocalWorld {
   readonly #call: CallApi;
   readonly #sessions: string[] = [];
@@ -18,7 +18,7 @@ export class LocalWorld {
     this.#call = call;
   }
 
-  /** Says something in a new session until it is taken, however often the service ends meanwhile. */
+  /** Sends a message in a new session until the service accepts it, over restarts. */
   async say(text: string, worker: string): Promise<void> {
     const key = crypto.randomUUID();
     const { id } = await this.#taken("POST /api/local/sessions", { worker_id: worker }, `${key}-s`);
@@ -26,7 +26,7 @@ export class LocalWorld {
     await this.#taken(`POST /api/local/sessions/${id}/messages`, { content: text }, `${key}-m`);
   }
 
-  // The key makes it the same request, whether or not the one before was taken (contract 1.9).
+  // The key makes a retry the same request.
   async #taken(route: string, body: unknown, key: string) {
     for (;;) {
       const answer = await this.#call(route, body, { "idempotency-key": key });
@@ -38,7 +38,7 @@ export class LocalWorld {
     }
   }
 
-  /** What the workers said, over all sessions. */
+  /** Lists the replies of all sessions. */
   async answers(): Promise<string[]> {
     const said: string[] = [];
     for (const id of this.#sessions) {

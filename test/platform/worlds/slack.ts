@@ -53,7 +53,7 @@ export class SlackWorld extends ChatWorld<FakeSlack> {
       event.files = [{ id, name: told.file.name, size: told.file.bytes.length, url_private_download }];
     }
     this.fake.event(event);
-    // What mentions the bot comes twice.
+    // Slack sends a mention of the bot twice.
     if (isMention && !isBot) this.fake.event({ ...event, type: "app_mention" });
     return Promise.resolve(ts);
   }
@@ -61,7 +61,6 @@ export class SlackWorld extends ChatWorld<FakeSlack> {
   sent(): Sent[] {
     return this.fake.sent.map(({ ts, channel, thread_ts, text, blocks, deleted }) => ({
       id: ts,
-      // The direct chat of a person is a chat of its own.
       chat: channel.replace(/^D/, ""),
       thread: thread_ts,
       text,

@@ -2,7 +2,6 @@ import { FakeTelegram } from "../fakes/telegram.ts";
 import { CHAT, ChatWorld } from "./chat.ts";
 import type { Ability, Sent, Told } from "./world.ts";
 
-/** Telegram and its fake. */
 export class TelegramWorld extends ChatWorld<FakeTelegram> {
   readonly kind = "telegram";
   readonly can: ReadonlySet<Ability> = new Set<Ability>([...CHAT, "answers"]);

@@ -4,18 +4,18 @@ import type { Ability, Sent, Told, World } from "./world.ts";
 
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 
-/** A program that sends webhooks, and the address that takes the replies. */
+/** A program that sends webhooks, and a receiver of the replies. */
 export class WebhookWorld implements World {
   readonly kind = "webhook";
   readonly person = "main";
   readonly direct = "main";
-  // The same id: whoever receives it knows that it is the same.
+  // The receiver recognizes a repeated reply by its id.
   readonly copiesOfLost = 2;
   readonly can: ReadonlySet<Ability> = new Set<Ability>(["limits", "answers", "lost meanwhile"]);
   readonly #receiver = new Receiver(SECRET);
-  /** Where the service is; set when it has started. */
+  /** Address of the service, known after its start. */
   url = "";
-  /** What the configuration calls it. */
+  /** Name in the configuration. */
   readonly name: string;
   #next = 1;
 

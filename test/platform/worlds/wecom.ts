@@ -3,10 +3,10 @@ import { FakeWeCom } from "../fakes/wecom.ts";
 import { ChatWorld } from "./chat.ts";
 import type { Ability, Sent, Told } from "./world.ts";
 
-/** WeCom and its fake: the direct chat of a person has their id, and in groups a bot hears only what mentions it. */
+/** WeCom and its fake: the id of a direct chat is the person, and in groups a bot gets only mentions. */
 export class WeComWorld extends ChatWorld<FakeWeCom> {
   readonly kind = "wecom";
-  // It has no threads, no edits, and tells neither what is replied to nor how to reply.
+  // WeCom has no threads, edits and replies to a message.
   readonly can: ReadonlySet<Ability> = new Set<Ability>([
     "groups",
     "files in",
@@ -34,7 +34,7 @@ export class WeComWorld extends ChatWorld<FakeWeCom> {
   async say(text: string, told: Told = {}): Promise<string> {
     const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
     const msgid = told.id ?? `msg${this.#next++}`;
-    // Nobody tells a bot what other bots say, or what does not mention it.
+    // WeCom sends a bot no messages of other bots, and none without a mention.
     if (isBot || isGroup && !isMention) return msgid;
     const place = {
       msgid,

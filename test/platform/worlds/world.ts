@@ -1,14 +1,14 @@
-/** What a platform and its fake can show; a journey that needs something else is not run there. */
+/** Abilities of a platform and its fake. A journey runs only where the platform has all that it needs. */
 export type Ability =
   | "threads"
   | "groups"
   | "files in"
-  /** A file comes in a message of its own. */
+  /** A file is a separate message. */
   | "files alone"
   | "files out"
-  /** There is no sign that somebody works, and a message of progress stays and says that it is done. */
+  /** The platform has no typing sign, and a message of progress stays with a last text. */
   | "no signs"
-  /** What is said while nobody listens never comes. */
+  /** A bot without a connection never gets a message. */
   | "lost meanwhile"
   | "buttons"
   | "replies"
@@ -19,19 +19,18 @@ export type Ability =
   | "edits"
   | "answers";
 
-/** A message of ours, as the platform has it. */
+/** A message of the bot. */
 export interface Sent {
   id: string;
   chat: string;
   thread: string;
   text: string;
-  /** The message that it answers; "" for none. */
+  /** The answered message. "": none. */
   answers: string;
   buttons: string[];
   deleted: boolean;
 }
 
-/** How somebody says something. */
 export interface Told {
   chat?: string;
   thread?: string;
@@ -39,37 +38,37 @@ export interface Told {
   isGroup?: boolean;
   isMention?: boolean;
   isBot?: boolean;
-  /** An edit of an earlier message. */
+  /** Edits an earlier message. */
   isEdit?: boolean;
   repliesTo?: string;
-  /** The same id again is the same event again. */
+  /** Id of the event. A repeated id repeats the event. */
   id?: string;
   file?: { name: string; bytes: Uint8Array<ArrayBuffer> };
 }
 
-/** A platform with its fake, as journeys use it. */
+/** A platform with its fake. */
 export interface World extends AsyncDisposable {
   readonly kind: string;
-  /** Its entry in the configuration. */
+  /** Entry in the configuration. */
   readonly config: Record<string, unknown>;
   readonly can: ReadonlySet<Ability>;
-  /** The person, and so the direct chat, that are used unless a journey says otherwise. */
+  /** Default person, and so the default direct chat. */
   readonly person: string;
-  /** What the platform calls the direct chat with them. */
+  /** Id of the default direct chat. */
   readonly direct: string;
-  /** How often a send whose answer is lost is there in the end. */
+  /** Number of copies after a send whose answer is lost. */
   readonly copiesOfLost: number;
-  /** Somebody says something; answers the message's id. */
+  /** Sends a message of a person. Returns its id. */
   say(text: string, told?: Told): Promise<string>;
   sent(): Sent[];
   uploads(): { name: string; text: string }[];
-  /** How many signs that somebody types there were. */
+  /** Number of typing signs. */
   signs(): number;
   press(message: Sent, label: string, from?: string): void;
-  /** The next message is taken, and its answer is lost. */
+  /** Accepts the next message and loses the answer. */
   loseAnswer(): void;
-  /** The chat takes nothing for now, and says so. */
+  /** Switches a rate limit of the chat. */
   limit(chat: string, isOn: boolean): void;
-  /** What the service did that the platform would not take. */
+  /** Requests that the real platform would refuse. */
   faults(): string[];
 }

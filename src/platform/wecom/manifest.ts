@@ -1,0 +1,22 @@
+import { z } from "zod";
+import { load } from "../../base/lazy_import.ts";
+import { commonSettings, defineManifest } from "../manifest.ts";
+
+const settings = z.strictObject({
+  ...commonSettings,
+  kind: z.literal("wecom"),
+  bot_id: z.string().default(""),
+  secret: z.string().default(""),
+});
+
+export const WECOM = defineManifest({
+  kind: "wecom",
+  settings,
+  secrets: ["secret"],
+  // WeCom takes 20,480 bytes. A character has up to three.
+  limits: { characters: 5_000, fileBytes: 50_000_000 },
+  async load() {
+    const { createWeCom } = await load<typeof import("./wecom.ts")>("./wecom.ts", import.meta.url);
+    return createWeCom;
+  },
+});
