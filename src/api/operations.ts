@@ -90,13 +90,15 @@ import { deleteWorker } from "./workers/worker_deletion.ts";
 import { rehomeWorker } from "./workers/worker_home.ts";
 import { getWorkerStatus } from "./workers/worker_status.ts";
 
-/** Everything that operations depend on: `boot` hands it over. */
+/** Everything that operations depend on. `boot` passes it in. */
 export type Dependencies = Services & SignInDeps;
 
-/** Every operation by noun and verb, as the route table calls them. */
 export type Operations = ReturnType<typeof createOperations>;
 
-/** Binds every operation to its parts. A new operation is a function of its needs, with a name here. */
+/**
+ * Binds every operation to its dependencies. To add an operation, write a function of dependencies and give it a name
+ * here.
+ */
 export function createOperations(parts: Dependencies) {
   return {
     auth: bound(parts, { logIn, refresh, logout, place, whoami, createCode, beginOidc, finishOidc }),
@@ -246,7 +248,7 @@ type Bound<O> = {
   [K in keyof O]: O[K] extends (parts: never, ...input: infer I) => infer A ? (...input: I) => A : never;
 };
 
-// An operation that needs something that no service has is a type error here.
+// An operation with an unknown dependency is a type error here.
 function bound<O extends Record<string, (parts: Dependencies, ...input: never[]) => unknown>>(
   parts: Dependencies,
   operations: O,
@@ -256,7 +258,7 @@ function bound<O extends Record<string, (parts: Dependencies, ...input: never[])
   ) as Bound<O>;
 }
 
-// An operation whose object was deleted between its check and its write runs once more: its check then says what is missing.
+// When an object is deleted between an operation's check and its write, a second run reports what is missing.
 function tryAgain<I extends unknown[]>(operation: (...input: I) => unknown): (...input: I) => unknown {
   return (...input) => {
     const answer = operation(...input);

@@ -1,8 +1,8 @@
 import { environmentOverrides } from "./file.ts";
 
 /**
- * Puts the environment's keys into the input; answers which keys they were, with the variable's name (contract 7). `shapeOf`
- * describes one top-level key: to describe them all takes a start 20 ms.
+ * Sets the environment's keys in the input and returns the variable name of each key. `shapeOf` describes one top-level
+ * key, because describing all takes 20 ms at every start.
  */
 export function applyEnvironment(
   input: Record<string, unknown>,
@@ -28,14 +28,14 @@ export function applyEnvironment(
   return names;
 }
 
-/** What is used of a JSON schema. */
+/** The used subset of JSON Schema. */
 export interface Shape {
   type?: string;
   properties?: Record<string, Shape>;
   additionalProperties?: Shape | boolean;
 }
 
-/** The schema of one key of a map. */
+/** Finds the schema of a key. */
 export function inside(shape: Shape | undefined, key: string): Shape | undefined {
   const { additionalProperties: rest } = shape ?? {};
   return shape?.properties?.[key] ?? (typeof rest === "object" ? rest : undefined);

@@ -3,7 +3,6 @@ import { duration } from "./value.ts";
 import { hasConversation } from "../domain/chat/message.ts";
 import { noticeKindsOf, TO_WEBHOOK } from "../domain/system/notice.ts";
 
-/** Most rules for notices. */
 const NOTICE_RULES_MAX = 50;
 
 const place = z.string().min(1).max(1_100).refine(
@@ -13,7 +12,6 @@ const place = z.string().min(1).max(1_100).refine(
   },
 );
 
-/** `notices:` (contract 11). */
 export const noticesSchema = z.array(
   z.strictObject({
     on: z.array(
@@ -24,10 +22,10 @@ export const noticesSchema = z.array(
     to: place.optional(),
     program: z.array(z.string()).min(1).max(100).refine(
       ([name = ""]) => name !== "" && (name.startsWith("/") || !name.includes("/")),
-      { error: "must begin with a program on PATH, or with its absolute path" },
+      { error: "must start with a program on PATH, or with its absolute path" },
     ).optional(),
     every: duration("10m"),
   }).refine(({ to, program }) => (to === undefined) !== (program === undefined), {
-    error: "needs either to: or program:",
+    error: "requires either to: or program:",
   }),
 ).max(NOTICE_RULES_MAX, { error: `must be at most ${NOTICE_RULES_MAX} rules` }).default([]);

@@ -5,26 +5,26 @@ import { faultPoint } from "../base/fault_point.ts";
 import type { Media } from "../domain/chat/message.ts";
 import { DiskRoom } from "./disk_space.ts";
 
-/** Most files of one conversation, and how many of the largest size they may be together (reliability UPL-2). */
+/** Limit of files per conversation, and limit of their total size in files of the largest size. */
 export const UPLOADS_PER_SESSION_MAX = 1_000;
 export const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
 
-/** How much a conversation may hold, by the size of the largest file (reliability UPL-2). */
+/** Returns a conversation's quota for a maximum file size. */
 export function uploadQuota(maxUploadBytes: number): { files: number; bytes: number } {
   return { files: UPLOADS_PER_SESSION_MAX, bytes: UPLOADS_PER_SESSION_MAX_LARGEST * maxUploadBytes };
 }
 
 const SNIFF_BYTES = 4_100;
 const PARTIAL = ".part";
-// More of a name is not looked at: taking characters apart costs the square of a run of marks.
+// Only the end of a name is used, as normalizing takes quadratic time on long runs of marks.
 const NAME_READ_CHARACTERS = 400;
 
-/** Whether a file is still being uploaded: the name of a stored one never begins with a dot. */
+/** Whether a file is an unfinished upload. Names of stored files never start with a dot. */
 export function isPartial(name: string): boolean {
   return name.startsWith(".") && name.endsWith(PARTIAL);
 }
 
-/** A file that is being uploaded: it has a temporary name until finish() gives it its own. */
+/** A file during its upload. It has a temporary name until finish(). */
 export class IncomingFile {
   size = 0;
   readonly #file: Deno.FsFile;
@@ -48,7 +48,7 @@ export class IncomingFile {
     this.#room = room;
   }
 
-  /** Opens a new file in `folder`, which is made when missing, and reserves its room where its size is known. Throws `storage_full`. */
+  /** Opens a file in `folder`, which is created if missing, and reserves `bytes`. Throws `storage_full`. */
   static async open(folder: string, id: string, originalName: string, bytes = 0): Promise<IncomingFile> {
     return await mapped(async () => {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
@@ -80,7 +80,7 @@ export class IncomingFile {
     faultPoint("upload.part");
   }
 
-  /** SHA-256 of the bytes so far, in hex. */
+  /** Hashes the bytes so far: SHA-256 in hex. */
   async digest(): Promise<string> {
     const hash = createHash("sha256");
     const file = await Deno.open(this.#partial, { read: true });
@@ -88,7 +88,7 @@ export class IncomingFile {
     return hash.digest("hex");
   }
 
-  /** Syncs the file to the disk and moves it to its name in `folder`. Throws `storage_full`. */
+  /** Syncs the file to disk and moves it to its name in `folder`. Throws `storage_full`. */
   async finish(folder: string = this.#folder): Promise<Media> {
     await mapped(() => this.#file.sync());
     this.#close();
@@ -99,12 +99,10 @@ export class IncomingFile {
     return { path, name: this.#name, size: this.size, mime: await sniff(head) };
   }
 
-  /** Whether finish() was called. */
   get finished(): boolean {
     return !this.#open;
   }
 
-  /** Removes the file. */
   async discard(): Promise<void> {
     this.#close();
     await Deno.remove(this.#partial).catch(() => {});
@@ -128,7 +126,7 @@ async function mapped<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-// The id in front makes the name unique and excludes device names and leading dots; the rest is for people.
+// The id makes the name unique and prevents device names and leading dots. The rest is for people.
 function safeName(id: string, originalName: string): string {
   const last = (originalName.split(/[/\\]/).at(-1) ?? "").slice(-NAME_READ_CHARACTERS);
   const slug = last.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9._-]+/g, "_").replace(
@@ -138,7 +136,7 @@ function safeName(id: string, originalName: string): string {
   return slug.replace(/^[._-]+/, "") === "" ? id : `${id}-${slug.replace(/^[._-]+/, "")}`;
 }
 
-/** The media type of a file, by its first bytes. */
+/** Detects a media type from the first bytes. */
 async function sniff(head: Uint8Array): Promise<string> {
   const { fileTypeFromBuffer } = await import("file-type");
   const found = await fileTypeFromBuffer(head);
@@ -152,21 +150,19 @@ async function sniff(head: Uint8Array): Promise<string> {
   }
 }
 
-/** A file that is open for reading and was checked to lie in its folder. The caller closes it. */
+/** An open file that was checked to be in its folder. The caller closes it. */
 interface OpenFile {
   file: Deno.FsFile;
-  /** Its real path. */
   path: string;
   size: number;
 }
 
 /**
- * Opens a file that lies in `folder`, or answers null: it has to exist, be a plain file with one name, and stay inside
- * when every symbolic link is followed (interface 8, reliability PTH-1). The open file is the one
- * that was checked, even when another one takes its place meanwhile (reliability PTH-2).
+ * Opens a file in `folder`. Returns null unless it exists, is a plain file with one name, and is inside after following
+ * all symbolic links. The open file is the checked one even when another replaces it meanwhile (reliability PTH-2).
  */
 export async function openInside(folder: string, path: string): Promise<OpenFile | null> {
-  // Checked before the open, too: opening a pipe would wait, and opening a device can have effects.
+  // Checks before opening, too: opening a pipe would block, and opening a device can have effects.
   const before = await lookInside(folder, path);
   if (before === null) return null;
   const file = await Deno.open(before.path, { read: true }).catch(() => null);
@@ -176,7 +172,7 @@ export async function openInside(folder: string, path: string): Promise<OpenFile
     const same = after !== null && open.isFile && open.dev === after.dev && open.ino === after.ino;
     if (same && (open.nlink ?? 1) === 1) return { file, path: after.path, size: open.size };
   } catch {
-    // It was removed meanwhile.
+    // The file was removed meanwhile.
   }
   file.close();
   return null;
@@ -199,7 +195,7 @@ async function lookInside(
   }
 }
 
-/** The description of a file in `folder`, or null; see openInside(). */
+/** Describes a file in `folder`, or returns null; see openInside(). */
 export async function fileInside(folder: string, path: string): Promise<Media | null> {
   const found = await openInside(folder, path);
   if (found === null) return null;
@@ -213,7 +209,7 @@ export async function fileInside(folder: string, path: string): Promise<Media | 
   }
 }
 
-/** Removes the temporary files of uploads that a crash cut off. Returns how many (reliability UPL-5). */
+/** Removes the partial uploads of a crash and returns their number. */
 export async function removePartials(uploads: string): Promise<number> {
   let removed = 0;
   try {

@@ -9,8 +9,8 @@ import type { ConsoleCode } from "../../domain/account/login.ts";
 import type { Deps } from "../call/services.ts";
 
 /**
- * POST /api/auth/console: a code that logs a browser in once, as the caller, within a minute (contract 9). Throws
- * `forbidden` for tokens: what they may is less than a login's.
+ * Creates a code for POST /api/auth/console. The code logs one browser in as the caller, once, within a minute. Throws
+ * `forbidden` for tokens, which hold fewer scopes than a login.
  */
 export async function createCode(
   { db, authority, signIn, auth }: Deps<"db" | "authority" | "auth"> & SignInDeps,
@@ -32,7 +32,7 @@ export async function createCode(
   return answer({ code, expires_in: CODE_LIFE_S, url: signIn.publicUrl() });
 }
 
-/** Who logs in with this code, once. Throws `invalid_credentials`. */
+/** Uses up a code and returns who logs in with it. Throws `invalid_credentials`. */
 export async function takeCode(
   { authority, db, signIn }: Deps<"authority" | "db"> & SignInDeps,
   code: string,

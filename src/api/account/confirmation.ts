@@ -8,15 +8,15 @@ import { byName } from "../call/login_limit.ts";
 import type { Deps } from "../call/services.ts";
 import { verifyPassword } from "./password.ts";
 
-/** The password that came with a request, and from where. */
+/** The password that came with a request, and the address that sent it. */
 interface Proof {
   password: string | undefined;
   address: string;
 }
 
 /**
- * Checks the caller's own password for what must not be done with a stolen token alone (contract 8.16). It is limited like
- * a login. Throws `invalid_request` naming the field when it is missing or wrong, and `rate_limited`.
+ * Checks the caller's password before an action that a stolen token alone must not allow (contract 8.16). Limits
+ * attempts like a login. Throws `invalid_request` with the field, or `rate_limited`.
  */
 export async function confirmPassword(
   needs: Deps<"db" | "auth" | "authority" | "loginLimits">,
@@ -37,8 +37,8 @@ export async function confirmPassword(
 }
 
 /**
- * Checks the password that somebody, called `name`, says is theirs before it is changed. It is limited like a login. Throws
- * `invalid_request` naming the field, and `rate_limited`.
+ * Checks the current password of user `name` before a change. Limits attempts like a login. Throws `invalid_request`
+ * with the field, or `rate_limited`.
  */
 export async function checkCurrent(
   needs: Deps<"auth" | "loginLimits">,
@@ -56,11 +56,11 @@ export async function checkCurrent(
 }
 
 interface Limited {
-  /** What is checked, and whose. */
+  /** The check and the user, as a key. */
   name: string;
   address: string;
   check: (network: string) => Promise<boolean>;
-  /** What is said when too many were wrong. */
+  /** The error text after too many wrong passwords. */
   detail: string;
 }
 
@@ -80,7 +80,7 @@ async function limited(
   return isRight;
 }
 
-// Whoever signs in with an OpenID provider has no password here, and nothing matches.
+// Users of an OpenID provider have no password here, so no password matches.
 async function matches(
   needs: Deps<"db" | "authority">,
   { userId }: Person,

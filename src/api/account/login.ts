@@ -21,36 +21,34 @@ import { type LoggedIn, loggedIn, operatorLoggedIn } from "./session_identity.ts
 import type { Deps } from "../call/services.ts";
 import type { LoginKind } from "../../domain/call/vocabulary.ts";
 
-/** What a login needs. */
 type LoginNeeds = Deps<"db" | "clock" | "auth" | "authority">;
 
-/** The same for a browser: the secret in two halves, one of them for a cookie (contract 9). */
+/** A login in a browser: the secret has two halves, and one of them goes into a cookie. */
 export interface BrowserLogin extends AccessToken {
   session: string;
   cookie: string;
-  /** How long the halves are good, in seconds. */
+  /** Lifetime of both halves in seconds. */
   lasts_s: number;
 }
 
-/** How a login is opened. */
 interface LoginOptions {
   address: string;
-  /** How long it can be renewed, in ms. */
+  /** How long the login can be refreshed, in ms. */
   lastsMs: number;
-  /** How the caller showed who they are, for the journal. */
+  /** How the user logged in, for the journal. */
   by: "password" | "oidc" | "code";
 }
 
 const SECRET_BYTES = 32;
 
-/** Opens a login that a program keeps (contract 2). */
+/** Opens a login whose secret the client program keeps. */
 async function openLogin(needs: LoginNeeds, who: LoggedIn, options: LoginOptions): Promise<Login> {
   const refreshToken = randomBytes(SECRET_BYTES).toString("base64url");
   await store(needs, who, { ...options, secret: refreshToken, kind: "login" });
   return { ...await accessOf(needs, who), refresh_token: refreshToken };
 }
 
-/** Opens a login in a browser: neither half is worth anything alone (contract 9, reliability USR-3). */
+/** Opens a login in a browser. Neither half of its secret works alone (contract 9). */
 async function openBrowserLogin(
   needs: LoginNeeds,
   who: LoggedIn,
@@ -91,12 +89,12 @@ async function store(
   ]);
 }
 
-/** The whole secret of a browser's login. */
+/** Joins both halves of a browser login's secret. */
 export function whole(cookie: string, session: string): string {
   return `${cookie}.${session}`;
 }
 
-/** POST /api/auth/refresh: a new access token and no new refresh token (interface 5.4). Throws `unauthenticated`. */
+/** Creates an access token, but no new refresh token (interface 5.4). Throws `unauthenticated`. */
 export async function refresh(
   needs: LoginNeeds,
   secret: string,
@@ -111,7 +109,7 @@ export async function refresh(
   );
 }
 
-// Whose the login is, if it still counts: another password, or a user who is disabled or gone, has ended it.
+// A changed password and a disabled or deleted user end the login.
 async function holderOf({ db, authority }: LoginNeeds, stored: RefreshToken): Promise<LoggedIn | null> {
   if (stored.user_id === "") {
     const current = await authority.operatorVersion();
@@ -122,7 +120,7 @@ async function holderOf({ db, authority }: LoginNeeds, stored: RefreshToken): Pr
   return user.version === stored.version ? loggedIn(user) : null;
 }
 
-/** POST /api/auth/logout: the login is worth nothing any more. An unknown one is no error, and leaves no trace. */
+/** Ends a login. An unknown login is no error and leaves no trace. */
 export async function logout(
   { db, clock }: Deps<"db" | "clock">,
   secret: string,
@@ -139,7 +137,8 @@ export async function logout(
   return NOTHING;
 }
 
-// Of the password's version that was checked: one that is changed meanwhile must not make this a token of the new one.
+// The token names the checked password's version: a password that changes meanwhile must not sign a token of the new
+// one.
 async function accessOf({ authority, clock, auth }: LoginNeeds, who: LoggedIn): Promise<AccessToken> {
   const ttl = Math.floor(auth.access_ttl / 1000);
   const claims = {
@@ -153,16 +152,15 @@ async function accessOf({ authority, clock, auth }: LoginNeeds, who: LoggedIn): 
   return { access_token: token, expires_in: ttl, token_type: "Bearer" };
 }
 
-/** Where somebody logs in from. */
 interface LoginFrom {
   address: string;
-  /** The cookie of a sign-in with a provider that this browser began. */
+  /** The cookie of this browser's OpenID sign-in. */
   flow: string | null;
 }
 
 /**
- * POST /api/auth/login with a name and a password, or in a browser with a code (contract 2.3, contract 9). Throws
- * `invalid_credentials`, `rate_limited`.
+ * Logs in with a name and a password, or with a code in a browser (contract 2.3). Throws `invalid_credentials` or
+ * `rate_limited`.
  */
 export async function logIn(
   needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
@@ -179,12 +177,12 @@ export async function logIn(
   return input.browser ? await openBrowserLogin(needs, who, options) : await openLogin(needs, who, options);
 }
 
-/** What cookies and checks of origins go by (contract 9). */
+/** Reads the settings for cookies and origin checks. */
 export function place({ signIn }: SignInDeps): Place {
   return { publicUrl: signIn.publicUrl(), cookieSuffix: signIn.cookieSuffix };
 }
 
-/** Where people reach the service, and what its cookies end with. */
+/** The public URL of the service and the suffix of its cookie names. */
 export interface Place {
   publicUrl: string;
   cookieSuffix: string;

@@ -8,7 +8,7 @@ import { ISSUER } from "../../base/token.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import { type Role, ROLES } from "../../domain/call/vocabulary.ts";
 
-/** How to reach an OpenID provider, and what its roles mean here (contract 9, `auth.oidc`). */
+/** The OpenID provider and the roles that its claims map to (`auth.oidc`). */
 export interface OidcConfig {
   issuer: string;
   client_id: string;
@@ -18,17 +18,16 @@ export interface OidcConfig {
   roles: Record<string, Role>;
 }
 
-/** A sign-in on its way: what the answer has to fit to. It travels in a signed cookie of the browser that began it. */
+/** A pending sign-in, which the browser keeps in a signed cookie. The provider's answer must match it. */
 interface Flow {
   id: string;
   state: string;
   nonce: string;
   verifier: string;
-  /** Where to go when it is done: a path of ours. */
+  /** The local path to return to. */
   returnTo: string;
 }
 
-/** Whom the provider means. */
 export interface Identity {
   issuer: string;
   subject: string;
@@ -36,20 +35,20 @@ export interface Identity {
   role: Role;
 }
 
-/** How long somebody may take at the provider, in seconds. */
+/** Time limit at the provider, in seconds. */
 export const FLOW_LIFE_S = 600;
-/** How long such a login can be renewed, in ms (contract 9). */
+/** How long an OpenID login can be refreshed, in ms. */
 export const OIDC_LOGIN_MS = 12 * 60 * 60 * 1000;
 
-// A provider that is slow must not hold the browser for ever.
+// A slow provider must not block the browser.
 const ANSWER_MAX_S = 5;
 const USED_FLOWS_MAX = 10_000;
-// What keeps the cookie of a sign-in from being taken for a token: those are for nobody in particular.
+// A separate audience keeps a sign-in cookie from being accepted as a token, which has no audience.
 const FLOW_AUDIENCE = "oidc";
 
 const log = logger("oidc");
 
-/** Sign-in with an OpenID provider: authorization code with PKCE, state and nonce, by openid-client (contract 9, reliability USR-4). */
+/** Signs users in with an OpenID provider: authorization code with PKCE, state and nonce. */
 export class OidcSignIn {
   readonly #config: OidcConfig;
   readonly #key: () => Uint8Array;
@@ -65,7 +64,10 @@ export class OidcSignIn {
     this.#used = new LRUCache({ max: USED_FLOWS_MAX, ttl: FLOW_LIFE_S * 1000 });
   }
 
-  /** Where to send the browser, and the cookie that it has to bring back. Throws `unavailable` when the provider does not answer. */
+  /**
+   * Starts a sign-in. Returns the provider's URL and the cookie that the browser must send back. Throws `unavailable`
+   * when the provider does not respond.
+   */
   async begin(redirectUri: string, returnTo: string): Promise<{ url: URL; cookie: string }> {
     const openId = await this.#load();
     const provider = await this.#discovered();
@@ -88,8 +90,8 @@ export class OidcSignIn {
   }
 
   /**
-   * Whom the answer of the provider means. Each sign-in is taken once, whatever comes of it. Throws `forbidden` in words
-   * for the person, `unavailable` when the provider does not answer.
+   * Checks the provider's answer and returns the user's identity. Each sign-in works once, even when it fails. Throws
+   * `forbidden` with a reason for the user, or `unavailable` when the provider does not respond.
    */
   async finish(answer: URL, cookie: string | null): Promise<{ identity: Identity; flow: Flow }> {
     const flow = cookie === null ? null : await this.#open(cookie);
@@ -140,7 +142,7 @@ export class OidcSignIn {
     };
   }
 
-  // Of several roles the one that may most.
+  // The highest of several roles wins.
   #roleOf(claim: unknown): Role | null {
     const values = (Array.isArray(claim) ? claim : [claim]).filter((one) => typeof one === "string");
     const { roles } = this.#config;
@@ -148,7 +150,7 @@ export class OidcSignIn {
     return ROLES.toReversed().find((role) => held.includes(role)) ?? null;
   }
 
-  /** Which sign-in a cookie belongs to; "" when it is none of ours, or too old. */
+  /** Returns the sign-in's id from a cookie, or "" when the cookie is invalid or expired. */
   async idOf(cookie: string | null): Promise<string> {
     return cookie === null ? "" : (await this.#open(cookie))?.id ?? "";
   }
@@ -157,7 +159,7 @@ export class OidcSignIn {
     return this.#library ??= import("openid-client");
   }
 
-  // Asked for once; a provider that is away is asked again by the next who signs in.
+  // Caches the provider's metadata. After a failure the next sign-in tries again.
   async #discovered(): Promise<OpenId.Configuration> {
     const openId = await this.#load();
     this.#provider ??= this.#discover(openId);
@@ -177,7 +179,7 @@ export class OidcSignIn {
     const found = await openId.discovery(url, client_id, undefined, openId.None(), options);
     if (client_secret === "") return checkingSignatures(openId, found);
     const ways = found.serverMetadata().token_endpoint_auth_methods_supported;
-    // What every provider takes that does not say so is Basic; many say that they take both.
+    // Basic is the default when the provider lists no methods, and many providers list both.
     const way = ways?.includes("client_secret_post") && !ways.includes("client_secret_basic")
       ? openId.ClientSecretPost(client_secret)
       : openId.ClientSecretBasic(client_secret);
@@ -226,7 +228,7 @@ export class OidcSignIn {
   }
 }
 
-// By itself the library trusts the connection to the provider alone.
+// By default the library trusts the provider's connection and checks no signatures.
 function checkingSignatures(openId: typeof OpenId, provider: OpenId.Configuration): OpenId.Configuration {
   openId.enableNonRepudiationChecks(provider);
   return provider;

@@ -10,10 +10,10 @@ import { byNetwork } from "../call/login_limit.ts";
 import { type Identity, OIDC_LOGIN_MS, type OidcSignIn } from "./oidc.ts";
 import type { Deps } from "../call/services.ts";
 
-/** Where the provider sends the browser back to. */
+/** The provider redirects the browser to this path. */
 export const CALLBACK_PATH = "/api/auth/oidc/callback";
 
-/** The sign-in with the OpenID provider. Throws `not_found` while none is configured. */
+/** Returns the OpenID sign-in. Throws `not_found` when no provider is configured. */
 function oidcOf({ signIn }: SignInDeps): OidcSignIn {
   if (signIn.oidc !== null) return signIn.oidc;
   throw new ServiceError(
@@ -22,7 +22,7 @@ function oidcOf({ signIn }: SignInDeps): OidcSignIn {
   );
 }
 
-/** Where the browser goes to sign in, and what it has to bring back. Throws `not_found`, `unavailable`. */
+/** Starts an OpenID sign-in. Throws `not_found` or `unavailable`. */
 export async function beginOidc(
   needs: SignInDeps,
   returnTo: string,
@@ -33,9 +33,9 @@ export async function beginOidc(
 }
 
 /**
- * Takes the provider's answer: finds or makes the user, and answers where the browser goes on, with a code in the fragment
- * that this browser alone may use, once. Failures are limited like those of passwords. Throws `forbidden`, `conflict` when the
- * name is another user's, `rate_limited`, `unavailable`.
+ * Finishes an OpenID sign-in: finds or creates the user and returns the next URL. Its fragment holds a code that only
+ * this browser can use, once. Limits failures like wrong passwords. Throws `forbidden`, `rate_limited`, `unavailable`,
+ * or `conflict` when another user has the name.
  */
 export async function finishOidc(
   needs: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits"> & SignInDeps,
@@ -70,7 +70,7 @@ export async function finishOidc(
   return to.href;
 }
 
-// Anybody may come here with anything: what is no sign-in of ours writes nothing, and what fails is limited by its network.
+// Any client can call this with any input: unknown sign-ins write nothing, and each network has a limit of failures.
 async function answered(
   needs: Deps<"db" | "clock" | "auth" | "loginLimits"> & SignInDeps,
   search: string,
@@ -97,7 +97,7 @@ async function answered(
   }
 }
 
-// (issuer, subject) is the user, whatever it is called meanwhile. A name that somebody has here is never taken for them.
+// (issuer, subject) identifies the user even after a rename. An existing name is never taken over.
 async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): Promise<UserRow> {
   const { issuer, subject, role } = identity;
   const known = await findUserBySubject(db, issuer, subject);
@@ -133,7 +133,7 @@ async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): 
     return user;
   } catch (error) {
     if (!isDuplicate(error)) throw error;
-    // Two answers for one person at once make one user; a name is another matter.
+    // Two simultaneous answers for one person create one user. An equal name is a conflict.
     const first = await findUserBySubject(db, issuer, subject);
     if (first !== null) return first;
     throw conflict(

@@ -2,8 +2,8 @@ import { type Credential, findCredential } from "../../store/account/credential.
 import type { Deps } from "../call/services.ts";
 
 /**
- * The operator's stored password, once it is known to be the one that this start was given: until then the old one must count
- * nowhere. Null when there is none. Throws `unavailable` as operatorVersion().
+ * Finds the operator's stored password, or null. Waits until this start's password is stored, because the old one must
+ * not work. Throws `unavailable` like operatorVersion().
  */
 export async function operatorCredential(
   { db, authority }: Deps<"db" | "authority">,

@@ -3,9 +3,9 @@ import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../../domain/call/error.ts";
 import { SCRYPT_PHC, scryptMemory } from "../../domain/account/password.ts";
 
-/** Cost of hashing a password that a person chose: about 0.4 s off the main thread (facts, Deno 11). */
+/** Cost of hashing a chosen password: about 0.4 s off the main thread. */
 export const CHOSEN_COST = { ln: 16, r: 8, p: 2 };
-/** Cost of hashing a generated password: its 120 random bits need no protection by cost. */
+/** Cost of hashing a generated password, whose 120 random bits need no slow hash. */
 export const GENERATED_COST = { ln: 14, r: 8, p: 1 };
 
 interface Cost {
@@ -14,8 +14,8 @@ interface Cost {
   p: number;
 }
 
-// A hash keeps a core busy for half a second. On two cores one stays free for everybody else, and the other rests after each hash
-// for as long as it took: a flood of guesses must not slow the answers to others (decision 0014).
+// A hash uses one core for half a second. With two cores, one stays free for other requests and the other rests after
+// each hash for as long as the hash took, so that a flood of guesses does not slow the service (decision 0014).
 const IS_SMALL = navigator.hardwareConcurrency <= 2;
 const HASHES_IN_FLIGHT_MAX = IS_SMALL ? 1 : 2;
 const LONGEST_REST_MS = 2_000;
@@ -24,7 +24,7 @@ const HASHES_WAITING_PER_LANE_MAX = 8;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** The scrypt hash of a password as a PHC string (contract 2.1). `lane` as in verifyPassword(). */
+/** Hashes a password with scrypt into a PHC string. */
 export async function hashPassword(password: string, cost: Cost, lane = ""): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const hash = await inTurn(lane, () => derive(password, salt, cost, HASH_BYTES));
@@ -32,8 +32,8 @@ export async function hashPassword(password: string, cost: Cost, lane = ""): Pro
 }
 
 /**
- * Whether the password matches the PHC string. A malformed string matches no password. Those of one `lane`, which is a
- * network, wait for each other; the lanes take turns. Throws `rate_limited` when too many wait.
+ * Checks a password against a PHC string. A malformed string matches no password. Checks of one network queue up and
+ * the networks take turns. Throws `rate_limited` when the queue is full.
  */
 export async function verifyPassword(password: string, phc: string, lane = ""): Promise<boolean> {
   const parts = SCRYPT_PHC.exec(phc);
@@ -48,7 +48,7 @@ export async function verifyPassword(password: string, phc: string, lane = ""): 
   return timingSafeEqual(found, expected);
 }
 
-/** A password for the first start: 24 letters and digits, without those that look alike. */
+/** Generates a password of 24 letters and digits that do not look alike. */
 export function generatePassword(): string {
   const alphabet = "abcdefghijkmnpqrstuvwxyz23456789";
   return [...randomBytes(24)].map((byte) => alphabet[byte % alphabet.length]).join("");
@@ -60,11 +60,11 @@ interface Waiting {
 }
 
 let inFlight = 0;
-// The lane whose turn it is comes first.
+// Ordered by turn: the first network is next.
 const lanes = new Map<string, Waiting[]>();
 
-// Each hash takes 64 MB and a core: one or two at once, a short queue, and 429 for the rest (reliability AUT-5). The lanes take
-// turns, so that a flood from one network does not make others wait.
+// Each hash takes 64 MB and a core: at most two run at a time, a short queue waits, and the rest get 429. The networks
+// take turns, so a flood from one does not delay the others.
 async function inTurn<T>(lane: string, work: () => Promise<T>): Promise<T> {
   if (inFlight >= HASHES_IN_FLIGHT_MAX) await turn(lane);
   else inFlight++;
@@ -72,13 +72,13 @@ async function inTurn<T>(lane: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } finally {
-    // A process that was suspended meanwhile does not rest for as long.
+    // The limit keeps a suspended process from resting for as long as it slept.
     if (IS_SMALL) setTimeout(passOn, Math.min(performance.now() - began, LONGEST_REST_MS));
     else passOn();
   }
 }
 
-// A finished hash passes its place to the next one, so that no other can take it.
+// Passes the slot directly to the next hash, so that no new one takes it.
 function passOn(): void {
   const next = takeNext();
   if (next === null) inFlight--;
@@ -94,7 +94,8 @@ function turn(lane: string): Promise<void> {
   });
 }
 
-/** Whether one more of a lane with so many in the queue may wait; the longest lane loses its last place to a shorter one. */
+// Whether a network with `own` queued hashes may queue one more. In a full queue the longest network loses its last
+// place to a shorter one.
 function makeRoom(own: number): boolean {
   const all = [...lanes.values()];
   if (all.reduce((sum, waiting) => sum + waiting.length, 0) < HASHES_WAITING_MAX) return true;

@@ -10,8 +10,8 @@ import { verifyPassword } from "./password.ts";
 import type { Deps } from "../call/services.ts";
 
 /**
- * POST /api/auth/login: who has this name and password (contract 2, contract 9). Throws
- * `invalid_credentials`, one text for wrong name, wrong password and disabled user, and `rate_limited`.
+ * Checks the name and password of POST /api/auth/login. Throws `rate_limited`, or `invalid_credentials` with one text
+ * for a wrong name, a wrong password and a disabled user.
  */
 export async function checkPassword(
   needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits">,
@@ -26,7 +26,7 @@ export async function checkPassword(
     "Cannot log in: too many failed logins; wait for the next minute",
   );
   const { hash, who } = await checked(attempt, candidateOf({ db, authority }, username));
-  // A wrong name costs the same hash as a right one (reliability AUT-3).
+  // A wrong name costs the same hash as a right one, so the response time reveals no names.
   const matches = await checked(attempt, verifyPassword(password, hash, network));
   if (who === null || !matches) {
     await attempt.fail();
@@ -38,12 +38,12 @@ export async function checkPassword(
   return who;
 }
 
-// Whom the name means, and the hash that the password has to have. The configuration wins over the table (contract 9).
+// The user with this name and the hash to compare with. The configuration wins over the table (contract 9).
 async function candidateOf(
   { db, authority }: Deps<"db" | "authority">,
   username: string,
 ): Promise<{ hash: string; who: LoggedIn | null }> {
-  // For every name, so that the time does not tell the operator's from others.
+  // Runs for every name, so that the response time does not reveal the operator's name.
   const credential = await operatorCredential({ db, authority });
   const [user, other] = await Promise.all([
     findUserByName(db, username),
@@ -58,7 +58,9 @@ async function candidateOf(
   return { hash: other ?? credential?.password_hash ?? "", who: null };
 }
 
-/** What came of checking a password. Where it was not checked at all, because too many wait, the try counts nowhere. */
+/**
+ * Awaits a password check. When the check throws, for example because the queue is full, the attempt is not counted.
+ */
 export async function checked<T>(attempt: Attempt, check: Promise<T>): Promise<T> {
   try {
     return await check;
@@ -69,8 +71,8 @@ export async function checked<T>(attempt: Attempt, check: Promise<T>): Promise<T
 }
 
 /**
- * The network of an address, by which attempts are counted: who has one IPv6 address has a whole network of them, so a count
- * by single address would never reach its limit (reliability AUT-4).
+ * Parses the network that login attempts are counted by. One client may own a whole IPv6 network, so a count per
+ * address would never reach its limit.
  */
 export function networkOf(address: string): string {
   if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address;

@@ -21,12 +21,14 @@ import {
   listTokens as listTokenRows,
 } from "../../store/account/token.ts";
 import { findUser } from "../../store/account/user.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import { type Answer, DELETED, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/tokens: one's own, and with `write:tokens` everybody's (contract 9). An unknown user as a filter answers none. */
+/**
+ * Lists the caller's tokens, and all users' tokens with `write:tokens`. An unknown user in the filter matches no token.
+ */
 export async function listTokens(
   { db }: Deps<"db">,
   call: Call,
@@ -42,8 +44,8 @@ export async function listTokens(
 }
 
 /**
- * POST /api/tokens: a token of the caller's own, within what the caller may. It is shown in the answer and stored nowhere; the
- * same request again gets the same. Throws `invalid_request`, `conflict` for a name that is taken.
+ * Creates a token with at most the caller's scopes. The answer shows its text, which is stored nowhere; a repeated
+ * request gets the same text. Throws `invalid_request`, `forbidden`, or `conflict` for a taken name.
  */
 export async function createToken(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
@@ -101,8 +103,7 @@ export async function createToken(
         `Cannot name a token ${JSON.stringify(input.name)}: another one is called that, in whatever case`,
       ),
   };
-  const created = await findEarlier<Token>({ db, clock }, call) ??
-    await storeCreation({ db, clock }, call, creation);
+  const created = await createOnce({ db, clock }, call, () => creation);
   const stored = valueOf(created.json);
   return {
     ...created,
@@ -110,7 +111,7 @@ export async function createToken(
   };
 }
 
-/** DELETE /api/tokens/:id: it counts no longer, at once. Throws `not_found`, also for another's without `write:tokens`. */
+/** Revokes a token immediately. Throws `not_found`, also for another user's token without `write:tokens`. */
 export async function deleteToken(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,

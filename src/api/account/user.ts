@@ -25,29 +25,26 @@ import {
   updateUser as updateUserRow,
   type UserRow,
 } from "../../store/account/user.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { checkCurrent } from "./confirmation.ts";
 
-/** What changes of users need: they count at once. */
 type Changing = Deps<"db" | "clock" | "authority">;
 
-/** GET /api/users, newest first (contract 9). */
 export async function listUsers({ db }: Deps<"db">, filter: UserFilter): Promise<Answer<User[]>> {
   return pageOf(await listUserRows(db, filter, filter));
 }
 
-/** GET /api/users/:id_or_name, ids first. Throws `not_found`. */
 export async function getUser({ db }: Deps<"db">, idOrName: string): Promise<Answer<User>> {
   return answer(toUser(await rowOf(db, idOrName)));
 }
 
 /**
- * POST /api/users. Without a password one is made, and shown in this answer only: a repeated request does not get it
- * again. Throws `forbidden` for a role above the caller, `conflict` for a name that is taken.
+ * Creates a user. Without a password the service generates one and shows it in this answer only; a repeated request
+ * does not get it again. Throws `forbidden` for a role above the caller's, and `conflict` for a taken name.
  */
 export async function createUser(
   needs: Deps<"db" | "clock">,
@@ -57,8 +54,7 @@ export async function createUser(
   checkReach(call, input.role, "make");
   const made = input.password === undefined ? generatePassword() : null;
   const password = input.password ?? made ?? "";
-  const created = await findEarlier<UserCreated>(needs, call) ??
-    await storeCreation(needs, call, await planUser(needs, call, input, password));
+  const created = await createOnce(needs, call, () => planUser(needs, call, input, password));
   if (made === null || created.replayed) return created;
   return { ...created, json: jsonOf({ ...valueOf(created.json), password: made }) };
 }
@@ -75,7 +71,7 @@ async function planUser(
     name,
     role,
     disabled: 0,
-    // All at one price, so that no time tells one from another (reliability AUT-3).
+    // Every hash has the same cost, so the login time reveals no users (reliability AUT-3).
     password_hash: await hashPassword(password, CHOSEN_COST),
     version: 1,
     origin: "local",
@@ -101,8 +97,8 @@ async function planUser(
 }
 
 /**
- * PUT /api/users/:id_or_name: absent is unchanged. What it changes counts within a second, for what is open, too. Throws
- * `not_found`, `forbidden` above the caller, `conflict` for a taken name, the operator and the last admin.
+ * Updates a user. The change takes effect within a second, also for open connections. Throws `not_found`, `forbidden`
+ * for a role above the caller's, and `conflict` for a taken name, the operator and the last admin.
  */
 export async function updateUser(
   { db, clock, authority }: Changing,
@@ -139,7 +135,10 @@ export async function updateUser(
   return await getUser({ db }, user.id);
 }
 
-/** DELETE /api/users/:id_or_name, with its tokens and logins. Throws `not_found`, `forbidden`, `conflict` for the operator and the last admin. */
+/**
+ * Deletes a user with all tokens and logins. Throws `not_found`, `forbidden`, and `conflict` for the operator and the
+ * last admin.
+ */
 export async function deleteUser(
   { db, clock, authority }: Changing,
   call: Call,
@@ -161,8 +160,8 @@ export async function deleteUser(
 }
 
 /**
- * PUT /api/users/:id_or_name/password: ends that user's logins and nobody else's (contract 9). One's own needs the current
- * one; another's needs `write:users`. Throws `not_found`, `forbidden`, `conflict`, `invalid_request`, `rate_limited`.
+ * Sets a user's password and ends the logins of that user. The caller's own change needs the current password, another
+ * user's needs `write:users`. Throws `not_found`, `forbidden`, `conflict`, `invalid_request` or `rate_limited`.
  */
 export async function setPassword(
   needs: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits">,
@@ -174,7 +173,7 @@ export async function setPassword(
   const { person, scopes } = call.caller;
   const found = await findUser(db, idOrName);
   const own = person !== null && person.by !== "token" && found?.id === person.userId;
-  // Whoever may not see users learns nothing of others.
+  // A caller without access to users must not learn which exist, so this check is first.
   if (!own && !mayGovern(scopes, "admin") && !scopes.some((one) => /^(write|\*):(users|\*)$/.test(one))) {
     throw new ServiceError(
       "forbidden",
@@ -211,7 +210,7 @@ export async function setPassword(
       actor: call.caller.subject,
       data: { user_id: found.id, name: found.name },
     }),
-  ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
+  ], () => conflict("Cannot change the password: another request changed it first. Try again."));
   authority.forget();
   return await getUser(needs, found.id);
 }
@@ -222,7 +221,7 @@ async function rowOf(db: Database, idOrName: string): Promise<UserRow> {
   return row;
 }
 
-// A token with write:users alone must not make an admin of anybody, nor take one over.
+// A token with write:users alone must not create an admin or take one over.
 function checkReach(call: Call, role: Role, action: string): void {
   if (mayGovern(call.caller.scopes, role)) return;
   throw new ServiceError(

@@ -5,10 +5,10 @@ import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/auth/whoami: who calls, and what they may (contract 9). */
+/** Returns the caller and the caller's scopes. */
 export function whoami(_needs: Deps<never>, { caller }: Call): Promise<Answer<Whoami>> {
   const { subject, person, scopes } = caller;
-  // A token has what is left of its scopes, and no role of its own.
+  // A token has no role, as it may hold fewer scopes than its owner.
   const role = person === null || person.by === "token"
     ? undefined
     : ROLES.find((one) => ROLE_SCOPES[one].join(" ") === scopes.join(" "));

@@ -3,8 +3,8 @@ import type { Call } from "./call.ts";
 import type { Deps } from "./services.ts";
 
 /**
- * How many tasks of agents led to what this caller begins, a task or a message: 0 for people and programs (contract 2.9, reliability
- * SCP-7). Throws `conflict` for a run when it is more than `limits.max_chain_depth`.
+ * Counts the agent tasks that led to the caller's new task or message: 0 for people and programs. Throws `conflict` for
+ * a run above `limits.max_chain_depth`.
  */
 export async function chainDepth(
   { limits, runLimits }: Deps<"limits" | "runLimits">,

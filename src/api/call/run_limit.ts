@@ -10,12 +10,12 @@ import type { Call } from "./call.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Database } from "../../store/db/database.ts";
 
-/** What one run may make at most: far more than a task needs, and few enough that a loop ends soon (reliability SCP-7). */
+/** Limits of one run: far above the needs of a task, and low enough to end a loop early (reliability SCP-7). */
 export const RUN_TASKS_MAX = 100;
 export const RUN_MESSAGES_MAX = 500;
 export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;
 export const RUN_WORKERS_MAX = 100;
-/** Requests that change something, whatever it is: each is a commit, and most are rows of the journal. */
+/** Requests that change something: each is a commit, and most add a journal row. */
 export const RUN_CHANGES_MAX = 5_000;
 
 type Thing = "tasks" | "messages" | "questions" | "memory_bytes" | "workers" | "changes" | "chain_depth";
@@ -33,7 +33,7 @@ const RUNS_REMEMBERED_MAX = 20_000;
 
 const log = logger("limits");
 
-/** Counts what runs make. Memory is enough: no run, and so no token of a run, outlives the server. */
+/** Counts the objects that runs create. Memory is enough, as no run outlives the server. */
 export class RunLimits {
   readonly #db: Database;
   readonly #clock: Clock;
@@ -45,7 +45,7 @@ export class RunLimits {
     this.#clock = clock;
   }
 
-  /** Counts `count` more things that this run makes. Throws `conflict` when they are too many; a person has no limit. */
+  /** Counts `count` more objects of a run. Throws `conflict` above the limit. People have no limit. */
   async take(call: Pick<Call, "caller">, thing: keyof typeof MOST, count = 1): Promise<void> {
     const { run } = call.caller;
     if (run === null) return;
@@ -60,7 +60,7 @@ export class RunLimits {
     );
   }
 
-  /** Records that the run has met a limit, once for each limit. */
+  /** Records that a run reached a limit, once per limit. */
   async tell({ caller }: Pick<Call, "caller">, thing: Thing, most: number): Promise<void> {
     const { run, subject } = caller;
     const key = `${run?.execution_id} ${thing}`;

@@ -13,8 +13,8 @@ import { type PlatformRules, senderActor } from "../call/platforms.ts";
 const LATE: Received = { outcome: "late", message_id: "" };
 
 /**
- * A button of a question was pressed: stored as a message that says the option, and the answer, in one batch; nothing when the
- * question of this conversation is not open any more (contract 10, contract 12).
+ * Stores a button press in one batch as a message with the option's text and as the answer. Stores nothing when this
+ * conversation's question is closed (contract 12).
  */
 export async function receiveClick(
   { db, clock, limits }: Deps<"db" | "clock" | "limits">,

@@ -1,3 +1,4 @@
+import { endOpenRuns } from "./conversation_context.ts";
 import {
   type ChatCreate,
   type ChatFilter,
@@ -24,7 +25,6 @@ import {
   updateChatSession,
 } from "../../store/chat/chat.ts";
 import { type HistoryPart, pageHistory } from "../../store/chat/history.ts";
-import { listOpenExecutionsOf } from "../../store/work/execution.ts";
 import { record } from "../../store/events/journal.ts";
 import { insertInbound } from "../../store/chat/inbound.ts";
 import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
@@ -34,19 +34,18 @@ import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { uploadFolder } from "./session_files.ts";
 import type { Deleted } from "../../domain/call/deleted.ts";
 
-/** POST /api/local/sessions (interface 4.1). Throws `invalid_request` for an unknown worker. */
+/** Creates a chat session. Throws `invalid_request` for an unknown worker. */
 export async function createSession(
   needs: Deps<"db" | "clock">,
   call: Call,
   input: ChatCreate,
 ): Promise<Answer<ChatSession>> {
-  return await findEarlier<ChatSession>(needs, call) ??
-    await storeCreation(needs, call, await planSession(needs, call, input));
+  return await createOnce(needs, call, () => planSession(needs, call, input));
 }
 
 async function planSession(
@@ -70,7 +69,6 @@ async function planSession(
   };
 }
 
-/** GET /api/local/sessions, newest first. */
 export async function listSessions(
   { db }: Deps<"db">,
   call: Call,
@@ -80,12 +78,11 @@ export async function listSessions(
   return pageOf(await listChatSessions(db, reader, filter, filter));
 }
 
-/** GET /api/local/sessions/:id. Throws `not_found`. */
 export async function getSession({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<ChatSession>> {
   return answer(await findVisibleSession(db, call, id));
 }
 
-/** The session, when the caller may see it (contract 2.8). Throws `not_found`. */
+/** Finds a session that the caller can see (contract 2.8). Throws `not_found`. */
 export async function findVisibleSession(db: Database, call: Call, id: string): Promise<ChatSession> {
   const bound = boundTo(call.caller);
   const visible = bound === null || bound === chatSessionKey(id);
@@ -94,7 +91,7 @@ export async function findVisibleSession(db: Database, call: Call, id: string): 
   return session;
 }
 
-/** PUT /api/local/sessions/:id: name and default worker (contract 3, Local chat). Throws `invalid_request`, `not_found`. */
+/** Updates name and default worker. Throws `invalid_request` or `not_found`. */
 export async function updateSession(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -118,8 +115,8 @@ async function checkWorker(db: Database, id: string | null): Promise<void> {
 }
 
 /**
- * DELETE /api/local/sessions/:id: deletes its messages, replies, contexts and uploads, and ends its open work, that of the
- * bee included (interface 3, contract 3, Local chat). Throws `not_found`.
+ * Deletes a session with its messages, replies, contexts and uploads, and ends its open work, including the bee's.
+ * Throws `not_found`.
  */
 export async function deleteSession(
   { db, clock, paths, interruptRun, interruptRouting }: Deps<
@@ -137,16 +134,14 @@ export async function deleteSession(
     cancelTasksOf({ session_key: key }, "session deleted", now),
     record(now, { kind: "chat.deleted", session_key: key, actor: call.caller.subject }),
   ], () => notFound("session", id));
-  await interruptRouting(key);
-  const open = await listOpenExecutionsOf(db, key);
-  await Promise.all(open.map((executionId) => interruptRun(executionId)));
+  await endOpenRuns({ db, interruptRun, interruptRouting }, key);
   await Deno.remove(uploadFolder(paths, id), { recursive: true }).catch(() => {});
   return DELETED;
 }
 
 /**
- * POST /api/local/sessions/:id/messages: stored before it is acknowledged (interface 4.1, contract 4.1). Throws
- * `invalid_request`, `not_found`, and `rate_limited` when too many messages wait.
+ * Stores a chat message before acknowledging it (contract 4.1). Throws `invalid_request`, `not_found`, or
+ * `rate_limited` when too many messages wait.
  */
 export async function sendMessage(
   needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
@@ -154,8 +149,7 @@ export async function sendMessage(
   id: string,
   input: ChatSend,
 ): Promise<Answer<Queued>> {
-  return await findEarlier<Queued>(needs, call) ??
-    await storeCreation(needs, call, await planMessage(needs, call, id, input));
+  return await createOnce(needs, call, () => planMessage(needs, call, id, input));
 }
 
 async function planMessage(
@@ -211,7 +205,7 @@ async function planMessage(
 function tooManyWaiting(most: number): ServiceError {
   return new ServiceError(
     "rate_limited",
-    `Cannot take the message: ${most} messages of this session wait already; try again`,
+    `Cannot accept the message: ${most} messages of this session are waiting. Try again later.`,
     { retry_after_s: 5 },
   );
 }
@@ -225,13 +219,13 @@ async function findSessionFile(
   if (found === null) {
     throw invalid(
       "media_path",
-      "must be a file in this session's upload directory; upload it to …/media first",
+      "must be a file in this session's upload directory. Upload it to …/media first.",
     );
   }
   return await findUpload(db, found.path) ?? found;
 }
 
-/** GET /api/local/sessions/:id/messages, ascending by time. Throws `not_found`. */
+/** Lists a session's messages, oldest first. Throws `not_found`. */
 export async function listMessages(
   { db }: Deps<"db">,
   call: Call,

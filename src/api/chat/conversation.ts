@@ -9,12 +9,12 @@ import { resume, type StreamStart } from "../call/stream_start.ts";
 
 export type { ConversationEvent };
 
-// A message is never cut, so a step may be larger by one message.
+// A message is never split, so a step may be larger by one message.
 const STEP = { events: 100, contentBytes: 256 * 1024 };
-// After a reset the client gets so many of the latest events; older messages are in the history.
+// After a reset the client gets this many of the latest events. Older messages are in the history.
 const REPLAY_MAX_EVENTS = 1_000;
 
-/** GET /api/conversations: those of all platforms, the latest first; a run sees its own (contract 17.6). */
+/** Lists the conversations of all platforms, latest first. A run sees only its own. */
 export async function listConversations(
   { db }: Deps<"db">,
   call: Call,
@@ -23,7 +23,6 @@ export async function listConversations(
   return page(await listConversationRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** Where the stream of a conversation begins (contract 4, Stream). */
 export function findStreamStart(
   { db }: Deps<"db">,
   sessionKey: string,
@@ -32,9 +31,8 @@ export function findStreamStart(
   return resume(db, wanted, () => startOfReplay(db, sessionKey, REPLAY_MAX_EVENTS));
 }
 
-/** One step of a conversation's stream. */
 interface ConversationStep {
-  /** The events after `after`, as `render` made them. */
+  /** The events after `after`, formatted by `render`. */
   rendered: Uint8Array;
   after: number;
   /** The conversation was deleted. */
@@ -42,8 +40,8 @@ interface ConversationStep {
 }
 
 /**
- * The next events of a conversation after number `after`. All who follow the conversation ask at the same time, so they share
- * what `render` makes.
+ * Reads the next events after number `after`. All clients of a conversation read at the same time and share the result
+ * of `render`.
  */
 export function readConversation(
   { db }: Deps<"db">,

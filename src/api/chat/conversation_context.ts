@@ -18,7 +18,7 @@ import { type Answer, answer, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/contexts: the workers that remember something of a conversation (interface 4.2, session list). */
+/** Lists the workers that have a context in a conversation. */
 export async function listContexts(
   { db }: Deps<"db">,
   call: Call,
@@ -30,8 +30,8 @@ export async function listContexts(
 }
 
 /**
- * DELETE /api/contexts: cancels every active task of the conversation, running ones with their process trees, drops the
- * messages that are not routed yet, and deletes all contexts (interface 4.2, session clear). An unknown key answers zeros.
+ * Cancels all active tasks of a conversation with their processes, drops unrouted messages and deletes all contexts. An
+ * unknown key returns zeros.
  */
 export async function clearSession(
   { db, clock, interruptRun, interruptRouting }: Deps<"db" | "clock" | "interruptRun" | "interruptRouting">,
@@ -52,13 +52,19 @@ export async function clearSession(
     recordIdle(now, sessionKey),
   ]);
   faultPoint("cancel.mid");
+  await endOpenRuns({ db, interruptRun, interruptRouting }, sessionKey);
+  return answer({ cancelled_tasks: tasks?.length ?? 0, cleared_contexts: contexts?.length ?? 0 });
+}
+/** Ends the bee's run and all open executions of a conversation. */
+export async function endOpenRuns(
+  { db, interruptRun, interruptRouting }: Deps<"db" | "interruptRun" | "interruptRouting">,
+  sessionKey: string,
+): Promise<void> {
   await interruptRouting(sessionKey);
   const open = await listOpenExecutionsOf(db, sessionKey);
   await Promise.all(open.map((executionId) => interruptRun(executionId)));
-  return answer({ cancelled_tasks: tasks?.length ?? 0, cleared_contexts: contexts?.length ?? 0 });
 }
 
-/** DELETE /api/contexts/:worker_id: one worker's context of one conversation (interface 4.2, session clear-worker). */
 export async function clearWorkerContext(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -80,7 +86,7 @@ export async function clearWorkerContext(
   return answer({ cancelled_tasks: 0, cleared_contexts: rows[0]?.length ?? 0 });
 }
 
-// A run sees its own conversation and no other (contract 2.8).
+// A run sees only its own conversation (contract 2.8).
 function checkBound(call: Call, sessionKey: string): void {
   const bound = boundTo(call.caller);
   if (bound !== null && bound !== sessionKey) throw notFound("session", sessionKey);

@@ -6,7 +6,7 @@ import { listCandidates } from "../../store/workers/worker.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
 
-/** POST /api/messages/explain: the rule that would decide, and how each worker fits; nothing is sent (contract 16). */
+/** Explains which rule would route a message and how each worker matches. Sends nothing. */
 export async function explainMessage(
   { db, bee }: Deps<"db" | "bee">,
   { session_key = "", content }: Explain,

@@ -33,17 +33,17 @@ import { say } from "./send_notice.ts";
 // Conversations whose history is read after a gap.
 const CONVERSATIONS_HEARD_MAX = 50;
 const NAME_SHOWN_CHARACTERS = 100;
-const CUT_NOTE = "\n[the rest was too long and is left out]";
+const CUT_NOTE = "\n[message truncated: it was too long]";
 
-/** Who said it, and how many tasks of agents led to it (contract 2.9). */
+/** The sender, and the number of agent tasks that led to the message. */
 interface Origin {
   actor: string;
   depth: number;
 }
 
 /**
- * What comes in from every platform: stored before it is acknowledged, once for each id, and only from those who may speak
- * (contract 10.1, contract 10.2). Throws `invalid_request` for ids that cannot be stored.
+ * Stores a message from a platform before acknowledging it, once per id and only from allowed senders (contract 10.1,
+ * contract 10.2). Throws `invalid_request` for ids that cannot be stored.
  */
 export async function receiveMessage(
   needs: Deps<"db" | "clock" | "limits">,
@@ -59,7 +59,7 @@ export async function receiveMessage(
   return await store(needs, rules, incoming, { actor, depth });
 }
 
-/** What was heard last in the latest conversations of a platform (contract 10.1). */
+/** Lists the last received message of each recent conversation on a platform. */
 export async function lastHeard({ db }: Deps<"db">, platform: string): Promise<Heard[]> {
   const rows = await listLastHeard(db, platform, CONVERSATIONS_HEARD_MAX);
   return rows.flatMap(({ session_key, last }) =>
@@ -67,7 +67,7 @@ export async function lastHeard({ db }: Deps<"db">, platform: string): Promise<H
   );
 }
 
-/** Where the gap of a platform begins that it has not read yet, kept over restarts. */
+/** Creates a store for the position up to which a platform has read missed messages. The position survives restarts. */
 export function gapOf({ db }: Deps<"db">, platform: string): Gap {
   const name = `gap:${platform}` as const;
   return {
@@ -76,13 +76,13 @@ export function gapOf({ db }: Deps<"db">, platform: string): Gap {
   };
 }
 
-/** Whether this is to be heard: said to us, by somebody who was allowed (contract 10.2). */
+// Whether the message is addressed to the service by an allowed sender (contract 10.2).
 async function mayReach(
   { db }: Deps<"db">,
   { name, allow, groups }: PlatformRules,
   { isDirect, isMentioned, chat, sender, choice }: Incoming,
 ): Promise<boolean> {
-  // A button is where a question of ours is.
+  // Buttons exist only on the service's own questions, so a press needs no mention.
   if (!isDirect && choice === "" && (groups === "off" || groups === "mention" && !isMentioned)) return false;
   if (allow.includes("*") || allow.includes(sender.id) || allow.includes(chat)) return true;
   return await isPaired(db, name, sender.id);
@@ -109,8 +109,8 @@ async function store(
   try {
     const { won } = await db.write(taken);
     if (won) return { outcome: "queued", message_id: first.id };
-    // Told once: who goes on writing knows already.
-    const error = `${limits.max_waiting_messages} messages of this conversation wait already`;
+    // One notice is enough for a sender who keeps writing.
+    const error = `${limits.max_waiting_messages} messages of this conversation are already waiting`;
     const told = await wasOver(db, key, error);
     await db.write([
       insertOver(first, error),
@@ -119,7 +119,7 @@ async function store(
         name,
         key,
         first.id,
-        `Too many messages wait already, so this one was not taken: ${error}.`,
+        `Cannot accept this message: ${error}. Try again later.`,
         now,
       )),
     ]);
@@ -128,7 +128,7 @@ async function store(
     if (!isDuplicate(error)) throw error;
     const earlier = await findByPlatformId(db, name, first.platform_message_id);
     if (!earlier?.over || !incoming.isData) return { outcome: "repeated", message_id: earlier?.id ?? "" };
-    // A program that was told "too many" sends it again: that is another try, and no repetition.
+    // A program that got the notice sends the message again: a retry, not a repetition.
     const again = await db.write([...deleteOver(earlier.id), ...taken]);
     return again.won
       ? { outcome: "queued", message_id: first.id }
@@ -136,7 +136,7 @@ async function store(
   }
 }
 
-/** A message with several files is several rows, which the quiet window joins again. */
+// A message with several files becomes several rows, which the debounce window joins.
 function rowsOf(
   platform: string,
   incoming: Incoming,

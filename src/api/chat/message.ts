@@ -28,14 +28,13 @@ import {
 import { findTrace } from "../../store/chat/trace.ts";
 import { type Answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { SentFile, UploadTarget } from "./media.ts";
 import type { Deps } from "../call/services.ts";
 import { uploadFolder } from "./session_files.ts";
 import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
 import type { SourceType } from "../../domain/call/vocabulary.ts";
 
-/** GET /api/messages/inbound (interface 4.2, message list). */
 export async function listInbound(
   { db }: Deps<"db">,
   call: Call,
@@ -44,7 +43,6 @@ export async function listInbound(
   return page(await listInboundRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/messages/outbound (interface 4.2, message list-outbound). */
 export async function listOutbound(
   { db }: Deps<"db">,
   call: Call,
@@ -53,7 +51,7 @@ export async function listOutbound(
   return page(await listOutboundRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/messages/:id/trace: what became of a message; for a merged part, of the whole message. Throws `not_found`. */
+/** Traces what happened to a message; a merged part shows the whole message. Throws `not_found`. */
 export async function traceMessage(
   { db }: Deps<"db">,
   call: Call,
@@ -66,14 +64,14 @@ export async function traceMessage(
   return { json: `{"message":${jsonOf(message)},${lists.join(",")}}` as Json<MessageTrace> };
 }
 
-// Merged parts are routed with the last one, so tasks and replies belong to that one.
+// Merged parts are routed with the last one, which holds the tasks and replies.
 async function findWhole(db: Database, caller: Caller, id: string): Promise<InboundMessage | null> {
   const bound = boundTo(caller);
   const found = await findInbound(db, id, bound);
   return found?.merged_into ? await findInbound(db, found.merged_into, bound) : found;
 }
 
-/** Where a file goes that comes with a message, before it is known which session it belongs to. Opening throws `storage_full`. */
+/** Prepares a file whose session is not known yet. Opening throws `storage_full`. */
 export function prepareAttachment({ paths, limits }: Deps<"paths" | "limits">): UploadTarget {
   return {
     maxBytes: limits.max_upload_bytes,
@@ -84,8 +82,8 @@ export function prepareAttachment({ paths, limits }: Deps<"paths" | "limits">): 
 const INCOMING = "incoming";
 
 /**
- * POST /api/messages: sends text, a file, or both into the conversation of a message (interface 4.2, message send). Throws
- * `invalid_request`, `not_found` for a run when it is not a message of its conversation, `conflict`.
+ * Sends text, a file or both to a message's conversation. Throws `invalid_request`, `conflict`, or `not_found` for a
+ * run when the message is not in its conversation.
  */
 export async function sendMessage(
   needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
@@ -93,8 +91,7 @@ export async function sendMessage(
   input: MessageSend,
   sent: SentFile | null,
 ): Promise<Answer<OutboundMessage>> {
-  const created = await findEarlier<OutboundMessage>(needs, call) ??
-    await storeCreation(needs, call, await planMessage(needs, call, input, sent));
+  const created = await createOnce(needs, call, () => planMessage(needs, call, input, sent));
   if (created.replayed) await sent?.file.discard();
   return created;
 }
@@ -148,7 +145,7 @@ async function findConversation(
   if (message !== null) return { sessionKey: message.session_key, message };
   if (caller.run !== null && id === caller.run.message_id && !hasConversation(caller.run.session_key)) {
     throw conflict(
-      "Cannot send: this task was given by a script and has no conversation; your final answer is kept with the execution",
+      "Cannot send: a script created this task, so it has no conversation. Return the text as the final answer, which the execution stores.",
     );
   }
   if (caller.run !== null) throw notFound("message", id);
@@ -163,7 +160,7 @@ function shownOutbound(reply: ReturnType<typeof outboundOf>): OutboundMessage {
   return { ...said, question_id, attempt: 0, error: "", next_attempt_at, created_at, sent_at };
 }
 
-// The sender comes from the token and never from the request.
+// The sender comes from the token, never from the request.
 function sourceOf(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
   if (caller.subject === BEE_SUBJECT && caller.run !== null) {
     return { source_type: "bee", source_id: caller.run.execution_id, execution_id: caller.run.execution_id };

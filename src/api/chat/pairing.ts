@@ -18,14 +18,14 @@ import type { Deps } from "../call/services.ts";
 import { IGNORED, type PlatformRules } from "../call/platforms.ts";
 import { say } from "./send_notice.ts";
 
-// No letter or digit that looks like another.
+// No letters or digits that look alike.
 const ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_CHARACTERS = 8;
 const MINUTE_MS = 60_000;
 
 /**
- * A stranger in a direct chat gets one answer with a code; nothing that they say is stored, and no agent sees it (contract 10.2,
- * reliability PLT-4).
+ * Sends a stranger in a direct chat one reply with a pairing code. Stores no message and calls no agent (contract
+ * 10.2).
  */
 export async function greetStranger(
   { db, clock }: Deps<"db" | "clock">,
@@ -47,12 +47,12 @@ export async function greetStranger(
     expires_at: now + PAIRING_LIFE_MS,
   };
   const words =
-    `This service does not know you yet. Your id is ${sender.id}. Whoever runs it can let you in with: ` +
+    `This service does not know you yet. Your id is ${sender.id}. Its operator can give you access with: ` +
     `svc ctl platform pair ${code} (within one hour).`;
   try {
     await db.write([...insertPairing(pairing), ...say(name, platformKey(name, incoming), "", words, now)]);
   } catch (error) {
-    // The same stranger twice at once: one of the two was answered.
+    // Another message of the same stranger arrived at the same time and got the reply.
     if (!isDuplicate(error)) throw error;
     return IGNORED;
   }
@@ -69,8 +69,8 @@ function hashOf(code: string): string {
 }
 
 /**
- * POST /api/platforms/pair: says whose code it is, and with that `sender` lets them in (contract 10). Throws `not_found` for a code
- * that is over or was never given.
+ * Finds the sender of a code and gives access when the request names the same `sender`. Throws `not_found` for an
+ * expired or unknown code.
  */
 export async function pair(
   { db, clock }: Deps<"db" | "clock">,
@@ -87,7 +87,7 @@ export async function pair(
     expires_at: found.expires_at,
   };
   if (input.sender === undefined) return answer({ ...shown, paired: false });
-  if (input.sender !== found.sender) throw invalid("sender", "is not who was given this code");
+  if (input.sender !== found.sender) throw invalid("sender", "is not the sender of this code");
   await db.writeOr([
     ...pairSender(found, call.caller.subject, now),
     record(now, {
@@ -95,6 +95,6 @@ export async function pair(
       actor: call.caller.subject,
       data: { platform: found.platform, sender: found.sender, name: found.name },
     }),
-  ], () => conflict("Cannot pair: the code was used meanwhile"));
+  ], () => conflict("Cannot pair: another request used the code first."));
   return answer({ ...shown, paired: true });
 }

@@ -11,7 +11,7 @@ import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import type { Connected, Platforms } from "../call/platforms.ts";
 
-/** GET /api/platforms: `local` and those of the configuration, by name (contract 10). */
+/** Lists `local` and the configured platforms by name. */
 export async function listPlatforms(
   needs: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
@@ -19,7 +19,6 @@ export async function listPlatforms(
   return whole(await shownPlatforms(needs));
 }
 
-/** GET /api/platforms/:name. Throws `not_found`. */
 export async function getPlatform(
   needs: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
@@ -32,7 +31,7 @@ export async function getPlatform(
   return answer(found);
 }
 
-/** Every platform with its health and its queue. */
+/** Lists all platforms with their health and queue. */
 export async function shownPlatforms(
   { db, platforms, lifecycle }: Deps<"db" | "platforms" | "lifecycle">,
 ): Promise<PlatformShown[]> {
@@ -54,7 +53,7 @@ export async function shownPlatforms(
   });
 }
 
-/** GET /api/platforms/:name/senders: who was paired. Throws `not_found`. */
+/** Lists the paired senders. Throws `not_found`. */
 export async function listSenders(
   { db, platforms }: Deps<"db" | "platforms">,
   _call: Call,
@@ -65,7 +64,7 @@ export async function listSenders(
   return { json: jsonList(senders), total: senders.length, next: null };
 }
 
-/** DELETE /api/platforms/:name/senders/:sender: they may not speak any more, at once. Throws `not_found`. */
+/** Removes a sender's access immediately. Throws `not_found`. */
 export async function revokeSender(
   { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
@@ -84,7 +83,7 @@ export async function revokeSender(
   return DELETED;
 }
 
-/** POST /api/platforms/:name/test: asks the platform whether the key counts. Throws `not_found`. */
+/** Checks the credentials with the platform. Throws `not_found`. */
 export async function testPlatform(
   { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
@@ -92,7 +91,7 @@ export async function testPlatform(
 ): Promise<Answer<PlatformTest>> {
   const { platform } = findConnected(platforms, name);
   const result = platform === null
-    ? { ok: false, detail: "it is switched off: platforms.<name>.enabled" }
+    ? { ok: false, detail: "the platform is disabled (platforms.<name>.enabled)" }
     : await platform.test().then(
       (detail) => ({ ok: true, detail }),
       (error) => ({ ok: false, detail: error instanceof Error ? error.message : String(error) }),

@@ -2,10 +2,10 @@ import type { Check } from "../../domain/system/system.ts";
 import type { Deps } from "../call/services.ts";
 import { shownPlatforms } from "./platform.ts";
 
-// A reply that has waited so long is a fault that somebody has to look at.
+// A reply that waits this long is a fault.
 const WAITING_WARN_MS = 10 * 60_000;
 
-/** Whether the platforms of the configuration are connected, and whether replies wait for them (contract 10.4). */
+/** Checks the connections of the platforms and the replies that wait for them. */
 export async function lookAtPlatforms(
   needs: Deps<"db" | "platforms" | "lifecycle" | "clock">,
 ): Promise<Omit<Check, "name">> {
@@ -27,7 +27,7 @@ export async function lookAtPlatforms(
     status: "warn",
     detail: words.join("; "),
     hint: wrong.some(({ state }) => state === "refused")
-      ? "put the key of the platform right in the configuration and start the service again"
-      : "see svc ctl platform list, and svc ctl platform test <name>",
+      ? "Correct the platform's key in the configuration and restart the service."
+      : "Run `svc ctl platform list` and `svc ctl platform test <name>`.",
   };
 }

@@ -4,14 +4,13 @@ import { notFound } from "../../domain/call/error.ts";
 import { findChatSession } from "../../store/chat/chat.ts";
 import type { Deps } from "../call/services.ts";
 
-/** The directory of a session's files. */
 export function uploadFolder(paths: DataPaths, sessionId: string): string {
   return join(paths.uploads, sessionId);
 }
 
 /**
- * Does `work` on the files of a session. A session may be deleted meanwhile, with its directory: then this throws
- * `not_found` and leaves no empty directory behind.
+ * Runs `work` on a session's files. When the session is deleted meanwhile, throws `not_found` and removes the empty
+ * directory.
  */
 export async function inSession<T>(
   { db, paths }: Deps<"db" | "paths">,

@@ -5,7 +5,7 @@ import type { Answer } from "../call/answer.ts";
 import { shownAs } from "./event.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/audit: changes that somebody asked for, oldest first; kept as long as the journal (contract 9). */
+/** Lists the changes that users and runs requested, oldest first, for as long as the journal keeps them. */
 export async function listAudit({ db }: Deps<"db">, filter: AuditFilter): Promise<Answer<AuditEntry[]>> {
   const { after, page_size: size, actor: actors, kind: kinds, from, to } = filter;
   const wanted = { actors, kinds, from, to };

@@ -21,32 +21,30 @@ import type { Database } from "../../store/db/database.ts";
 
 const log = logger("backup");
 
-// One at a time for each database: each needs room for a copy of it.
+// One backup per database at a time, as each needs disk space for a copy.
 const inProgress = new WeakSet<Database>();
 
-// Of what is said about a damaged copy.
+// Limit of the report on a damaged copy.
 const FAULT_CHARACTERS = 1_000;
 
-/** A backup while it is made. */
 interface Backup {
   archive: ReadableStream<Uint8Array>;
   createdAt: number;
 }
 
-/** What a backup is asked to hold. */
 interface Content {
-  /** Who asked for it; goes into the journal. */
+  /** The requester, for the journal. */
   actor: string;
-  /** Whether the signing key is in it. */
+  /** Whether the archive includes the signing key. */
   key: boolean;
 }
 
 type BackupNeeds = Deps<"db" | "clock" | "paths" | "lifecycle">;
 
 /**
- * POST /api/system/backup: as makeBackup(). The signing key is in it only when the caller's password comes with the
- * request: with the key somebody who stole a token could sign as many as they like (contract 8.16). Throws `forbidden` for
- * runs, `invalid_request`, `rate_limited`, and what makeBackup() throws.
+ * Creates a backup. The signing key needs the caller's password, because a stolen token could otherwise sign more
+ * tokens (contract 8.16). Throws `forbidden` for runs, `invalid_request`, `rate_limited`, and the errors of
+ * makeBackup().
  */
 export async function createBackup(
   needs: BackupNeeds & Deps<"auth" | "authority" | "loginLimits">,
@@ -60,8 +58,8 @@ export async function createBackup(
 }
 
 /**
- * A tar archive of a consistent and checked copy of the database, then uploads and logs, with the signing key where it is
- * asked for (reliability BAK-1). Throws `conflict` on a libSQL server and while another one is made, `storage_full`.
+ * Packs a checked copy of the database, then uploads and logs, into a tar archive. Throws `storage_full`, or `conflict`
+ * on a libSQL server and during another backup.
  */
 export async function makeBackup(
   { db, clock, paths, lifecycle }: BackupNeeds,
@@ -69,11 +67,11 @@ export async function makeBackup(
 ): Promise<Backup> {
   if (db.remote) {
     throw conflict(
-      "Cannot back up: the database is on a libSQL server, and its own backup is the one to make; " +
-        `uploads and logs are files below ${paths.root}`,
+      "Cannot back up: the database is on a libSQL server. Back it up there; " +
+        `uploads and logs are files below ${paths.root}.`,
     );
   }
-  if (inProgress.has(db)) throw conflict("Cannot back up: another backup is being made; wait for it");
+  if (inProgress.has(db)) throw conflict("Cannot back up: another backup is running. Wait until it ends.");
   inProgress.add(db);
   const end = async () => {
     inProgress.delete(db);
@@ -106,12 +104,12 @@ export async function makeBackup(
   }
 }
 
-// In a process of its own: it takes some ms per MB, and here nobody else would be answered meanwhile.
+// Runs in a separate process, as the check takes some ms per MB and would block other requests.
 async function checkCopy(paths: DataPaths, copy: string, signal: AbortSignal): Promise<void> {
   const words = ["inspect", copy, paths.addon];
   const run = (program: string, args: string[]) =>
     new Deno.Command(program, { args, stdin: "null", signal }).output();
-  // Whoever waits for an answer goes first.
+  // Requests have priority over the check.
   const { success, stdout, stderr } = await run("nice", ["-n", "19", ctlPath(paths), ...words]).catch(
     (error) => {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -142,7 +140,7 @@ async function manifestOf({ db, paths }: Deps<"db" | "paths">, createdAt: number
   };
 }
 
-// The files come after the copy: an upload is on the disk before its row is in the database.
+// Files come after the copy, because an upload is on disk before its row is in the database.
 async function* contents(
   paths: DataPaths,
   stopping: AbortSignal,

@@ -15,13 +15,12 @@ import type { Deps } from "../call/services.ts";
 import { resume, type StreamStart } from "../call/stream_start.ts";
 
 const EVENTS_PER_STEP = 200;
-// After a reset the client gets so many of the latest events.
+// After a reset the client gets this many of the latest events.
 const REPLAY_MAX_EVENTS = 1_000;
 
 /**
- * GET /api/events as a page, oldest first: the events after `after`, or the latest (contract 4, Journal). The total counts those
- * behind `after`, or all that are kept. Throws
- * `not_found` for a conversation that is not the caller's.
+ * Lists one page of events, oldest first: those after number `after`, or the latest. The total counts the events after
+ * `after`, or all stored ones. Throws `not_found` for a conversation that the caller cannot see.
  */
 export async function listEvents(
   { db }: Deps<"db">,
@@ -37,7 +36,7 @@ export async function listEvents(
     ]);
     return { json: jsonList(latest.map(eventJson)), total, next: null };
   }
-  // One row more than is shown says whether there is another page.
+  // One extra row shows whether another page exists.
   const [found, total] = await Promise.all([
     listEventRows(db, after, size + 1, bounded),
     countEvents(db, after, bounded),
@@ -51,7 +50,7 @@ export async function listEvents(
   };
 }
 
-/** Where GET /api/events begins as a stream (contract 4, Stream). Throws `not_found` for a conversation that is not the caller's. */
+/** Finds the start of an event stream. Throws `not_found` for a conversation that the caller cannot see. */
 export function findEventStart(
   { db }: Deps<"db">,
   call: Call,
@@ -63,13 +62,12 @@ export function findEventStart(
   return resume(db, wanted, ({ first, last }) => Promise.resolve(oldest(first, last)));
 }
 
-/** An event with its number, for a stream. */
 interface NumberedEvent {
   seq: number;
   json: Json<Event>;
 }
 
-/** The next events of a stream after number `after`, oldest first. */
+/** Reads the next events after number `after`, oldest first. */
 export async function readEvents(
   { db }: Deps<"db">,
   call: Call,
@@ -88,12 +86,11 @@ function boundedFilter(call: Call, filter: EventFilter): JournalFilter {
   return { session_key: bound ?? wanted, worker_id, task_id, kinds: kind, actors: actor };
 }
 
-// `data` is JSON text already.
 function eventJson(row: JournalRow): Json<Event> {
   return shownAs<Event, JournalRow>(row);
 }
 
-/** A row of the journal as JSON text: its data is JSON already. */
+/** Formats a journal row as JSON text. Its `data` is already JSON. */
 export function shownAs<T, R extends JournalRow>(row: R): Json<T> {
   const { data, ...fields } = row;
   return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}` as Json<T>;

@@ -11,12 +11,11 @@ import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { refuseRuns } from "./system.ts";
 
-/** Bytes of a signing key that the service makes. */
 const KEY_BYTES = 48;
 
 /**
- * POST /api/system/rotate-key: another signing key; every login and every token ends (contract 8.16). Throws `forbidden` for
- * runs, `conflict` while the configuration sets the key, and while runs are open: they hold tokens of the old one.
+ * Replaces the signing key, which ends all logins and tokens (contract 8.16). Throws `forbidden` for runs. Throws
+ * `conflict` while the configuration sets the key, and during open runs, whose tokens would end.
  */
 export async function rotateKey(
   { db, clock, paths, auth, authority }: Deps<"db" | "clock" | "paths" | "auth" | "authority">,
@@ -24,9 +23,11 @@ export async function rotateKey(
 ): Promise<Answer<KeyRotated>> {
   refuseRuns(call, "rotate the signing key");
   if (auth.jwt_secret !== "") {
-    throw conflict("Cannot rotate the signing key: auth.jwt_secret sets it; change it there and start again");
+    throw conflict(
+      "Cannot rotate the signing key: auth.jwt_secret sets it. Change it there and restart the service.",
+    );
   }
-  // A version that is still to come would take the place of the one that replaceKey() raises.
+  // A pending version would overwrite the one that replaceKey() sets.
   await authority.operatorVersion();
   const secret = randomBytes(KEY_BYTES).toString("base64url");
   const file = await prepareWhole(paths.secretKey, `${secret}\n`);
@@ -40,14 +41,14 @@ export async function rotateKey(
       ],
       () =>
         conflict(
-          "Cannot rotate the signing key while runs are open: wait until they have ended, or cancel them",
+          "Cannot rotate the signing key: runs are open. Wait until they end, or cancel them.",
         ),
     );
   } catch (error) {
     await file.drop();
     throw error;
   }
-  // A run that begins from here on gets a token of the new one.
+  // Runs that start from now on get a token of the new key.
   authority.replaceKey(keyBytes(secret));
   await file.place();
   return answer({ rotated_at: now });

@@ -34,8 +34,8 @@ import type { Deps } from "../call/services.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
 
 /**
- * GET /api/system/overview: counts by status, use of today, latest executions (interface 4.2, system overview). Every
- * number comes from counters or from an index over open work, so it stays fast with any number of rows.
+ * Returns counts by status, today's usage and the latest executions. Counters and indexes keep it fast with any number
+ * of rows.
  */
 export async function getOverview(
   { db, clock, timeZone, lifecycle }: Deps<"db" | "clock" | "timeZone" | "lifecycle">,
@@ -67,7 +67,7 @@ async function usageSince(db: Database, since: number): Promise<Omit<Overview["u
   const used = await listUsage(db, since);
   const known = (values: (number | null)[]) => values.filter((value) => value !== null);
   const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
-  // What no run has reported stays unknown.
+  // A value stays unknown while no run reports it.
   const sumKnown = (values: (number | null)[]) => known(values).length === 0 ? null : sum(known(values));
   const shown = used.slice(0, OVERVIEW_WORKERS_MAX);
   const names = await findWorkerNames(db, shown.map((one) => one.worker_id));
@@ -81,7 +81,7 @@ async function usageSince(db: Database, since: number): Promise<Omit<Overview["u
   };
 }
 
-/** GET /api/system/executions: the latest runs of the bee, newest first (interface 4.2, system executions). */
+/** Lists the bee's runs, newest first. */
 export async function listBeeRuns(
   { db }: Deps<"db">,
   call: Call,
@@ -90,15 +90,15 @@ export async function listBeeRuns(
   return page(await listBeeRunRows(db, boundTo(call.caller), part));
 }
 
-/** Throws `forbidden` for an agent's run, whatever its scopes: what it would get outlives the run (contract 2.8). */
+/** Throws `forbidden` for an agent's run with any scopes, because the result would outlive the run (contract 2.8). */
 export function refuseRuns(call: Call, action: string): void {
   if (call.caller.run === null) return;
-  throw new ServiceError("forbidden", `Cannot ${action} from an agent's run: only an operator may`);
+  throw new ServiceError("forbidden", `Cannot ${action} from an agent's run: only an operator can do this`);
 }
 /**
- * PUT /api/system/password: another password for the operator; every older token ends (contract 2.2, contract 5.1). With a
- * token from a login it takes the current password, so that a stolen token is not enough. Throws `forbidden` for runs,
- * `conflict` while configuration or environment sets the password, `invalid_request`, `rate_limited`.
+ * Changes the operator's password and ends all older tokens. A token from a login needs the current password, so that a
+ * stolen token is not enough. Throws `forbidden` for runs, `invalid_request`, `rate_limited`, or `conflict` while
+ * configuration or environment sets the password.
  */
 export async function changePassword(
   needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
@@ -111,11 +111,11 @@ export async function changePassword(
   if (passwordSource === "config" || passwordSource === "environment") {
     const place = passwordSource === "config" ? "auth.password_hash" : "SVC_AUTH_PASSWORD";
     throw conflict(
-      `Cannot change the password: ${place} sets it at every start; change it there, or take it away`,
+      `Cannot change the password: ${place} sets it at every start. Change it there, or remove it.`,
     );
   }
   const credential = await operatorCredential(needs);
-  if (credential === null) throw conflict("Cannot change the password: there is none yet");
+  if (credential === null) throw conflict("Cannot change the password: none exists yet");
   if (call.caller.person?.by !== "key") {
     const given = { name: "operator", password: input.current_password, address };
     await checkCurrent(needs, credential.password_hash, given);
@@ -126,12 +126,12 @@ export async function changePassword(
     ...changePasswordRow({ hash, source: "operator" }, credential.version, now),
     deleteRefreshTokens(),
     record(now, { kind: "auth.password_changed", actor: call.caller.subject }),
-  ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
+  ], () => conflict("Cannot change the password: another request changed it first. Try again."));
   authority.raiseVersion(credential.version + 1);
   return answer({ username: credential.username, updated_at: now });
 }
 
-/** POST /api/system/resume: ends the pause that a restore began, for every schedule (contract 8.16). Throws `forbidden` for runs. */
+/** Resumes the schedules that a restore paused (contract 8.16). Throws `forbidden` for runs. */
 export async function resume({ db, clock }: Deps<"db" | "clock">, call: Call): Promise<Answer<Resumed>> {
   refuseRuns(call, "resume schedules");
   if (await findSetting(db, "schedules_paused") === null) return answer({ resumed: false });

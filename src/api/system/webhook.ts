@@ -29,19 +29,18 @@ import {
 } from "../../store/events/webhook.ts";
 import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 const SECRET_BYTES = 32;
 
-/** GET /api/webhooks, newest first (contract 11). */
 export async function listWebhooks({ db }: Deps<"db">, call: Call, page: Page): Promise<Answer<Webhook[]>> {
   const found = pageOf(await listWebhookRows(db, page));
   if (seesAddresses(call)) return found;
   return { ...found, json: jsonOf(valueOf(found.json).map(withoutPath)) };
 }
 
-// Paths and queries of such addresses are often secrets: they are for those who may set them (contract 11).
+// Paths and queries of webhooks are often secrets, so only callers who can set webhooks see them.
 function seesAddresses({ caller }: Call): boolean {
   return mayCall(caller, "write:webhooks");
 }
@@ -50,7 +49,6 @@ function withoutPath(webhook: Webhook): Webhook {
   return { ...webhook, url: originOf(webhook.url) };
 }
 
-/** GET /api/webhooks/:id_or_name. Throws `not_found`. */
 export async function getWebhook({ db }: Deps<"db">, call: Call, ref: string): Promise<Answer<Webhook>> {
   const webhook = await find({ db }, ref);
   return answer(seesAddresses(call) ? webhook : withoutPath(webhook));
@@ -63,16 +61,15 @@ async function find({ db }: Deps<"db">, ref: string): Promise<Webhook> {
 }
 
 /**
- * POST /api/webhooks: gets what happens from now on. The secret is in this answer only. Throws `conflict` for a name that is taken,
- * and for too many.
+ * Creates a webhook for events from now on. Only this answer shows the secret. Throws `conflict` for a taken name and
+ * above WEBHOOKS_MAX.
  */
 export async function createWebhook(
   needs: Deps<"db" | "clock">,
   call: Call,
   input: WebhookCreate,
 ): Promise<Answer<WebhookCreated>> {
-  return await findEarlier<WebhookCreated>(needs, call) ??
-    await storeCreation(needs, call, await planWebhook(needs, call, input));
+  return await createOnce(needs, call, () => planWebhook(needs, call, input));
 }
 
 async function planWebhook(
@@ -104,24 +101,25 @@ async function planWebhook(
       updated_at: now,
       secret,
     },
-    lost: () => conflict(`Cannot create the webhook: there are ${WEBHOOKS_MAX} already; delete some`),
-    duplicate: () => conflict(`Cannot name a webhook ${JSON.stringify(input.name)}: another is called that`),
+    lost: () => conflict(`Cannot create the webhook: ${WEBHOOKS_MAX} webhooks exist. Delete some first.`),
+    duplicate: () =>
+      conflict(`Cannot name a webhook ${JSON.stringify(input.name)}: another webhook has this name`),
   };
 }
 
-/** A new secret of Standard Webhooks. */
+/** Generates a secret of Standard Webhooks. */
 export function newSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
 }
 
-/** Where an address leads, for the journal: paths of such addresses are often secrets. */
+/** Returns the origin of an address. Paths are often secrets, so the journal omits them. */
 export function originOf(url: string): string {
   return new URL(url).origin;
 }
 
 /**
- * PUT /api/webhooks/:id_or_name. Of one of the configuration only `enabled` can be changed, to switch it on again. Throws
- * `not_found`, `conflict`.
+ * Updates a webhook. A configured webhook only takes `enabled`, which switches it on again. Throws `not_found` or
+ * `conflict`.
  */
 export async function updateWebhook(
   { db, clock }: Deps<"db" | "clock">,
@@ -132,7 +130,7 @@ export async function updateWebhook(
   const { id, name, origin } = await find({ db }, ref);
   if (origin === "config" && Object.keys(input).some((key) => key !== "enabled")) {
     throw conflict(
-      "Cannot change this webhook: it stands in the configuration; change it there and start again",
+      "Cannot change this webhook: the configuration defines it. Change it there and restart the service.",
     );
   }
   const now = clock.now();
@@ -147,7 +145,7 @@ export async function updateWebhook(
   return answer(await find({ db }, id));
 }
 
-/** DELETE /api/webhooks/:id_or_name. Throws `not_found`, `conflict` for one of the configuration. */
+/** Deletes a webhook. Throws `not_found`, or `conflict` for a configured webhook. */
 export async function deleteWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -156,7 +154,7 @@ export async function deleteWebhook(
   const { id, name, origin } = await find({ db }, ref);
   if (origin === "config") {
     throw conflict(
-      "Cannot delete this webhook: it stands in the configuration; take it out there and start again",
+      "Cannot delete this webhook: the configuration defines it. Remove it there and restart the service.",
     );
   }
   await db.writeOr([
@@ -170,7 +168,7 @@ export async function deleteWebhook(
   return DELETED;
 }
 
-/** POST /api/webhooks/:id_or_name/test: sends an event `webhook.tested` at once and says how it went. Throws `not_found`. */
+/** Sends an event `webhook.tested` immediately and returns the delivery. Throws `not_found`. */
 export async function testWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -196,7 +194,7 @@ export async function testWebhook(
   return answer(delivery);
 }
 
-/** GET /api/webhooks/:id_or_name/deliveries: every try, newest first. Throws `not_found`. */
+/** Lists all delivery attempts, newest first. Throws `not_found`. */
 export async function listDeliveries(
   { db }: Deps<"db">,
   _call: Call,
@@ -207,7 +205,7 @@ export async function listDeliveries(
   return pageOf(await listDeliveryRows(db, id, page));
 }
 
-/** POST /api/webhooks/:id_or_name/replay: everything behind an event is delivered again, with the same ids. Throws `not_found`. */
+/** Delivers all events after `after` again, with the same ids. Throws `not_found`. */
 export async function replayWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,

@@ -16,7 +16,7 @@ import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 
-/** GET /api/questions, newest first; of a run only those of its own conversation (contract 9, contract 12). */
+/** Lists questions, newest first. A run sees only those of its own conversation. */
 export async function listQuestions(
   { db }: Deps<"db">,
   call: Call,
@@ -25,7 +25,6 @@ export async function listQuestions(
   return page(await listQuestionRows(db, filter, ownConversation(call), filter));
 }
 
-/** GET /api/questions/:id. Throws `not_found`. */
 export async function getQuestion({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Question>> {
   return { json: await findVisible(db, call, id) };
 }
@@ -36,14 +35,14 @@ async function findVisible(db: Database, call: Call, id: string): Promise<Json<Q
   return json;
 }
 
-// A run that holds *:* sees other conversations elsewhere, but not their questions.
+// Even a run with *:* does not see the questions of other conversations.
 function ownConversation({ caller }: Call): string | null {
   return caller.run?.session_key ?? null;
 }
 
 /**
- * POST /api/questions/:id/answer: by a person, once (contract 12). Throws `not_found`, and `conflict` when it is answered, cancelled or
- * its time is over.
+ * Stores a person's answer once. Throws `not_found`, or `conflict` for a question that was answered or cancelled or
+ * that expired.
  */
 export async function answerQuestion(
   { db, clock }: Deps<"db" | "clock">,
@@ -62,7 +61,7 @@ export async function answerQuestion(
   return { json: await findVisible(db, call, id) };
 }
 
-/** POST /api/questions/:id/cancel: nobody has to answer any more (contract 12). Throws `not_found`, `conflict`. */
+/** Cancels an open question. Throws `not_found` or `conflict`. */
 export async function cancelQuestion(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -81,14 +80,14 @@ async function refusal(db: Database, call: Call, id: string, verb: string): Prom
   if (json === null) return notFound("question", id);
   const { status, answered_by } = valueOf(json);
   const why = status === "open"
-    ? "its time is over"
+    ? "it expired"
     : `it is ${status}${answered_by === "" ? "" : ` by ${answered_by}`}`;
   return conflict(`Cannot ${verb} question ${id}: ${why}`);
 }
 
 /**
- * GET /api/questions/:id/wait: answers when the question is open no longer, or after `timeoutMs` with the question as it is. To the run
- * that asked it is the answer itself: it has seen it then, and while it waits, it holds no slot (contract 12). Throws `not_found`.
+ * Waits until the question is closed, or returns it unchanged after `timeoutMs`. The run that asked holds no slot while
+ * it waits, and the returned answer counts as seen (contract 12). Throws `not_found`.
  */
 export async function waitForQuestion(
   needs: Deps<"db" | "clock" | "wakeups" | "lifecycle" | "waits">,
@@ -127,7 +126,7 @@ async function seen(
   return { json: await findVisible(db, call, question.id) };
 }
 
-// Only the run that asked stands still while somebody waits.
+// Only the run that asked frees its slot while it waits.
 async function beginWait(
   { db, clock, waits }: Deps<"db" | "clock" | "waits">,
   call: Call,

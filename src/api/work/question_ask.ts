@@ -24,19 +24,19 @@ import { findTask } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 type AskNeeds = Deps<"db" | "clock" | "limits" | "runLimits">;
 
-/** An equal question was asked, or answered, between the check and the write. */
+/** An equal question was stored or answered between the check and the write. */
 class AskedMeanwhile extends ServiceError {}
 
 const ASK_ATTEMPTS_MAX = 3;
 
 /**
- * POST /api/questions: asks the people of a conversation. An equal open question of the same task is the same question, and now that
- * of this run (contract 12). Throws `invalid_request`, `not_found`, `conflict`, and `rate_limited` when too many are open.
+ * Asks the people of a conversation. An equal open question of the same task is reused and then belongs to this run
+ * (contract 12). Throws `invalid_request`, `not_found`, `conflict`, or `rate_limited` when too many questions are open.
  */
 export async function askQuestion(
   needs: AskNeeds,
@@ -45,8 +45,7 @@ export async function askQuestion(
 ): Promise<Answer<Question>> {
   for (let attempt = 1;; attempt++) {
     try {
-      return await findEarlier<Question>(needs, call) ??
-        await storeCreation(needs, call, await planQuestion(needs, call, input));
+      return await createOnce(needs, call, () => planQuestion(needs, call, input));
     } catch (error) {
       if (!(error instanceof AskedMeanwhile) || attempt === ASK_ATTEMPTS_MAX) throw error;
     }
@@ -84,7 +83,8 @@ async function planQuestion(
     asked_by: subject,
     ...await sessionOf(db, run),
   };
-  const meanwhile = () => new AskedMeanwhile("conflict", "Cannot ask: it was asked or answered meanwhile");
+  const meanwhile = () =>
+    new AskedMeanwhile("conflict", "Cannot ask: another request asked or answered it first. Try again.");
   const equal = await findEqual(db, question);
   if (equal !== null) {
     const { execution_id } = question;
@@ -102,7 +102,7 @@ async function planQuestion(
   };
 }
 
-// The conversation that is asked. A run asks in its own only, whatever its scopes are (contract 9).
+// A run asks only in its own conversation, even with wider scopes.
 async function findOrigin(
   db: Database,
   run: RunBinding | null,
@@ -117,7 +117,7 @@ async function findOrigin(
   return { message_id: messageId, session_key: scriptSessionKey(messageId) };
 }
 
-// Without a person a default leads to the next task: a loop of them has to end like any chain of agents (contract 2.9).
+// A default starts the next task without a person, so the chain limit must end a loop of questions.
 async function checkDepth(
   { limits, runLimits }: Deps<"limits" | "runLimits">,
   call: Call,
@@ -127,8 +127,8 @@ async function checkDepth(
   if (run === null || fallback === undefined || run.depth < limits.max_chain_depth) return;
   await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
   throw conflict(
-    `Cannot ask with a default: ${run.depth} tasks were made without a person before this one ` +
-      `(limits.max_chain_depth is ${limits.max_chain_depth}); ask without one`,
+    `Cannot ask with a default: agents created the last ${run.depth} tasks without a person ` +
+      `(limits.max_chain_depth is ${limits.max_chain_depth}). Ask without a default.`,
   );
 }
 
@@ -140,7 +140,7 @@ function defaultOf(input: QuestionCreate): string {
   return option;
 }
 
-// Runs of a schedule go on with no session of their conversation: the answer has to come to their own.
+// Scheduled runs do not use their conversation's session, so the answer must reach their own.
 async function sessionOf(
   db: Database,
   run: RunBinding | null,
@@ -160,7 +160,7 @@ function opened(question: NewQuestion, now: number): Statement {
   return record(now, { kind: "question.opened", ...keys, actor, data: { question_id: id } });
 }
 
-// Without a conversation it is only in the inbox.
+// A question without a conversation appears only in the inbox.
 function send(question: NewQuestion, now: number): Statement[] {
   const { session_key, message_id, execution_id, worker_id, asked_by } = question;
   if (!hasConversation(session_key)) return [];
@@ -182,7 +182,7 @@ function send(question: NewQuestion, now: number): Statement[] {
 function tooManyOpen(): ServiceError {
   return new ServiceError(
     "rate_limited",
-    `Cannot ask: ${OPEN_QUESTIONS_MAX} questions of this conversation are open already`,
+    `Cannot ask: ${OPEN_QUESTIONS_MAX} questions of this conversation are open. Try again later.`,
     { retry_after_s: 60 },
   );
 }

@@ -1,4 +1,3 @@
-// What runners call: they claim runs and report them (contract 18)
 import { ServiceError } from "../../domain/call/error.ts";
 import type {
   RunEnd,
@@ -20,9 +19,9 @@ import type { Deps } from "../call/services.ts";
 const STORED: RunStored = { status: "stored" };
 
 /**
- * POST /api/runners/claim: the process that asks is the one of its runner from here on. Answers what waits for a run and answers it with
- * its lease (contract 18). Throws `conflict` when another process runs as this runner, or when this one is too old; `unavailable` while the
- * service starts or stops.
+ * Makes the calling process the runner's only process and returns a function that waits for runs (contract 18). Throws
+ * `conflict` when another process uses this runner or when this one is too old, and `unavailable` while the service
+ * starts or stops.
  */
 export async function claimRun(
   { remote, lifecycle }: Deps<"remote" | "lifecycle">,
@@ -30,7 +29,7 @@ export async function claimRun(
   claim: RunnerClaim,
 ): Promise<(signal: AbortSignal) => Promise<Answer<RunnerClaimed>>> {
   if (lifecycle.state !== "ready") {
-    throw new ServiceError("unavailable", `Cannot give runs now: the service is ${lifecycle.state}`, {
+    throw new ServiceError("unavailable", `Cannot hand out runs: the service is ${lifecycle.state}`, {
       retry_after_s: 1,
     });
   }
@@ -38,7 +37,7 @@ export async function claimRun(
   return async (signal) => answer(await wait(AbortSignal.any([signal, lifecycle.stopping])));
 }
 
-/** POST /api/runners/beat. Throws `conflict` when another process runs as this runner. */
+/** Renews the leases of a runner's runs. Throws `conflict` when another process uses this runner. */
 export async function beatRuns(
   { remote }: Deps<"remote">,
   call: Call,
@@ -47,7 +46,7 @@ export async function beatRuns(
   return answer(await remote().beat(runnerOf(call), beat));
 }
 
-/** POST /api/runs/:id/log. Throws `conflict` when the run belongs to the caller no longer. */
+/** Appends to a run's log. Throws `conflict` when the run no longer belongs to the caller. */
 export async function appendRunLog(
   { remote }: Deps<"remote">,
   call: Call,
@@ -57,7 +56,7 @@ export async function appendRunLog(
   return answer(await remote().log(runnerOf(call), id, part, bytes));
 }
 
-/** POST /api/runs/:id/events. Throws `conflict` when the run belongs to the caller no longer. */
+/** Stores a run's events. Throws `conflict` when the run no longer belongs to the caller. */
 export async function reportRun(
   { remote }: Deps<"remote">,
   call: Call,
@@ -68,7 +67,10 @@ export async function reportRun(
   return answer(STORED);
 }
 
-/** POST /api/runs/:id/end: the same report again is answered alike. Throws `conflict` when the run belongs to the caller no longer. */
+/**
+ * Stores a run's outcome. A repeated report gets the same answer. Throws `conflict` when the run no longer belongs to
+ * the caller.
+ */
 export async function endRun(
   { remote }: Deps<"remote">,
   call: Call,
@@ -79,7 +81,7 @@ export async function endRun(
   return answer(STORED);
 }
 
-/** GET /api/runs/:id/media/:name: a file of the message of a run. Throws `not_found`; `conflict` when the run belongs to the caller no longer. */
+/** Opens a file of a run's message. Throws `not_found`, or `conflict` when the run no longer belongs to the caller. */
 export function openRunMedia(
   { remote }: Deps<"remote">,
   call: Call,
@@ -90,6 +92,6 @@ export function openRunMedia(
 }
 
 function runnerOf({ caller: { runner } }: Call): RunnerBinding {
-  if (runner === undefined) throw new ServiceError("forbidden", "Cannot do this: it is for runners");
+  if (runner === undefined) throw new ServiceError("forbidden", "Cannot do this: only runners can");
   return runner;
 }

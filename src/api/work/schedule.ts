@@ -29,7 +29,7 @@ import { chainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/schedules: schedules and countdowns, soonest first (contract 15). */
+/** Lists schedules and countdowns, soonest first. */
 export async function listSchedules(
   { db }: Deps<"db">,
   call: Call,
@@ -38,7 +38,7 @@ export async function listSchedules(
   return page(await listScheduleRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/schedules/preview (contract 15). Throws `invalid_request` for a cron that cannot fire. */
+/** Previews the next times of a cron. Throws `invalid_request` for a cron that cannot fire. */
 export function previewSchedule(
   { clock, timeZone }: Deps<"clock" | "timeZone">,
   { cron, time_zone, count }: PreviewQuery,
@@ -52,12 +52,12 @@ export function previewSchedule(
 
 type UpdateNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
-// Somebody else may change a time between the read and the write.
+// Another request may change a time between the read and the write.
 const TRIES = 5;
 
 /**
- * PUT /api/tasks/:id for a schedule or a countdown: an absent field stays unchanged (contract 15). Throws `not_found`,
- * `invalid_request`, `forbidden` for who may not set commands, `conflict` for a task that has ended or is immediate.
+ * Updates a schedule or a countdown. Throws `not_found`, `invalid_request`, `forbidden` for a caller who cannot set
+ * commands, and `conflict` for an ended or immediate task.
  */
 export async function updateTask(
   needs: UpdateNeeds,
@@ -69,10 +69,12 @@ export async function updateTask(
     const done = await changeTask(needs, call, id, input);
     if (done !== null) return done;
   }
-  throw conflict(`Cannot change task ${id}: it was changed, started or ended meanwhile; look again`);
+  throw conflict(
+    `Cannot change task ${id}: another request changed, started or ended it. Get the task and try again.`,
+  );
 }
 
-/** As updateTask(); null: what it read was changed before it could write, and nothing was written. */
+/** As updateTask(). Returns null and writes nothing when the task changed between the read and the write. */
 async function changeTask(
   needs: UpdateNeeds,
   call: Call,
@@ -89,7 +91,7 @@ async function changeTask(
   const asked = changed(task, input);
   if (Object.keys(asked).length === 0) return { json };
   await checkChange(needs, call, task, asked);
-  // A schedule that its own run changes begins nothing new: it would be at the end of its chain after some runs.
+  // A run's change of its own schedule adds no depth, or the schedule would soon reach the chain limit.
   const isOwn = call.caller.run?.task_id === id;
   const chain = isOwn ? {} : { depth: await chainDepth(needs, call, "change the task") };
   const change = { ...asked, ...timesOf(needs, task, asked, call, now), ...chain };
@@ -109,7 +111,7 @@ async function changeTask(
   return won ? { json: await read() ?? json } : null;
 }
 
-// What the new next time was worked out from. What the change itself writes need not be as it was read.
+// The fields that the next time was computed from must be unchanged, except those that this change sets.
 function basisOf(task: Task, change: ScheduleChange): TimedBy {
   if (change.next_run_at === undefined) return {};
   const names = TIMED_BY.filter((name) => change[name] === undefined);
@@ -119,9 +121,9 @@ function basisOf(task: Task, change: ScheduleChange): TimedBy {
 function checkChangeable(task: Task): void {
   const cannot = `Cannot change task ${task.id}: it is`;
   if (!isTimed(task.type)) {
-    throw conflict(`${cannot} ${task.type}; only schedules and countdowns can be changed`);
+    throw conflict(`${cannot} ${task.type}. Only schedules and countdowns can be changed.`);
   }
-  if (isEndedTask(task.status)) throw conflict(`${cannot} ${task.status}; make a new one`);
+  if (isEndedTask(task.status)) throw conflict(`${cannot} ${task.status}. Create a new task.`);
 }
 
 type Change = Omit<ScheduleChange, "depth" | "next_run_at" | "failures_in_row" | "reason" | "queued_at">;
@@ -140,7 +142,7 @@ const CHANGEABLE = [
 
 const WORK = ["instruction", "worker_id", "cron", "time_zone", "scheduled_at", "paused"] as const;
 
-// What GET answered can be sent back (contract 1.2), so a field with its present value is no change.
+// A client can send back what GET returned, so an equal value is no change.
 function changed(task: Task, input: TaskUpdate): Change {
   const names = CHANGEABLE.filter((name) =>
     input[name] !== undefined && JSON.stringify(input[name]) !== JSON.stringify(task[name])
@@ -155,23 +157,23 @@ async function checkChange(
   change: Change,
 ): Promise<void> {
   checkFieldsOfType(task.type, change);
-  // Whose work or time a run changes, of that it decides what is delivered.
+  // A run that changes the work or the times also decides where the result is delivered.
   const changesWork = WORK.some((name) => change[name] !== undefined);
   checkDelivery(call, change.deliver_to ?? (changesWork ? task.deliver_to : undefined));
   const { worker_id = task.worker_id, gate = task.gate, verify = task.verify } = change;
   const worker = await findWorker(db, worker_id);
   if (worker === null) throw invalid("worker_id", `no worker has the id ${JSON.stringify(worker_id)}`);
   checkCommands({ call, engines, engine: worker.engine }, { gate: change.gate, verify: change.verify });
-  // Another worker's engine may need to be told how a command is run.
+  // Another worker's engine may lack the setting for running commands.
   if (change.worker_id !== undefined) {
     checkCommands({ call: null, engines, engine: worker.engine }, { gate, verify });
   }
   if (change.max_runs !== undefined && change.max_runs !== null && change.max_runs <= task.runs_ended) {
-    throw invalid("max_runs", `it has run ${task.runs_ended} times already`);
+    throw invalid("max_runs", `must be higher than the ${task.runs_ended} runs that have ended`);
   }
 }
 
-/** What a change of times, or a pause and its end, does to the next time. Resuming never catches up (contract 15). */
+// New times and pauses change the next run. A resumed schedule never catches up on missed runs.
 function timesOf(
   { timeZone }: Deps<"timeZone">,
   task: Task,

@@ -13,12 +13,12 @@ import { cancelOccurrence, findOccurrence, insertOccurrence } from "../../store/
 import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 import { isEndedTask } from "../../domain/call/vocabulary.ts";
 
-/** GET /api/tasks (interface 4.2, task list). Throws `invalid_request` without a key, and for keys that exclude each other. */
+/** Lists tasks. Throws `invalid_request` without a filter key, and for keys that exclude each other. */
 export async function listTasks(
   { db }: Deps<"db">,
   call: Call,
@@ -26,15 +26,14 @@ export async function listTasks(
 ): Promise<Answer<Task[]>> {
   const { ref, session_key, message_id, worker_id } = filter;
   if ([ref, session_key, message_id, worker_id].every((one) => one === undefined)) {
-    throw invalid("", "one of session_key, message_id and worker_id is needed");
+    throw invalid("", "requires session_key, message_id or worker_id");
   }
   if (session_key !== undefined && message_id !== undefined) {
-    throw invalid("message_id", "does not go with session_key; use one of them");
+    throw invalid("message_id", "cannot be combined with session_key");
   }
   return page(await listTaskRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/tasks/:id. Throws `not_found`. */
 export async function getTask({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Task>> {
   return { json: await findVisible(db, call, id) };
 }
@@ -45,10 +44,7 @@ async function findVisible(db: Database, call: Call, id: string): Promise<Json<T
   return json;
 }
 
-/**
- * POST /api/tasks/:id/cancel: a pending or scheduled task, or the schedule of a running one (contract 3, Task). Throws
- * `not_found`, `conflict`.
- */
+/** Cancels a pending or scheduled task, or the schedule of a running one. Throws `not_found` or `conflict`. */
 export async function cancelTask(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -67,16 +63,15 @@ export async function cancelTask(
         db,
         id,
         "cancel",
-        "only pending and scheduled tasks can be; end a run with execution cancel",
+        "Only pending and scheduled tasks can be cancelled. End a run with execution cancel.",
       ),
   );
   return { json: await findVisible(db, call, id) };
 }
 
 /**
- * POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone; `run_no` of the answer is the run that
- * was asked for. A run that is asked for and has not begun is that of everybody who asks (contract 3, Task; contract 8.9). Throws
- * `not_found`, `conflict` for a task that is running or has ended.
+ * Starts a scheduled task now without changing its schedule. The answer's `run_no` is the new run. Requests before that
+ * run starts share it (contract 8.9). Throws `not_found`, or `conflict` for a running or ended task.
  */
 export async function runTask(
   needs: Deps<"db" | "clock" | "limits" | "runLimits">,
@@ -86,13 +81,13 @@ export async function runTask(
   try {
     return await runOnce(needs, call, id);
   } catch (error) {
-    // Of two that asked at once the other was first: its run is ours, too.
+    // A simultaneous request started the run, which this caller shares.
     if (!(error instanceof Overtaken)) throw error;
     return await runOnce(needs, call, id);
   }
 }
 
-/** A move was lost to somebody who did the same. */
+/** Another request started the same run first. */
 class Overtaken extends ServiceError {}
 
 async function runOnce(
@@ -100,8 +95,7 @@ async function runOnce(
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
-  return await findEarlier<Task>(needs, call) ??
-    await storeCreation(needs, call, await planRun(needs, call, id));
+  return await createOnce(needs, call, () => planRun(needs, call, id));
 }
 
 async function planRun(
@@ -133,13 +127,15 @@ async function planRun(
     },
     lost: async () => {
       const found = await findTask(db, id);
-      if (found !== null && isToRun(found)) return new Overtaken("conflict", "asked for already");
-      return await refusal(db, id, "run", "only scheduled tasks can be");
+      if (found !== null && isToRun(found)) {
+        return new Overtaken("conflict", `Cannot run task ${id}: its run was requested`);
+      }
+      return await refusal(db, id, "run", "Only scheduled tasks can be run.");
     },
   };
 }
 
-// Its run was asked for or fell due, and has not begun: whoever asks now gets that one.
+// The task's run is due but has not started, so new requests share it.
 function isToRun({ type, status }: Task): boolean {
   return status === "pending" && isTimed(type);
 }
@@ -155,13 +151,13 @@ async function refusal(db: Database, id: string, verb: string, rule: string): Pr
   const task = await findTask(db, id);
   return task === null
     ? notFound("task", id)
-    : conflict(`Cannot ${verb} task ${id}: it is ${task.status}; ${rule}`);
+    : conflict(`Cannot ${verb} task ${id}: it is ${task.status}. ${rule}`);
 }
 
 /**
- * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or with the run of
- * that number, or after `timeoutMs` with the task as it is. Where a later run has begun, `execution_id` and `last_…` are those of
- * the run that was waited for (contract 3, Task; contract 8.9). Throws `not_found`.
+ * Waits until a task has ended, or for a schedule until its current or next run or run `runNo` has ended. Returns the
+ * unchanged task after `timeoutMs`. When a later run has started, `execution_id` and `last_…` describe the awaited run
+ * (contract 8.9). Throws `not_found`.
  */
 export async function waitForTask(
   needs: Deps<"db" | "clock" | "wakeups" | "lifecycle">,
@@ -181,7 +177,7 @@ export async function waitForTask(
   });
 }
 
-// Another run may have begun since: the task as it is, but with what is known of the run that was waited for.
+// A later run may have started: the answer is the current task with the results of the awaited run.
 async function asOfRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
   const task = valueOf(json);
   const run = await findRunOf(db, task.id, runNo);
@@ -197,7 +193,7 @@ async function asOfRun(db: Database, json: Json<Task>, runNo: number): Promise<A
   });
 }
 
-// Its gate skipped it or failed, or it was cancelled before it began.
+// The gate skipped the run or failed, or the run was cancelled before its start.
 async function withoutRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
   const task = valueOf(json);
   const { status = "", due_at = null, error = "" } = await findOccurrence(db, task.id, runNo) ?? {};
@@ -206,7 +202,7 @@ async function withoutRun(db: Database, json: Json<Task>, runNo: number): Promis
   return answer({ ...task, execution_id: null, last_status, last_run_at: due_at, last_error: error });
 }
 
-// A later run begins only after the one before it has ended.
+// A later run starts only after the earlier one has ended.
 function hasRun(task: Task, runNo: number): boolean {
   if (isEndedTask(task.status) || task.run_no > runNo) return true;
   return task.run_no === runNo && task.status === "scheduled";

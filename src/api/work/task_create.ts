@@ -17,24 +17,23 @@ import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 type CreateNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
-/** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
+/** Creates a task. Throws `invalid_request`, `not_found` or `conflict`. */
 export async function createTask(needs: CreateNeeds, call: Call, input: TaskCreate): Promise<Answer<Task>> {
-  const { db, clock } = needs;
-  const earlier = await findEarlier<Task>({ db, clock }, call);
-  if (earlier !== null) return earlier;
-  const message = await findInbound(db, input.message_id, boundTo(call.caller));
-  const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
-  return await storeCreation({ db, clock }, call, await creationOf(needs, call, input, origin));
+  return await createOnce(needs, call, async () => {
+    const message = await findInbound(needs.db, input.message_id, boundTo(call.caller));
+    const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
+    return await creationOf(needs, call, input, origin);
+  });
 }
 
 /**
- * What creates a task in the conversation of `origin`; null: no message of the caller has the id that the input names. Throws
- * `invalid_request`, `not_found`, `conflict`.
+ * Plans a task in the conversation of `origin`. Origin is null when the caller can see no message with the input's id.
+ * Throws `invalid_request`, `not_found` or `conflict`.
  */
 export async function creationOf(
   needs: CreateNeeds,
@@ -49,27 +48,25 @@ export async function creationOf(
   const depth = await chainDepth(needs, call, "create the task");
   await runLimits.take(call, "tasks");
   return {
-    // The insert itself finds out whether the worker exists, so it cannot be deleted in between.
+    // The insert itself checks the worker, so the worker cannot be deleted in between.
     statements: [...insertTask(rowOf(call, { task, due_at }, depth)), record(now, created(task, call))],
     response: task,
     lost: () => unknownWorker(input.worker_id),
   };
 }
 
-// So many tasks are checked in one turn of the loop: the next time of a cron may take a millisecond.
+// Tasks checked before the loop yields: a cron's next time may take a millisecond.
 const CHECKED_AT_ONCE = 20;
 
 /**
- * POST /api/tasks/batch: all of the tasks or none (contract 3, Task). Throws what createTask() throws, with the index of the
- * task in the path of each field.
+ * Creates all tasks of a batch or none. Throws the errors of createTask(), with the task's index in each field's path.
  */
 export async function createTasks(
   needs: CreateNeeds,
   call: Call,
   input: TaskBatchCreate,
 ): Promise<Answer<TaskBatch>> {
-  return await findEarlier<TaskBatch>(needs, call) ??
-    await storeCreation(needs, call, await planTasks(needs, call, input));
+  return await createOnce(needs, call, () => planTasks(needs, call, input));
 }
 
 async function planTasks(
@@ -116,7 +113,7 @@ function unique(texts: readonly string[]): string[] {
   return [...new Set(texts)];
 }
 
-/** What is wrong with one task of a batch. */
+/** Adds a task's index to the paths of its error. */
 function ofTask(index: number, error: ServiceError): ServiceError {
   const { errors = [{ path: "", message: error.message }], ...extras } = error.extras;
   const named = errors.map(({ path, message }): FieldError => ({
@@ -129,22 +126,22 @@ function ofTask(index: number, error: ServiceError): ServiceError {
   return new ServiceError(error.code, detail, { ...extras, errors: named });
 }
 
-/** A task that may be created, and when it is due. */
+/** A checked task and its due time. */
 interface Planned {
   task: Task;
   due_at: number | null;
 }
 
-/** What a new task names, as it was found. */
+/** The objects that a new task refers to. */
 interface Found {
   now: number;
-  /** null: no message of the caller has this id. */
+  /** Null when the caller can see no message with this id. */
   origin: Origin | null;
-  /** Of its worker; it matters where the task has commands. */
+  /** The worker's engine, which matters only for commands. */
   engine: string;
 }
 
-// Everything that can be said of a new task without its worker.
+// All checks of a new task that do not need its worker.
 function planned(
   { engines, timeZone }: CreateNeeds,
   call: Call,
@@ -163,7 +160,7 @@ function planned(
   return { task: newTask(seed, plan, now), due_at: plan.due_at };
 }
 
-// A script may name anything, a run only messages of its own conversation.
+// A script may use any message id, a run only one of its own conversation.
 function originOf(call: Call, messageId: string): Origin {
   if (call.caller.run === null) return { message_id: messageId, session_key: scriptSessionKey(messageId) };
   throw new ServiceError(

@@ -39,22 +39,21 @@ import {
 import { listWorkerIds } from "../../store/workers/worker.ts";
 import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 type BudgetNeeds = Deps<"db" | "clock" | "engines" | "timeZone">;
 
-/** GET /api/budgets: with what is used of each, newest first (contract 14). */
+/** Lists budgets with their usage, newest first. */
 export async function listBudgets(needs: BudgetNeeds, filter: BudgetFilter): Promise<Answer<Budget[]>> {
   const listing = await listBudgetRows(needs.db, filter);
   const ids = valueOf(listing.json).map(({ id }) => id);
   const budgets = await measured(needs, ids);
-  // The order of the list, which goes by id.
+  // Restores the order of the list, by id.
   budgets.sort((a, b) => a.id < b.id ? 1 : -1);
   return page({ ...listing, json: jsonOf(budgets) });
 }
 
-/** GET /api/budgets/:id. Throws `not_found`. */
 export async function getBudget(needs: BudgetNeeds, id: string): Promise<Answer<Budget>> {
   return answer(await find(needs, id));
 }
@@ -65,14 +64,13 @@ async function find(needs: BudgetNeeds, id: string): Promise<Budget> {
   return budget;
 }
 
-/** POST /api/budgets. Throws `invalid_request` for a target that is not there, `conflict` for a name that is taken. */
+/** Creates a budget. Throws `invalid_request` for an unknown target, and `conflict` for a taken name. */
 export async function createBudget(
   needs: BudgetNeeds,
   call: Call,
   input: BudgetCreate,
 ): Promise<Answer<Budget>> {
-  return await findEarlier<Budget>(needs, call) ??
-    await storeCreation(needs, call, await planBudget(needs, call, input));
+  return await createOnce(needs, call, () => planBudget(needs, call, input));
 }
 
 async function planBudget(needs: BudgetNeeds, call: Call, input: BudgetCreate): Promise<Creation<Budget>> {
@@ -94,12 +92,12 @@ async function planBudget(needs: BudgetNeeds, call: Call, input: BudgetCreate): 
   return {
     statements: [...insertBudget(stored, BUDGETS_MAX), changed("budget.created", stored, call, now)],
     response: await shownOf(needs, use, await listOpenRuns(db, now), engines.tells(stored)),
-    lost: () => conflict(`Cannot create the budget: there are ${BUDGETS_MAX} already`),
+    lost: () => conflict(`Cannot create the budget: ${BUDGETS_MAX} budgets exist. Delete some first.`),
     duplicate: () => nameTaken(input.name),
   };
 }
 
-/** PUT /api/budgets/:id: an absent field stays unchanged; it counts at once. Throws `not_found`, `invalid_request`, `conflict`. */
+/** Updates a budget. The change takes effect immediately. Throws `not_found`, `invalid_request` or `conflict`. */
 export async function updateBudget(
   needs: BudgetNeeds,
   call: Call,
@@ -128,7 +126,7 @@ export async function updateBudget(
   return answer(await find(needs, id));
 }
 
-/** DELETE /api/budgets/:id: it holds nothing any more; what was used stays in the ledger. Throws `not_found`. */
+/** Deletes a budget, which stops blocking runs. The recorded usage stays. Throws `not_found`. */
 export async function deleteBudget(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -143,7 +141,7 @@ export async function deleteBudget(
   return DELETED;
 }
 
-/** POST /api/budgets/:id/lift: out of force for a while, or in force again with 0. Throws `not_found`. */
+/** Suspends a budget for a time, or ends the suspension with 0. Throws `not_found`. */
 export async function liftBudget(
   needs: BudgetNeeds,
   call: Call,
@@ -172,14 +170,13 @@ function changed(
   return record(now, { kind, actor: caller.subject, data: { budget_id: id, name, ...data } });
 }
 
-// Half a run cannot be started.
 function checkLimit({ unit, limit }: Pick<StoredBudget, "unit" | "limit">): void {
   if ((unit === "runs" || unit === "tokens") && !Number.isInteger(limit)) {
     throw invalid("limit", `must be a whole number of ${unit}`);
   }
 }
 
-// What runs count for is named by ids; people may write names.
+// Budgets store ids, but people may write names.
 async function resolveTarget({ db, engines }: BudgetNeeds, target: string): Promise<string> {
   const [, kind = "", ref = ""] = /^([a-z]+):?(.*)$/s.exec(target) ?? [];
   if (kind === "engine" && engines.find(ref)?.name !== ref) {
@@ -187,7 +184,9 @@ async function resolveTarget({ db, engines }: BudgetNeeds, target: string): Prom
   }
   if (kind !== "department" && kind !== "worker") return target;
   const ids = kind === "worker" ? await listWorkerIds(db, ref) : [(await findDepartmentRef(db, ref))?.id];
-  if (ids.length > 1) throw invalid("target", `several workers are called ${JSON.stringify(ref)}; use an id`);
+  if (ids.length > 1) {
+    throw invalid("target", `several workers are called ${JSON.stringify(ref)}. Use an id.`);
+  }
   if (ids[0] === undefined) {
     throw invalid("target", `no ${kind} has the id or the name ${JSON.stringify(ref)}`);
   }
@@ -236,6 +235,6 @@ async function shownOf(
 
 function nameTaken(name: string): ServiceError {
   return conflict(
-    `Cannot name a budget ${JSON.stringify(name)}: another one is called that, in whatever case`,
+    `Cannot name a budget ${JSON.stringify(name)}: another budget has this name. Case is ignored.`,
   );
 }

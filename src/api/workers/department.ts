@@ -23,16 +23,16 @@ import type { Deleted } from "../../domain/call/deleted.ts";
 import { jsonOf } from "../../domain/call/json.ts";
 import { type Answer, answer, DELETED } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/departments: the whole forest by (sort_order, name) (contract 1.5, contract 3, Department). */
+/** Lists all departments as trees, by sort_order and name. */
 export async function listDepartments({ db }: Deps<"db">): Promise<Answer<DepartmentTree[]>> {
   const departments = await listDepartmentRows(db);
   return { json: jsonOf(toForest(departments)), total: departments.length };
 }
 
-/** GET /api/departments/:id_or_name: an id wins over a name. Throws `not_found`. */
+/** Finds a department by id, or else by name. Throws `not_found`. */
 export async function getDepartment({ db }: Deps<"db">, idOrName: string): Promise<Answer<Department>> {
   return answer(await find(db, idOrName));
 }
@@ -43,14 +43,13 @@ async function find(db: Database, idOrName: string): Promise<Department> {
   return department;
 }
 
-/** POST /api/departments. Throws `invalid_request` for an unknown parent, `conflict` for a name that is taken. */
+/** Creates a department. Throws `invalid_request` for an unknown parent, and `conflict` for a taken name. */
 export async function createDepartment(
   needs: Deps<"db" | "clock">,
   call: Call,
   input: DepartmentCreate,
 ): Promise<Answer<Department>> {
-  return await findEarlier<Department>(needs, call) ??
-    await storeCreation(needs, call, await planDepartment(needs, call, input));
+  return await createOnce(needs, call, () => planDepartment(needs, call, input));
 }
 
 async function planDepartment(
@@ -78,12 +77,13 @@ async function planDepartment(
       }),
     ],
     response: department,
-    lost: () => conflict(`Cannot create the department: there are ${DEPARTMENTS_MAX} already`),
+    lost: () =>
+      conflict(`Cannot create the department: ${DEPARTMENTS_MAX} departments exist. Delete some first.`),
     duplicate: () => nameTaken(input.name),
   };
 }
 
-/** PUT /api/departments/:id_or_name: an absent field stays unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
+/** Updates a department. Throws `not_found`, and `conflict` for a cycle or a taken name. */
 export async function updateDepartment(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -105,9 +105,11 @@ export async function updateDepartment(
         }),
       ],
       async () =>
-        await findDepartmentRef(db, id) === null
-          ? notFound("department", idOrName)
-          : conflict(`Cannot move the department ${JSON.stringify(name)} there: that is itself or below it`),
+        await findDepartmentRef(db, id) === null ? notFound("department", idOrName) : conflict(
+          `Cannot move the department ${
+            JSON.stringify(name)
+          }: the new parent is the department itself or below it`,
+        ),
     );
   } catch (error) {
     throw isDuplicate(error) ? nameTaken(input.name ?? name) : error;
@@ -115,7 +117,7 @@ export async function updateDepartment(
   return answer(await find(db, id));
 }
 
-/** DELETE /api/departments/:id_or_name: removes its memberships. Throws `not_found`, `conflict` while it has children. */
+/** Deletes a department and its memberships. Throws `not_found`, and `conflict` while it has children. */
 export async function deleteDepartment(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -133,7 +135,7 @@ export async function deleteDepartment(
     await findDepartmentRef(db, id) === null ? notFound("department", idOrName) : conflict(
       `Cannot delete the department ${
         JSON.stringify(name)
-      }: it has child departments; move or delete them first`,
+      }: it has child departments. Move or delete them first.`,
     ));
   return DELETED;
 }
@@ -146,5 +148,5 @@ async function resolveParent(db: Database, key: string | null): Promise<string |
 }
 
 function nameTaken(name: string): ServiceError {
-  return conflict(`Cannot name a department ${JSON.stringify(name)}: another one is called that`);
+  return conflict(`Cannot name a department ${JSON.stringify(name)}: another department has this name`);
 }

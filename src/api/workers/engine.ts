@@ -9,19 +9,18 @@ import type { Deps } from "../call/services.ts";
 
 type EngineNeeds = Deps<"engines" | "db" | "clock">;
 
-/** GET /api/engines: every engine, and whether a run could be started with it (contract 14). */
+/** Lists all engines and whether each can start a run. */
 export async function listEngines(needs: EngineNeeds): Promise<Answer<EngineShown[]>> {
   return whole(await probe(needs));
 }
 
-/** GET /api/engines/:name. Throws `not_found`. */
 export async function getEngine(needs: EngineNeeds, name: string): Promise<Answer<EngineShown>> {
   const found = (await probe(needs)).find((engine) => engine.name === name);
   if (found === undefined) throw notFound("engine", name);
   return answer(found);
 }
 
-/** POST /api/engines/:name/lift: a parked engine goes on, and what was said of its windows is forgotten. Throws `not_found`. */
+/** Ends an engine's cooldown and forgets the reported usage windows. Throws `not_found`. */
 export async function liftEngine(
   needs: EngineNeeds,
   { caller }: Call,

@@ -5,8 +5,8 @@ import { splitArgs } from "../../engine/arguments.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 
 /**
- * Throws `invalid_request` for an engine that is not known, and for arguments that are not a command line or that the service itself
- * decides. `prefix` stands before the field in the message.
+ * Throws `invalid_request` for an unknown engine, and for arguments that are malformed or reserved for the service.
+ * `prefix` precedes the field in the message.
  */
 export function checkEngines(
   engines: Catalog,
@@ -14,21 +14,21 @@ export function checkEngines(
   prefix = "",
 ): void {
   const known = engines.names;
-  // An engine may be one that only a runner has (contract 18).
+  // Runners may have engines that this machine does not have.
   const isElsewhere = (input.runs_on ?? []).length > 0;
   if (input.engine !== undefined && engines.find(input.engine) === null && !isElsewhere) {
     throw invalid(
       `${prefix}engine`,
-      `no engine is called ${JSON.stringify(input.engine)}; known: ${known.join(", ")}`,
+      `no engine is called ${JSON.stringify(input.engine)}. Known engines: ${known.join(", ")}.`,
     );
   }
   for (const [name, text] of Object.entries(input.engine_args ?? {})) {
     const path = `${prefix}engine_args.${name}`;
     if (!known.includes(name) && !isElsewhere) {
-      throw invalid(path, `no engine is called that; known: ${known.join(", ")}`);
+      throw invalid(path, `no engine has this name. Known engines: ${known.join(", ")}.`);
     }
     const flag = findReservedFlag(engines.find(name)?.kind ?? "", argsIn(path, text));
-    if (flag !== null) throw invalid(path, `cannot have ${flag}: the service itself decides this`);
+    if (flag !== null) throw invalid(path, `cannot contain ${flag}: the service sets it`);
   }
 }
 

@@ -28,23 +28,23 @@ import { checkGrant } from "./worker.ts";
 
 type PlanNeeds = Deps<"db" | "clock" | "engines" | "paths" | "timeZone">;
 
-// Somebody else may change something between the plan and its commit.
+// Another request may change something between the plan and its commit.
 const TRIES = 5;
 
-/** GET /api/fleet: everything that a fleet can hold, without defaults, by name (contract 16). Throws `conflict` for two of one name. */
+/** Exports the fleet by name and without defaults. Throws `conflict` for two objects with one name. */
 export async function exportFleet(needs: Deps<"db" | "paths">): Promise<Answer<FleetExport>> {
   const present = await listPresent(needs);
   const twice = [...Map.groupBy(present, ({ kind, name }) => `${kind} ${nameKey(name)}`).values()]
     .find((found) => found.length > 1 && found[0]?.kind !== "memory");
   if (twice !== undefined) {
     throw conflict(
-      `Cannot export: ${twice.length} ${twice[0]?.kind}s are called ${twice[0]?.name}; rename all but one`,
+      `Cannot export: ${twice.length} ${twice[0]?.kind}s are called ${twice[0]?.name}. Rename all but one.`,
     );
   }
   return answer(exported(present));
 }
 
-/** POST /api/fleet/plan: what an apply would change, and what stands in its way (contract 16). */
+/** Plans the changes of an apply, with its conflicts (contract 16). */
 export async function planOfFleet(
   needs: PlanNeeds,
   call: Call,
@@ -54,8 +54,8 @@ export async function planOfFleet(
 }
 
 /**
- * POST /api/fleet/apply: changes everything in one batch, all or nothing, and answers what it changed (contract 16). Throws `conflict` for what
- * several names, another fleet, or a change since `plan` stand in the way of, and `invalid_request`.
+ * Applies a fleet file in one batch, all or nothing, and returns the changes. Throws `invalid_request`, and `conflict`
+ * for ambiguous names, objects of another fleet and changes since `plan`.
  */
 export async function applyFleet(
   needs: PlanNeeds & Deps<"interruptRun">,
@@ -67,7 +67,7 @@ export async function applyFleet(
     const { planned, present } = await plan(needs, call, input);
     const shown = shownPlan(planned);
     if (input.plan !== undefined && input.plan !== shown.hash) {
-      throw conflict("Cannot apply: since the plan something has changed; look at the plan again");
+      throw conflict("Cannot apply: the fleet changed after the plan. Plan again.");
     }
     const [first] = planned.conflicts;
     if (first !== undefined) throw refused(planned.conflicts);
@@ -87,12 +87,12 @@ export async function applyFleet(
     ]);
     if (!won) continue;
     faultPoint("accept.post-commit");
-    // From here on a crash loses nothing: a run makes its directory itself, and a start ends what is left of runs.
+    // A crash from here on loses nothing: a run creates its directory, and a start ends orphan runs.
     await Promise.all(work.workDirs.map(makeWorkDir));
     for (const end of work.afterwards) await end();
     return answer(shown);
   }
-  throw conflict("Cannot apply: what the fleet holds is being changed all the time; try again");
+  throw conflict("Cannot apply: other requests keep changing the fleet. Try again.");
 }
 
 async function plan(
@@ -112,7 +112,6 @@ async function plan(
   return { planned, present };
 }
 
-// What engines may be named, and with which arguments.
 function checkEngineNames({ engines }: Deps<"engines">, fleet: Fleet): void {
   for (const [index, worker] of fleet.workers.entries()) {
     checkEngines(engines, worker, `fleet.workers.${index}.`);
@@ -124,7 +123,6 @@ function checkEngineNames({ engines }: Deps<"engines">, fleet: Fleet): void {
   }
 }
 
-// A cron that cannot fire is found before anything is changed.
 function checkSchedules({ clock, timeZone }: Deps<"clock" | "timeZone">, fleet: Fleet): void {
   const now = clock.now();
   for (const [index, { cron, time_zone = "", until = null }] of fleet.schedules.entries()) {
@@ -138,7 +136,7 @@ function checkSchedules({ clock, timeZone }: Deps<"clock" | "timeZone">, fleet: 
   }
 }
 
-// By the engine of its worker, which the file need not name.
+// The worker's engine matters, and the file need not contain the worker.
 function checkCommandEngines(
   { engines }: Deps<"engines">,
   fleet: Fleet,
@@ -154,27 +152,26 @@ function checkCommandEngines(
   }
 }
 
-// Those of the configuration are changed there.
 async function checkWebhookNames({ db }: Deps<"db">, fleet: Fleet): Promise<void> {
   for (const [index, { name }] of fleet.webhooks.entries()) {
     if ((await findWebhook(db, name))?.origin !== "config") continue;
     throw invalid(
       `fleet.webhooks.${index}.name`,
-      "a webhook of the configuration is called that; change it there",
+      "a webhook of the configuration has this name. Change it there.",
     );
   }
 }
 
-// A command that is left out is taken away. Who may set none may apply a file that changes none.
+// An omitted command is removed. A caller without the scope may apply a file that changes no command.
 function checkMayChange(call: Call, { changes }: Planned): void {
   for (const { name, before, after } of changes.flatMap(({ fields }) => fields)) {
     if ((name === "gate" || name === "verify") && (before ?? after ?? null) !== null) checkMaySet(call, name);
-    // Whose field it is says what it holds: only workers have scopes.
+    // Only workers have scopes.
     if (name === "scopes") checkGrant(call.caller, (after ?? []) as string[], (before ?? []) as string[]);
   }
 }
 
-// Also with departments that the file does not name.
+// Includes departments that the file omits.
 function checkCircle(fleet: Fleet, present: readonly PresentObject[]): void {
   const parents = new Map<string, string>();
   const put = (name: string, parent: unknown) => {
@@ -185,10 +182,10 @@ function checkCircle(fleet: Fleet, present: readonly PresentObject[]): void {
   for (const { name, parent } of fleet.departments) put(name, parent);
   const circle = circleOf(parents);
   if (circle === null) return;
-  throw invalid("fleet.departments", `these are above each other: ${circle.join(" > ")}`);
+  throw invalid("fleet.departments", `form a cycle: ${circle.join(" > ")}`);
 }
 
-// Names have to stand in the file, or to be there and to stay.
+// A name must be in the file, or belong to an object that stays.
 function checkReferences(fleet: Fleet, present: readonly PresentObject[], { changes }: Planned): void {
   const gone = new Set(changes.flatMap((one) => one.action === "delete" ? [one.present?.id] : []));
   const namesOf = (kind: "department" | "worker", wanted: readonly { name: string }[]) =>
@@ -225,7 +222,7 @@ function checkReferences(fleet: Fleet, present: readonly PresentObject[], { chan
     const index = fleet.workers.findIndex(({ name }) => nameKey(name) === nameKey(moved.name));
     throw invalid(
       `fleet.workers.${index}.work_dir`,
-      "cannot be changed, because what agents remember belongs to it",
+      "cannot be changed, because the contexts of agents belong to the directory",
     );
   }
 }
@@ -242,5 +239,5 @@ function refused(conflicts: FleetPlan["conflicts"]): ServiceError {
     `${kind} ${name}: ${detail}`
   );
   const more = conflicts.length > CONFLICTS_SHOWN ? `, and ${conflicts.length - CONFLICTS_SHOWN} more` : "";
-  return conflict(`Cannot apply, and nothing was changed: ${words.join("; ")}${more}`);
+  return conflict(`Cannot apply: ${words.join("; ")}${more}. Nothing was changed.`);
 }

@@ -21,23 +21,22 @@ import type { Deps } from "../call/services.ts";
 import { newSecret, originOf } from "../system/webhook.ts";
 import { endRuns, workerDeletion } from "./worker_deletion.ts";
 
-/** What the changes of a plan are made of. */
+/** The statements and follow-up work of a plan. */
 interface Work {
   statements: Statement[];
-  /** To be made after the commit. */
+  /** Directories to create after the commit. */
   workDirs: string[];
-  /** To be done after the commit, in this order. */
+  /** Work after the commit, in this order. */
   afterwards: (() => Promise<void>)[];
 }
 
 interface Context {
-  /** The name of the fleet. */
   fleet: string;
   actor: string;
   now: number;
 }
 
-/** The ids of names, those of things that are made included. */
+/** Ids by name, including new objects. */
 interface Ids {
   department: Map<string, string>;
   worker: Map<string, string>;
@@ -45,7 +44,7 @@ interface Ids {
 
 type ChangeNeeds = Deps<"db" | "engines" | "paths" | "interruptRun" | "timeZone">;
 
-/** The statements that a plan comes down to, in an order in which every reference is there (contract 16). */
+/** Builds the statements of a plan, ordered so that every reference exists. */
 export async function changesOf(
   needs: ChangeNeeds,
   changes: readonly PlannedChange[],
@@ -65,13 +64,13 @@ export async function changesOf(
   for (const change of of("schedule")) {
     work.statements.push(...scheduleStatements(needs.timeZone, change, { ...context, workers: ids.worker }));
   }
-  // A schedule may have gone from one of these to another worker.
+  // A schedule may have moved from a deleted worker to another one.
   for (const { present } of workers.filter(({ action }) => action === "delete")) {
     if (present === null) continue;
     work.statements.push(...await workerDeletion(needs.db, present, context.actor, context.now));
     work.afterwards.push(() => endRuns(needs, present.id));
   }
-  // Nobody is in a department that goes any more.
+  // No kept department is below a deleted one, so deleted ones only leave each other.
   const gone = of("department").filter(({ action }) => action === "delete");
   for (const { present } of gone) {
     work.statements.push(...updateDepartment(present?.id ?? "", { parent_id: null }, context.now));
@@ -88,7 +87,7 @@ export async function changesOf(
   return work;
 }
 
-// New ones get their places after all of them are there, and moved ones first leave theirs: on the way there is no circle.
+// New departments get parents after all exist, and moved ones first lose theirs, so no cycle occurs on the way.
 function changeDepartments(
   { statements }: Work,
   changes: readonly PlannedChange[],
@@ -148,14 +147,14 @@ function changeWorker(
       ...insertWorker({ ...fields, id, name, work_dir, created_at: now, updated_at: now }, departmentIds),
       record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
     );
-    // That of a runner is made there.
+    // A runner creates its worker's directory itself.
     if (fields.runs_on.length === 0) workDirs.push(work_dir);
   } else if (action === "update") {
     const names = changed.map((one) => one.name);
     const change = Object.fromEntries(
       names.map((one) => [one, { ...fields, name }[one as "name"]]),
     ) as WorkerChange;
-    // Arguments are merged by engine, so those of engines that the file does not name are cleared.
+    // Arguments merge by engine, so clear those of engines that the file omits.
     const before = present?.fields.engine_args as Record<string, string>;
     if (change.engine_args !== undefined) {
       change.engine_args = {

@@ -30,19 +30,17 @@ import { listWorkers } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
 import { resolveWorkDir } from "./work_dir.ts";
 
-// What a file says of a budget beside its name.
 const BUDGET_FIELDS = Object.keys(budgetCreateSchema.shape).filter((name) => name !== "name") as Exclude<
   keyof Fleet["budgets"][number],
   "name"
 >[];
 
-// What a file says of a worker beside its name.
 const WORKER_FIELDS = Object.keys(workerCreateSchema.shape).filter((name) => name !== "name") as Exclude<
   keyof Fleet["workers"][number],
   "name"
 >[];
 
-/** Everything that a fleet can hold, by kind and name. Throws `payload_too_large` where it is more than a file may be. */
+/** Lists all objects that a fleet can hold, by kind and name. Throws `payload_too_large` above the limit of a file. */
 export async function listPresent({ db, paths }: Deps<"db" | "paths">): Promise<PresentObject[]> {
   if (await fleetBytes(db) > FLEET_MAX_BYTES) {
     throw new ServiceError(
@@ -86,13 +84,13 @@ export async function listPresent({ db, paths }: Deps<"db" | "paths">): Promise<
   ].sort(byKindAndName);
 }
 
-/** Webhooks that are not the configuration's: only it changes those. */
+/** Only the configuration changes its own webhooks. */
 async function listChangeableWebhooks(db: Database): Promise<Webhook[]> {
   const all = await readAll<Webhook>((page) => listWebhooks(db, page), "~", PAGE_SIZE_MAX);
   return all.filter(({ origin }) => origin === "api");
 }
 
-/** What a file wants, in the form in which it is compared: fields in one order, names sorted, defaults filled in. */
+/** Normalizes a file for the comparison: ordered fields, sorted names, defaults filled in. */
 export function normalized({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[] {
   return [
     ...fleet.departments.map(({ name, parent, sort_order }): FleetObject => ({
@@ -128,7 +126,7 @@ export function normalized({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[
   ].sort(byKindAndName);
 }
 
-/** A file that makes what is there: without ids and without what is a default (contract 16). */
+/** Builds the file that recreates the objects, without ids and defaults. */
 export function exported(present: readonly PresentObject[]): FleetExport {
   const of = (kind: FleetKind) => present.filter((one) => one.kind === kind);
   const list = (kind: keyof typeof DEFAULTS) =>
@@ -143,7 +141,7 @@ export function exported(present: readonly PresentObject[]): FleetExport {
   };
 }
 
-// One with nothing but what it must have shows the defaults of the others.
+// An object with only its required fields shows the defaults of the others.
 const PLAIN = fleetSchema.parse({
   departments: [{ name: "x" }],
   workers: [{ name: "x" }],
@@ -179,7 +177,7 @@ function workerFields(worker: Worker, paths: DataPaths): FleetObject["fields"] {
   return inOrder({
     ...worker,
     departments: worker.departments.map(({ name }) => name),
-    // A directory that the service chose for this worker is chosen anew for another one.
+    // Another worker gets a new directory where the service chose this one.
     work_dir: worker.work_dir === join(paths.workers, worker.id) ? "" : worker.work_dir,
   });
 }
@@ -201,7 +199,6 @@ function given(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-// A target names a worker or a department by its name.
 function budgetFields(budget: StoredBudget, nameOf: ReadonlyMap<string, string>): FleetObject["fields"] {
   const [, kind, id = ""] = /^(worker|department):(.*)$/s.exec(budget.target) ?? [];
   const target = kind === undefined ? budget.target : `${kind}:${nameOf.get(id) ?? id}`;
@@ -221,7 +218,7 @@ function inOrder(worker: Fleet["workers"][number] | Omit<Worker, "departments"> 
   return Object.fromEntries(WORKER_FIELDS.map((name) => [name, fields[name]]));
 }
 
-// By cursor, since such a page ends where it would be too much text, and a numbered one cuts texts (contract 8.18).
+// Reads by cursor: a page with a number truncates texts (contract 8.18).
 async function readAll<T>(
   read: (page: Page) => Promise<Listing<T>>,
   before: string,
@@ -240,7 +237,7 @@ function byKindAndName(a: FleetObject, b: FleetObject): number {
   return FLEET_KINDS.indexOf(a.kind) - FLEET_KINDS.indexOf(b.kind) || byName(a.name, b.name);
 }
 
-// By code units: the same order on every machine.
+// Compares code units, for the same order on every machine.
 function byName(a: string, b: string): number {
   const [one, other] = [nameKey(a), nameKey(b)];
   return one < other ? -1 : one > other ? 1 : a < b ? -1 : a > b ? 1 : 0;

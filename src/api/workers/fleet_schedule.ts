@@ -13,7 +13,6 @@ import { type ScheduleChange, updateSchedule } from "../../store/work/schedule.t
 import { insertTask } from "../../store/work/task.ts";
 import { cancelTask } from "../../store/work/task_transitions.ts";
 
-/** What a schedule of a fleet has beside its options. */
 interface WantedSchedule {
   worker: string;
   instruction: string;
@@ -25,11 +24,11 @@ interface ScheduleContext {
   fleet: string;
   actor: string;
   now: number;
-  /** Ids of workers by nameKey(). */
+  /** Worker ids by nameKey(). */
   workers: ReadonlyMap<string, string>;
 }
 
-/** The statements of one change of a schedule. `timeZone` is that of schedules that name none (contract 16). */
+/** Builds the statements of one schedule change. `timeZone` is the default zone. */
 export function scheduleStatements(
   timeZone: string,
   { action, name, present, wanted, fields: changed }: PlannedChange,
@@ -69,7 +68,7 @@ export function scheduleStatements(
   } else if (action === "update") {
     const names = changed.map((one) => one.name === "worker" ? "worker_id" : one.name);
     const all: Record<string, unknown> = { ...fields, name, worker_id };
-    // Its next time is worked out anew where the change touches it, and at the end of a pause, which never catches up.
+    // Changed times and the end of a pause change the next run, which never catches up.
     const next = nextRunAt(fields, timeZone, now);
     const times = names.some((one) => ["cron", "time_zone", "until", "paused"].includes(one))
       ? { next_run_at: next }

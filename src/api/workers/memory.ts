@@ -20,7 +20,7 @@ import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts"
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/memory: the entries of a scope by key (interface 4.2, memory get). Throws `not_found` for a scope that the caller may not read. */
+/** Lists the entries of a scope by key. Throws `not_found` for a scope that the caller cannot read. */
 export async function listMemory(
   { db }: Deps<"db">,
   call: Call,
@@ -31,7 +31,6 @@ export async function listMemory(
   return pageOf(await listMemoryRows(db, scope, page));
 }
 
-/** GET /api/memory/entry. Throws `not_found`. */
 export async function getMemory(
   { db }: Deps<"db">,
   call: Call,
@@ -44,7 +43,7 @@ export async function getMemory(
   return answer(entry);
 }
 
-/** PUT /api/memory/entry: saves or replaces (interface 4.2, memory save). Throws `forbidden`, `not_found`, `conflict` when the scope is full. */
+/** Saves or replaces an entry. Throws `forbidden`, `not_found`, or `conflict` for a full scope. */
 export async function saveMemory(
   { db, clock, runLimits }: Deps<"db" | "clock" | "runLimits">,
   call: Call,
@@ -60,13 +59,12 @@ export async function saveMemory(
       conflict(
         `Cannot save ${
           JSON.stringify(input.key)
-        }: the scope has ${MEMORY_ENTRIES_MAX} entries; delete some first`,
+        }: the scope has ${MEMORY_ENTRIES_MAX} entries. Delete some first.`,
       ),
   );
   return answer(entry);
 }
 
-/** DELETE /api/memory/entry. Throws `forbidden`, `not_found`. */
 export async function deleteMemory(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -97,13 +95,13 @@ function event(
   });
 }
 
-// A run reads the memory of its own conversation and the global one; for it there is no other (contract 2.8).
+// A run reads only its own conversation's memory and the global one (contract 2.8).
 function checkReadable(call: Call, scope: string): void {
   const bound = boundTo(call.caller);
   if (bound !== null && scope !== bound && scope !== GLOBAL_SCOPE) throw notFound("memory scope", scope);
 }
 
-// Every prompt contains the global memory, so a run writes it only with a scope of its own (contract 2.8).
+// Every prompt contains the global memory, so a run needs a separate scope to write it (contract 2.8).
 function checkWritable(call: Call, scope: string): void {
   checkReadable(call, scope);
   if (boundTo(call.caller) === null || scope !== GLOBAL_SCOPE) return;

@@ -22,10 +22,9 @@ import {
 } from "../../store/workers/runner.ts";
 import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/runners, newest first (contract 18). */
 export async function listRunners(
   { db, clock }: Deps<"db" | "clock">,
   filter: RunnerFilter,
@@ -33,7 +32,6 @@ export async function listRunners(
   return page(await listRunnerRows(db, filter, clock.now()));
 }
 
-/** GET /api/runners/:id_or_name. Throws `not_found`. */
 export async function getRunner(needs: Deps<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
   return answer(await find(needs, who));
 }
@@ -45,16 +43,15 @@ async function find({ db, clock }: Deps<"db" | "clock">, who: string): Promise<R
 }
 
 /**
- * POST /api/runners: its token is in the answer and stored nowhere; the same request again gets the same (contract 18). Throws
- * `conflict` for a name that is taken.
+ * Creates a runner. The answer shows its token, which is stored nowhere; a repeated request gets the same token. Throws
+ * `conflict` for a taken name.
  */
 export async function createRunner(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   input: RunnerCreate,
 ): Promise<Answer<RunnerCreated>> {
-  const created = await findEarlier<RunnerShown>({ db, clock }, call) ??
-    await storeCreation({ db, clock }, call, planRunner({ clock }, call, input));
+  const created = await createOnce({ db, clock }, call, () => planRunner({ clock }, call, input));
   const runner = valueOf(created.json);
   return { ...created, json: jsonOf({ ...runner, token: await signRunnerToken(authority.key, runner) }) };
 }
@@ -76,13 +73,15 @@ function planRunner({ clock }: Deps<"clock">, call: Call, input: RunnerCreate): 
   return {
     statements: [...insertRunner(runner), changed("runner.created", runner, call, now)],
     response: runner,
-    lost: () => conflict(`Cannot add the runner: there are ${RUNNERS_MAX} already`),
+    lost: () => conflict(`Cannot add the runner: ${RUNNERS_MAX} runners exist. Delete some first.`),
     duplicate: () =>
-      conflict(`Cannot add a runner called ${JSON.stringify(input.name)}: there is one, in whatever case`),
+      conflict(
+        `Cannot add a runner called ${JSON.stringify(input.name)}: a runner has this name. Case is ignored.`,
+      ),
   };
 }
 
-/** POST /api/runners/:id_or_name/drain: its runs may end, and it gets no more; or it gets some again. Throws `not_found`. */
+/** Starts or ends draining. A draining runner finishes its runs and gets no more. Throws `not_found`. */
 export async function drainRunner(
   needs: Deps<"db" | "clock">,
   call: Call,
@@ -101,7 +100,7 @@ export async function drainRunner(
   return answer(await find(needs, runner.id));
 }
 
-/** DELETE /api/runners/:id_or_name: its token counts no longer, and its runs are lost when their leases are over. Throws `not_found`. */
+/** Deletes a runner and revokes its token. Its runs are lost when their leases expire. Throws `not_found`. */
 export async function deleteRunner(
   needs: Deps<"db" | "clock" | "authority">,
   call: Call,

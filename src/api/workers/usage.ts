@@ -34,7 +34,7 @@ const NOTHING: Used = {
   cost_usd: null,
 };
 
-/** GET /api/usage: what runs used since a time, by one of five views (contract 17). Throws `invalid_request`. */
+/** Returns the usage of runs since a time, grouped by `by`. Throws `invalid_request`. */
 export async function listUsage(
   { db, clock, timeZone }: Deps<"db" | "clock" | "timeZone">,
   call: Call,
@@ -59,8 +59,8 @@ export async function listUsage(
 }
 
 /**
- * GET /api/system/series: what runs used and how long they waited over time, in spans of `step` from `since` up to now, those without any use
- * included (contract 17). Throws `invalid_request`.
+ * Returns usage and waiting times in intervals of `step` from `since` until now, including empty ones. Throws
+ * `invalid_request`.
  */
 export async function listSeries(
   { db, clock }: Deps<"db" | "clock">,
@@ -72,7 +72,10 @@ export async function listSeries(
   const first = Math.floor(since / step) * step;
   const count = Math.floor((now - first) / step) + 1;
   if (count > SERIES_POINTS_MAX) {
-    throw invalid("step", `gives ${count} points, ${SERIES_POINTS_MAX} are the most; take a longer one`);
+    throw invalid(
+      "step",
+      `gives ${count} points, but at most ${SERIES_POINTS_MAX} are allowed. Use a longer step.`,
+    );
   }
   const points: SeriesPoint[] = Array.from(
     { length: Math.max(0, count) },
@@ -111,7 +114,7 @@ function byDay(quarters: UsedInQuarter[], timeZone: string): UsageRow[] {
   return [...days.values()].reverse();
 }
 
-// What no run has reported stays unknown.
+// A value stays unknown while no run reports it.
 function add(sum: Used, more: Used): void {
   sum.executions += more.executions;
   sum.failed += more.failed;

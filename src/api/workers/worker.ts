@@ -28,20 +28,19 @@ import {
 import { type Answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { checkCommands } from "../work/task_commands.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines } from "./engine_check.ts";
 import type { Deps } from "../call/services.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { shownWorkers } from "./worker_json.ts";
 
-/** POST /api/workers (interface 4.1, contract 3, Worker). Makes the work directory. Throws `invalid_request`, `forbidden`. */
+/** Creates a worker and its work directory. Throws `invalid_request` or `forbidden`. */
 export async function createWorker(
   needs: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
   call: Call,
   input: WorkerCreate,
 ): Promise<Answer<Worker>> {
-  const created = await findEarlier<Worker>(needs, call) ??
-    await storeCreation(needs, call, await planWorker(needs, call, input));
+  const created = await createOnce(needs, call, () => planWorker(needs, call, input));
   return { ...created, ...await warningOf(needs, created, input.scopes) };
 }
 
@@ -76,7 +75,7 @@ async function planWorker(
   if (!away) await makeWorkDir(workDir);
   const own = input.work_dir === "" && !away;
   return {
-    // A directory that was made for this worker is removed again; one that was named may belong to others.
+    // Removes only a directory that was created for this worker. A requested one may belong to others.
     ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
     statements: [
       ...insertWorker(response, departments.map((department) => department.id)),
@@ -91,7 +90,7 @@ async function planWorker(
   };
 }
 
-// On another machine a path is what it says there.
+// A runner's path is not resolved here.
 function workDirOf(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataPaths): string {
   if (work_dir === "") return join(paths.workers, id);
   if (runs_on.length === 0) return resolveWorkDir(work_dir, paths);
@@ -99,8 +98,7 @@ function workDirOf(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataP
   return resolve(work_dir);
 }
 
-// A scope that grants nothing, or an engine that cannot be used, is most likely a mistake: it is stored, and answered with a
-// warning (contract 2.6, contract 8.17).
+// Ineffective scopes and unusable engines are probably mistakes: the worker is stored, and the answer has a warning.
 async function warningOf(
   { engines, paths }: Deps<"engines" | "paths">,
   { json }: Answer<Worker>,
@@ -108,21 +106,21 @@ async function warningOf(
 ): Promise<{ warning?: string }> {
   const idle = idleScopes(scopes);
   const { id, engine, runs_on } = valueOf(json);
-  // Whether a runner can use its engine, the runner says.
+  // Runners report their own engines.
   const found = runs_on.length > 0
     ? { usable: true, detail: "" }
     : await engines.probeOne(engine, (one) => stateDirOf(paths, id, one));
   const words = [
-    ...(idle.length === 0 ? [] : [`no route asks for ${idle.join(", ")}, so it grants nothing`]),
-    ...(found.usable ? [] : [`its engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
+    ...(idle.length === 0 ? [] : [`no route needs ${idle.join(", ")}, so it has no effect`]),
+    ...(found.usable ? [] : [`engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
   ];
-  // A header holds visible ASCII only, and the words stand in quotes.
+  // The header allows only visible ASCII, and the text is in quotes.
   return words.length === 0
     ? {}
     : { warning: words.join("; ").replace(/[^\x20-\x7e]/g, "?").replaceAll('"', "'") };
 }
 
-/** GET /api/workers (interface 4.2, worker list). Of several departments any (contract 8.2); an unknown one has no workers (contract 1.5). */
+/** Lists workers of any of the given departments. An unknown department has no workers. */
 export async function listWorkers(
   needs: Deps<"db" | "engines" | "paths">,
   filter: WorkerFilter,
@@ -144,7 +142,6 @@ async function listFound({ db }: Deps<"db">, filter: WorkerFilter): Promise<List
   return await listWorkerRows(db, filter, [...ids], filter);
 }
 
-/** GET /api/workers/:id. Throws `not_found`. */
 export async function getWorker(
   needs: Deps<"db" | "engines" | "paths">,
   id: string,
@@ -156,14 +153,14 @@ async function findShown(
   { db, ...needs }: Deps<"db" | "engines" | "paths">,
   id: string,
 ): Promise<Json<Worker>> {
-  // Programs ask for the same worker again and again, and every read of the file locks and unlocks it.
+  // Programs read the same worker repeatedly, and every read locks and unlocks the database file.
   const read = () => findWorkerJson(db, id);
   const json = await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0);
   if (json === null) throw notFound("worker", id);
   return await shownWorkers(needs, json);
 }
 
-/** PUT /api/workers/:id: an absent field stays unchanged (contract 3, Worker). Throws `invalid_request`, `not_found`, `forbidden`. */
+/** Updates a worker. Throws `invalid_request`, `not_found` or `forbidden`. */
 export async function updateWorker(
   needs: Deps<"db" | "clock" | "engines" | "paths">,
   call: Call,
@@ -187,13 +184,13 @@ async function changeWorker(
   checkAuthority(call.caller, Object.keys(change));
   if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
   checkEngines(engines, { ...change, runs_on: change.runs_on ?? worker.runs_on });
-  // Back on this machine, it needs an engine of this machine.
+  // A worker that returns to this machine needs an engine of this machine.
   if (change.runs_on !== undefined) {
     checkEngines(engines, { engine: change.engine ?? worker.engine, runs_on: change.runs_on });
   }
   const engine = change.engine ?? worker.engine;
   checkCommands({ call, engines, engine }, { verify: change.verify });
-  // Another engine may need to be told how a command is run.
+  // Another engine may lack the setting for running commands.
   if (change.engine !== undefined) {
     checkCommands({ call: null, engines, engine }, {
       verify: change.verify === undefined ? worker.verify : change.verify,
@@ -212,7 +209,7 @@ async function changeWorker(
       data: { fields: Object.keys(change) },
     }),
   ];
-  // What its agents remember stays where its directory was (contract 18).
+  // Contexts stay where the directory was, so they cannot continue on another machine.
   if (change.runs_on !== undefined) statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));
   if (change.engine !== undefined) {
     statements.push(deleteForeignContexts(id, engines.find(change.engine)?.name ?? change.engine));
@@ -220,7 +217,7 @@ async function changeWorker(
   await db.writeOr(statements, () => notFound("worker", id));
 }
 
-// What GET answered can be sent back by everybody (contract 1.2), so a field with its present value is no change.
+// A client can send back what GET returned, so an equal value is no change.
 function changed(
   worker: Worker,
   input: WorkerUpdate,
@@ -228,7 +225,7 @@ function changed(
   if (input.work_dir !== undefined && input.work_dir !== worker.work_dir) {
     throw invalid(
       "work_dir",
-      "cannot be changed, because what agents remember belongs to it; make a new worker",
+      "cannot be changed, because the contexts of agents belong to the directory. Create another worker.",
     );
   }
   const {
@@ -245,7 +242,6 @@ function changed(
   return Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name)));
 }
 
-// The names of the fields whose values differ from those of before.
 function changedFields(before: object, fields: object): string[] {
   const values = new Map<string, unknown>(Object.entries(before));
   return Object.entries(fields).flatMap(([name, value]) =>
@@ -253,16 +249,16 @@ function changedFields(before: object, fields: object): string[] {
   );
 }
 
-// Only an operator decides what a worker may reach (contract 2.9, reliability SCP-3).
+// Only an operator decides what a worker can reach (contract 2.9).
 function checkAuthority(caller: Caller, fields: readonly string[]): void {
   const field = fields.find((name) => !(RUN_FIELDS as readonly string[]).includes(name));
   if (caller.run === null || field === undefined) return;
-  throw new ServiceError("forbidden", `Cannot set ${field}: only an operator may, never a run token`);
+  throw new ServiceError("forbidden", `Cannot set ${field}: only an operator can, not a run token`);
 }
 
 /**
- * Nobody gives a worker more than they hold themselves, but for what it has already; a run not even the default ones, which a worker
- * without scopes has (contract 2.9, contract 9.1). Throws `forbidden` with the scope that is missing.
+ * Throws `forbidden` when the caller adds a scope to a worker without holding it. For a run this includes the default
+ * scopes, which an empty list means (contract 2.9).
  */
 export function checkGrant(caller: Caller, scopes: readonly string[], had: readonly string[] = []): void {
   const wanted = scopes.length === 0 && caller.run !== null ? WORKER_SCOPES_DEFAULT : scopes;

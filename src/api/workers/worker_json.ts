@@ -4,9 +4,9 @@ import { type Json, jsonOf, valueOf } from "../../domain/call/json.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
 
-// In a JSON text a quote within a value is escaped, so this is a member of an object.
+// Quotes in JSON values are escaped, so a match is always a member.
 const ENGINES = /"engine":"([^"]*)"/g;
-// Programs ask for the same page again and again.
+// Programs read the same page repeatedly.
 const PAGES_REMEMBERED_MAX = 32;
 const REMEMBERED_MAX_CHARACTERS = 64 * 1024;
 const rememberedEngines = remembered(PAGES_REMEMBERED_MAX, enginesIn);
@@ -16,8 +16,8 @@ function enginesIn(json: string): string[] {
 }
 
 /**
- * Workers as they are shown: `unavailable` in the place of `idle` where the engine cannot be used (contract 3, Worker). Whether it can
- * be is no row, so the text that the database made is only looked into when one of its engines cannot.
+ * Replaces `idle` with `unavailable` for workers whose engine is unusable. No row holds this, so the JSON of the
+ * database is parsed only when one of its engines is unusable.
  */
 export async function shownWorkers<T extends Worker | Worker[]>(
   { engines, paths }: Deps<"engines" | "paths">,
@@ -31,10 +31,10 @@ export async function shownWorkers<T extends Worker | Worker[]>(
   if (doubtful.size === 0) return json;
   const value = valueOf<Worker | Worker[]>(json);
   for (const worker of [value].flat()) {
-    // Whether a runner can use its engine, the runner says.
+    // Runners report their own engines.
     if (worker.runs_on.length > 0) continue;
     if (worker.status !== "idle" || !doubtful.has(worker.engine)) continue;
-    // A login may be the worker's own.
+    // A worker may have a separate engine login.
     const { usable } = await engines.probeOne(worker.engine, (one) => stateDirOf(paths, worker.id, one));
     if (!usable) worker.status = "unavailable";
   }

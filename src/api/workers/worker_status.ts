@@ -14,7 +14,7 @@ import { type Answer, answer } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
 import { workDirFault } from "./work_dir.ts";
 
-/** GET /api/workers/:id/status: what it does, and whether it can be started (contract 5.1). Throws `not_found`. */
+/** Returns a worker's activity and whether it can start a run. Throws `not_found`. */
 export async function getWorkerStatus(
   { db, clock, engines, paths }: Deps<"db" | "clock" | "engines" | "paths">,
   id: string,
@@ -49,7 +49,7 @@ export async function getWorkerStatus(
   });
 }
 
-// Which of the runners with its labels are there; whether they have its engine, a task that waits says (contract 18).
+// Checks for online runners with the worker's labels. A waiting task reports whether they have its engine.
 async function lookAtRunners(db: Database, { runs_on, home }: Worker, now: number): Promise<Availability> {
   const online = (await listRunnerRows(db)).filter(({ name, labels, draining, last_seen_at }) =>
     draining === 0 && (last_seen_at ?? 0) > now - RUNNER_SILENT_MS &&
