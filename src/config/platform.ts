@@ -2,7 +2,7 @@ import { z } from "zod";
 import { absolutePath, readSecretFile } from "./file.ts";
 import { EVENT_PATTERN, isWebhookKey } from "../domain/system/webhook.ts";
 
-/** Secret keys. Each can be read from a file with `<key>_file`, and none is shown. */
+/** Secret keys, which are never shown. `<key>_file` reads one from a file. */
 export const PLATFORM_SECRETS = ["secret", "token", "app_token", "bot_token", "app_secret", "client_secret"];
 
 /** Limit of platforms, and limit of webhooks. */

@@ -84,7 +84,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
       "--scopes",
       "read:workers,read:cakes,fly:moon",
     ]);
-    const words = "svc: warning: no route asks for read:cakes, fly:moon, so it grants nothing\n";
+    const words = "svc: warning: no route needs read:cakes, fly:moon, so it has no effect\n";
     expect([made.code, made.err]).toEqual([0, words]);
     const id = /^id\t(.*)$/m.exec(made.out)?.[1] ?? "";
     expect((await app.call(`GET /api/workers/${id}`)).scopes).toEqual([
@@ -432,7 +432,7 @@ describe("errors and exit codes (contract 6)", () => {
     const never = await ctl(app, ["worker", "create", "-n", "x", "--scopes", "*:*"], {
       env: { ...run, SVC_TOKEN: all },
     });
-    expect(never).toMatchObject({ code: 4, err: expect.stringMatching(/never a run token\n$/) });
+    expect(never).toMatchObject({ code: 4, err: expect.stringMatching(/not a run token\n$/) });
     const gone = await ctl(app, ["worker", "list"], { env: { ...run, SVC_URL: "http://127.0.0.1:1" } });
     expect(gone).toMatchObject({ code: 6, err: expect.stringMatching(/Try again in a moment\.\n$/) });
     expect(gone.err).not.toContain("svc serve");

@@ -168,7 +168,7 @@ describe("a question (contract 12)", () => {
     await stage?.stop();
     clock.advance(1_000);
     const late = await answer(app, id, "late");
-    expect([late.status, late.body.detail]).toEqual([409, expect.stringMatching(/its time is over/)]);
+    expect([late.status, late.body.detail]).toEqual([409, expect.stringMatching(/it expired/)]);
     await run.end();
   });
 

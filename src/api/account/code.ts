@@ -18,7 +18,10 @@ export async function createCode(
 ): Promise<Answer<ConsoleCode>> {
   const { person } = call.caller;
   if (person === null || person.by === "token") {
-    throw new ServiceError("forbidden", "Cannot open the console with a token: log in with svc ctl login");
+    throw new ServiceError(
+      "forbidden",
+      "Cannot open the console with a token: only a login can. Run `svc ctl login`.",
+    );
   }
   const isOperator = person.userId === authority.operatorId;
   const user = isOperator ? null : await findUserById(db, person.userId);
@@ -43,7 +46,7 @@ export async function takeCode(
   if (grant !== null && who !== null) return { who, grant };
   throw new ServiceError(
     "invalid_credentials",
-    "Cannot log in with this code: it was used, is older than a minute, or is another browser's; get a new one",
+    "Cannot log in with this code: it was used, is older than a minute, or belongs to another browser. Get a new code.",
   );
 
   async function holderOf({ userId, version }: CodeGrant): Promise<LoggedIn | null> {

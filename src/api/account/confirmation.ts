@@ -25,15 +25,15 @@ export async function confirmPassword(
 ): Promise<void> {
   const { person } = call.caller;
   if (password === undefined || person === null) {
-    throw invalid("password", "is needed: the password of who asks for this");
+    throw invalid("password", "is required: your own password");
   }
   const isRight = await limited(needs, {
     name: `confirm\n${person.userId}`,
     address,
     check: (network) => matches(needs, person, password, network),
-    detail: "Cannot check the password: too many wrong ones; wait for the next minute",
+    detail: "Cannot check the password: too many wrong passwords. Wait a minute.",
   });
-  if (!isRight) throw invalid("password", "is wrong, or you have none here");
+  if (!isRight) throw invalid("password", "is wrong, or your user has no password here");
 }
 
 /**
@@ -45,12 +45,12 @@ export async function checkCurrent(
   hash: string,
   { name, password, address }: Proof & { name: string },
 ): Promise<void> {
-  if (password === undefined) throw invalid("current_password", "is needed with a token from a login");
+  if (password === undefined) throw invalid("current_password", "is required with a token from a login");
   const isRight = await limited(needs, {
     name: `change\n${name}`,
     address,
     check: (network) => verifyPassword(password, hash, network),
-    detail: "Cannot change the password: too many wrong ones; wait for the next minute",
+    detail: "Cannot change the password: too many wrong passwords. Wait a minute.",
   });
   if (!isRight) throw invalid("current_password", "is wrong");
 }

@@ -105,7 +105,7 @@ export async function refresh(
   if (who !== null) return answer(await accessOf(needs, who));
   throw new ServiceError(
     "unauthenticated",
-    "Cannot refresh: the refresh token is unknown, expired or revoked; log in",
+    "Cannot refresh: the refresh token is unknown, expired or revoked. Log in again.",
   );
 }
 

@@ -95,7 +95,7 @@ export class OidcSignIn {
    */
   async finish(answer: URL, cookie: string | null): Promise<{ identity: Identity; flow: Flow }> {
     const flow = cookie === null ? null : await this.#open(cookie);
-    if (flow === null) throw refused("this browser did not begin it, or took longer than ten minutes");
+    if (flow === null) throw refused("this browser did not start it, or took longer than ten minutes");
     if (this.#used.has(flow.id)) throw refused("its answer was used before");
     this.#used.set(flow.id, true);
     const openId = await this.#load();
@@ -130,7 +130,7 @@ export class OidcSignIn {
     const role = this.#roleOf(known[name]);
     if (role === null) {
       throw refused(
-        `no role here belongs to your ${name} at the provider; ask whoever runs this service (auth.oidc.roles)`,
+        `your ${name} at the provider maps to no role. Ask an administrator to extend auth.oidc.roles`,
       );
     }
     const names = [known.preferred_username, known.email, claims.sub];
@@ -195,10 +195,10 @@ export class OidcSignIn {
     log.warning("A sign-in with {issuer} failed: {error}", { issuer: this.#config.issuer, error });
     const refusal = /^OAUTH_(?!TIMEOUT)/.test(code ?? "") && code !== "OAUTH_RESPONSE_IS_NOT_CONFORM" ||
       (error as Error).name === "AuthorizationResponseError" || (error as Error).name === "ResponseBodyError";
-    if (refusal) return refused(`the answer of the provider does not fit: ${message}`);
+    if (refusal) return refused(`the response of the provider does not match: ${message}`);
     return new ServiceError(
       "unavailable",
-      "Cannot sign in: the OpenID provider does not answer as it should; try again, or log in with a name and a password",
+      "Cannot sign in: the OpenID provider gave no valid response. Try again, or log in with a name and a password.",
       { cause: undefined, retry_after_s: ANSWER_MAX_S },
     );
   }
@@ -235,5 +235,5 @@ function checkingSignatures(openId: typeof OpenId, provider: OpenId.Configuratio
 }
 
 function refused(why: string): ServiceError {
-  return new ServiceError("forbidden", `Cannot sign in: ${why}. Begin again`);
+  return new ServiceError("forbidden", `Cannot sign in: ${why}. Start again.`);
 }

@@ -18,7 +18,7 @@ function oidcOf({ signIn }: SignInDeps): OidcSignIn {
   if (signIn.oidc !== null) return signIn.oidc;
   throw new ServiceError(
     "not_found",
-    "Cannot sign in with an OpenID provider: none is configured; set auth.oidc, or log in with a name and a password",
+    "Cannot sign in with an OpenID provider: none is configured. Set auth.oidc, or log in with a name and a password.",
   );
 }
 
@@ -81,7 +81,7 @@ async function answered(
   const oidc = oidcOf(needs);
   const attempt = await loginLimits.begin(
     [byNetwork(`oidc\n${networkOf(address)}`, auth.login_failures_per_minute)],
-    "Cannot sign in: too many failed logins; wait for the next minute",
+    "Cannot sign in: too many failed logins. Wait a minute.",
   );
   try {
     const done = await oidc.finish(new URL(`${signIn.publicUrl()}${CALLBACK_PATH}${search}`), cookie);
@@ -106,7 +106,7 @@ async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): 
   if (!parsed.success) {
     throw new ServiceError(
       "forbidden",
-      "Cannot sign in: the name that the provider gives cannot be a name here",
+      "Cannot sign in: the name from the provider is not a valid name here",
     );
   }
   const name = parsed.data;
@@ -129,7 +129,7 @@ async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): 
     await db.writeOr([
       ...insertUser(user, USERS_MAX),
       record(now, { kind: "user.created", data: { user_id: user.id, name, role, by: "oidc" } }),
-    ], () => conflict(`Cannot sign in: there are ${USERS_MAX} users already`));
+    ], () => conflict(`Cannot sign in: ${USERS_MAX} users exist. Ask an administrator.`));
     return user;
   } catch (error) {
     if (!isDuplicate(error)) throw error;
@@ -137,8 +137,8 @@ async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): 
     const first = await findUserBySubject(db, issuer, subject);
     if (first !== null) return first;
     throw conflict(
-      `Cannot sign in: a user called ${JSON.stringify(name)} is here already and is not taken for you; ` +
-        "ask whoever runs this service to rename one of the two",
+      `Cannot sign in: a user called ${JSON.stringify(name)} exists here and is not linked to you. ` +
+        "Ask an administrator to rename one of the two users.",
     );
   }
 }

@@ -116,7 +116,7 @@ function takeNext(): Waiting | null {
 }
 
 function tooMany(): ServiceError {
-  return new ServiceError("rate_limited", "Cannot log in: too many logins at once; try again", {
+  return new ServiceError("rate_limited", "Cannot log in: too many simultaneous logins. Try again.", {
     retry_after_s: 2,
   });
 }

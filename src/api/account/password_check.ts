@@ -23,7 +23,7 @@ export async function checkPassword(
   const counted = byName(nameKey(username), network, auth.login_failures_per_minute);
   const attempt = await loginLimits.begin(
     counted,
-    "Cannot log in: too many failed logins; wait for the next minute",
+    "Cannot log in: too many failed logins. Wait a minute.",
   );
   const { hash, who } = await checked(attempt, candidateOf({ db, authority }, username));
   // A wrong name costs the same hash as a right one, so the response time reveals no names.

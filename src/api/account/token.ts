@@ -56,7 +56,7 @@ export async function createToken(
   const now = clock.now();
   const expiresAt = input.expires_at === undefined ? now + TOKEN_LIFE_MS : input.expires_at;
   if (expiresAt !== null && expiresAt <= now) {
-    throw invalid("expires_at", "must be in the future; null means that it never expires");
+    throw invalid("expires_at", "must be in the future, or null for no expiry");
   }
   const more = beyond(input.scopes, call.caller.scopes);
   if (more !== undefined) {
@@ -96,11 +96,11 @@ export async function createToken(
     response: token,
     lost: () =>
       conflict(
-        `Cannot create the token: there are ${TOKENS_PER_USER_MAX} of this user already; revoke some`,
+        `Cannot create the token: this user has ${TOKENS_PER_USER_MAX} tokens. Delete some first.`,
       ),
     duplicate: () =>
       conflict(
-        `Cannot name a token ${JSON.stringify(input.name)}: another one is called that, in whatever case`,
+        `Cannot name a token ${JSON.stringify(input.name)}: another token has this name. Case is ignored.`,
       ),
   };
   const created = await createOnce({ db, clock }, call, () => creation);
@@ -137,6 +137,6 @@ function seesAll(caller: Caller): boolean {
 }
 
 function personOf({ person }: Caller): Person {
-  if (person === null) throw new ServiceError("forbidden", "Cannot have tokens: they are for people");
+  if (person === null) throw new ServiceError("forbidden", "Cannot use tokens: only people can have them");
   return person;
 }

@@ -91,7 +91,7 @@ async function planUser(
       }),
     ],
     response: toUser(row),
-    lost: () => conflict(`Cannot create the user: there are ${USERS_MAX} already`),
+    lost: () => conflict(`Cannot create the user: ${USERS_MAX} users exist. Delete some first.`),
     duplicate: () => nameTaken(name),
   };
 }
@@ -226,7 +226,7 @@ function checkReach(call: Call, role: Role, action: string): void {
   if (mayGovern(call.caller.scopes, role)) return;
   throw new ServiceError(
     "forbidden",
-    `Cannot ${action} a user with the role ${role}: it may more than this token`,
+    `Cannot ${action} a user with the role ${role}: the role has more scopes than this token`,
   );
 }
 
@@ -245,10 +245,10 @@ async function lostTo(db: Database, user: UserRow, action: string): Promise<Serv
   return conflict(
     `Cannot ${action} the user ${
       JSON.stringify(user.name)
-    }: it is the last admin; make somebody else one first`,
+    }: it is the last admin. Make another user an admin first.`,
   );
 }
 
 function nameTaken(name: string): ServiceError {
-  return conflict(`Cannot name a user ${JSON.stringify(name)}: another one is called that, in whatever case`);
+  return conflict(`Cannot name a user ${JSON.stringify(name)}: another user has this name. Case is ignored.`);
 }

@@ -104,7 +104,7 @@ export class Authority {
     }
     throw new ServiceError(
       "unavailable",
-      "Cannot check logins of the operator yet: the password that this start was given is not stored; try again",
+      "Cannot check the operator's login: the password of this start is not stored yet. Try again.",
       { retry_after_s: 5 },
     );
   }

@@ -16,7 +16,7 @@ export async function chainDepth(
   if (depth <= limits.max_chain_depth) return depth;
   await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
   throw conflict(
-    `Cannot ${action}: it would stand ${depth} deep in a chain of tasks that agents made ` +
+    `Cannot ${action}: it would be number ${depth} in a chain of tasks by agents ` +
       `(limits.max_chain_depth is ${limits.max_chain_depth})`,
   );
 }

@@ -43,7 +43,7 @@ async function findEarlier<T>(
   if (stored === null) return null;
   if (stored.fingerprint !== idempotency.fingerprint) {
     throw conflict(
-      "Cannot repeat this request: its Idempotency-Key was used with another body; take a new key",
+      "Cannot repeat this request: its Idempotency-Key was used with another body. Use a new key.",
     );
   }
   return { json: stored.response as Json<T>, replayed: true };

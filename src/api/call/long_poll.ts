@@ -36,7 +36,7 @@ export async function waitFor<T>(
       if (await call.ended() !== null) {
         throw new ServiceError(
           "unauthenticated",
-          "Cannot wait any longer: the token is expired or revoked; log in again",
+          "Cannot wait any longer: the token is expired or revoked. Log in again.",
         );
       }
     }

@@ -54,9 +54,9 @@ export class RunLimits {
     if (total <= MOST[thing]) return void made.set(thing, total);
     await this.tell(call, thing, MOST[thing]);
     throw conflict(
-      `Cannot do more of this: one run may make ${MOST[thing]} ${
+      `Cannot continue: one run can make at most ${MOST[thing]} ${
         thing.replace("_", " ")
-      } at most; leave the rest to a person`,
+      }. Leave the rest to a person.`,
     );
   }
 

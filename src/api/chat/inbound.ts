@@ -109,7 +109,7 @@ async function store(
   try {
     const { won } = await db.write(taken);
     if (won) return { outcome: "queued", message_id: first.id };
-    // One notice is enough for a sender who keeps writing.
+    // Sends one notice, even when the sender keeps writing.
     const error = `${limits.max_waiting_messages} messages of this conversation are already waiting`;
     const told = await wasOver(db, key, error);
     await db.write([

@@ -21,7 +21,7 @@ import type { Database } from "../../store/db/database.ts";
 
 const log = logger("backup");
 
-// One backup per database at a time, as each needs disk space for a copy.
+// Each database has at most one backup at a time, as each needs disk space for a copy.
 const inProgress = new WeakSet<Database>();
 
 // Limit of the report on a damaged copy.

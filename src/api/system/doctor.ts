@@ -45,7 +45,7 @@ export async function examine(needs: DoctorNeeds, call: Call): Promise<Answer<Do
   }
   const checks: Check[] = [];
   for (const [name, look] of Object.entries(EXAMINATIONS)) {
-    // One check at a time keeps the load low. A check that throws is a finding, too.
+    // Runs one check at a time for a low load. A check that throws is a finding, too.
     const finding = await look(needs).catch((error): Finding =>
       fail(error instanceof Error ? error.message : String(error), SEE_LOG)
     );

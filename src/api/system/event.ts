@@ -36,7 +36,7 @@ export async function listEvents(
     ]);
     return { json: jsonList(latest.map(eventJson)), total, next: null };
   }
-  // One extra row shows whether another page exists.
+  // An extra row shows whether another page exists.
   const [found, total] = await Promise.all([
     listEventRows(db, after, size + 1, bounded),
     countEvents(db, after, bounded),

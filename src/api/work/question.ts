@@ -16,7 +16,7 @@ import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 
-/** Lists questions, newest first. A run sees only those of its own conversation. */
+/** Lists questions, newest first. A run sees only the questions of its conversation. */
 export async function listQuestions(
   { db }: Deps<"db">,
   call: Call,

@@ -91,7 +91,7 @@ async function changeTask(
   const asked = changed(task, input);
   if (Object.keys(asked).length === 0) return { json };
   await checkChange(needs, call, task, asked);
-  // A run's change of its own schedule adds no depth, or the schedule would soon reach the chain limit.
+  // A run that changes its schedule adds no depth, or the schedule would soon reach the chain limit.
   const isOwn = call.caller.run?.task_id === id;
   const chain = isOwn ? {} : { depth: await chainDepth(needs, call, "change the task") };
   const change = { ...asked, ...timesOf(needs, task, asked, call, now), ...chain };

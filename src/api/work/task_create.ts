@@ -160,7 +160,7 @@ function planned(
   return { task: newTask(seed, plan, now), due_at: plan.due_at };
 }
 
-// A script may use any message id, a run only one of its own conversation.
+// A script may use any message id, a run only a message of its conversation.
 function originOf(call: Call, messageId: string): Origin {
   if (call.caller.run === null) return { message_id: messageId, session_key: scriptSessionKey(messageId) };
   throw new ServiceError(

@@ -100,7 +100,7 @@ describe("a provider that lies (contract 9) [USR-4]", () => {
       await using provider = await lyingProvider(lie);
       await using app = await appWith(provider);
       const { status, detail } = await signIn(app);
-      expect([status, detail]).toEqual([403, expect.stringMatching(/^Cannot sign in: .*Begin again$/)]);
+      expect([status, detail]).toEqual([403, expect.stringMatching(/^Cannot sign in: .*Start again\.$/)]);
       expect(await users(app)).toEqual([{ name: "admin", origin: "operator", issuer: "" }]);
       const [event] = await app.call("GET /api/events?kind=auth.refused", undefined, {
         accept: "application/json",
@@ -126,7 +126,7 @@ describe("a browser that lies (contract 9) [USR-4]", () => {
       await using provider = await lyingProvider({});
       await using app = await appWith(provider);
       const state = await signIn(app, (url) => url.searchParams.set("state", "another"));
-      expect([state.status, state.detail]).toEqual([403, expect.stringContaining("does not fit")]);
+      expect([state.status, state.detail]).toEqual([403, expect.stringContaining("does not match")]);
       // What was tried once is over, also with the right answer.
       const right = new URL(state.callback);
       expect((await finish(right.href, state.cookie)).detail).toContain("was used before");
@@ -134,7 +134,7 @@ describe("a browser that lies (contract 9) [USR-4]", () => {
         url.searchParams.delete("code");
         url.searchParams.set("error", "access_denied");
       });
-      expect([denied.status, denied.detail]).toEqual([403, expect.stringContaining("does not fit")]);
+      expect([denied.status, denied.detail]).toEqual([403, expect.stringContaining("does not match")]);
       const begun = await signIn(app, (url) => url.searchParams.set("code", "x".repeat(3_000)));
       expect(begun.status).toBe(303);
       const fresh = await signIn(app);
@@ -192,7 +192,7 @@ describe("who a provider means (contract 9)", () => {
       await using provider = await lyingProvider(lies);
       await using app = await appWith(provider, { staff: "viewer", boss: "admin" });
       expect((await signIn(app)).detail).toContain(
-        "no role here belongs to your roles at the provider; ask whoever runs",
+        "your roles at the provider maps to no role. Ask an administrator",
       );
       lies.claims = { roles: ["boss", "staff"] };
       expect((await signIn(app)).status).toBe(303);

@@ -67,7 +67,7 @@ describe("users (contract 9)", () => {
       const same = await app.send("POST /api/users", { name: "aDA", role: "viewer", password: WORD });
       expect([same.status, same.body.detail]).toEqual([
         409,
-        'Cannot name a user "aDA": another one is called that, in whatever case',
+        'Cannot name a user "aDA": another user has this name. Case is ignored.',
       ]);
       expect((await app.send("POST /api/users", { name: "ADMIN", role: "viewer", password: WORD })).status)
         .toBe(409);
@@ -124,7 +124,9 @@ describe("users (contract 9)", () => {
     const route = "PUT /api/users/Ada/password";
     const fresh = { password: "another long word" };
     expect((await app.send(route, fresh, eve.headers)).body.required_scope).toBe("write:users");
-    expect((await app.send(route, fresh, ada.headers)).body.detail).toContain("current_password: is needed");
+    expect((await app.send(route, fresh, ada.headers)).body.detail).toContain(
+      "current_password: is required",
+    );
     const wrong = { ...fresh, current_password: "wrong wrong wrong" };
     expect((await app.send(route, wrong, ada.headers)).body.detail).toContain("current_password: is wrong");
     expect((await app.send(route, { ...fresh, current_password: WORD }, ada.headers)).status).toBe(200);

@@ -158,7 +158,7 @@ describe("PUT /api/tasks/:id of two at once (contract 15)", () => {
     const { status, body } = await app.send(`PUT /api/tasks/${id}`, ten);
     expect([status, body.detail, tries]).toEqual([
       409,
-      `Cannot change task ${id}: it was changed, started or ended meanwhile; look again`,
+      `Cannot change task ${id}: another request changed, started or ended it. Get the task and try again.`,
       5,
     ]);
   });

@@ -265,7 +265,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
       hint: expect.stringContaining("svc ctl system backup"),
     });
     expect(of("engines")).toMatchObject({ status: "ok", detail: expect.stringContaining("echo") });
-    expect(of("open_files").detail).toMatch(/^\d+ may be open, so up to \d+ connections/);
+    expect(of("open_files").detail).toMatch(/^the limit of \d+ open files allows \d+ connections/);
     expect(["warn", "ok"]).toContain(status);
     for (const check of checks) expect(check.hint === "", check.name).toBe(check.status === "ok");
   });

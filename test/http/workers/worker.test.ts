@@ -213,7 +213,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     ) => one.content);
     expect(said.slice(2).sort()).toEqual([
       expect.stringMatching(/^Ada was stopped/),
-      expect.stringMatching(/^This will not be done: Ada was deleted. It was: say later/),
+      expect.stringMatching(/^Ada was deleted, so this task was cancelled: say later/),
     ]);
     expect(await app.db.read("select distinct status, reason from task")).toMatchObject([
       { status: "cancelled", reason: "worker deleted" },
@@ -235,7 +235,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     await app.call(`DELETE /api/workers/${worker.id}`);
     const said = (await app.call(`GET /api/local/sessions/${session.id}/messages`))
       .map(({ content }: { content: string }) => content)
-      .filter((text: string) => text.startsWith("This will not be done: Ada was deleted."));
+      .filter((text: string) => text.startsWith("Ada was deleted, so this task was cancelled:"));
     expect(said).toHaveLength(10);
     expect(said.filter((text: string) => text.endsWith("\n\nNor will 90 more tasks of this conversation.")))
       .toHaveLength(1);
