@@ -99,10 +99,21 @@ export type Operations = ReturnType<typeof createOperations>;
  * Binds every operation to its dependencies. To add an operation, write a function of dependencies and give it a name
  * here.
  */
-export function createOperations(parts: Dependencies) {
+export function createOperations(dependencies: Dependencies) {
+  const bind = <O extends Record<string, Operation>>(operations: O) =>
+    bindOperations(dependencies, operations);
   return {
-    auth: bound(parts, { logIn, refresh, logout, place, whoami, createCode, beginOidc, finishOidc }),
-    user: bound(parts, {
+    auth: bind({
+      logIn,
+      refresh,
+      logout,
+      place,
+      whoami,
+      createCode,
+      beginOidc,
+      finishOidc,
+    }),
+    user: bind({
       list: listUsers,
       create: createUser,
       get: getUser,
@@ -110,9 +121,9 @@ export function createOperations(parts: Dependencies) {
       delete: deleteUser,
       setPassword,
     }),
-    token: bound(parts, { list: listTokens, create: createToken, delete: deleteToken }),
-    audit: bound(parts, { list: listAudit }),
-    worker: bound(parts, {
+    token: bind({ list: listTokens, create: createToken, delete: deleteToken }),
+    audit: bind({ list: listAudit }),
+    worker: bind({
       create: createWorker,
       list: listWorkers,
       get: getWorker,
@@ -121,7 +132,7 @@ export function createOperations(parts: Dependencies) {
       delete: deleteWorker,
       rehome: rehomeWorker,
     }),
-    task: bound(parts, {
+    task: bind({
       create: createTask,
       createAll: createTasks,
       list: listTasks,
@@ -131,8 +142,8 @@ export function createOperations(parts: Dependencies) {
       run: runTask,
       wait: waitForTask,
     }),
-    schedule: bound(parts, { list: listSchedules, preview: previewSchedule }),
-    execution: bound(parts, {
+    schedule: bind({ list: listSchedules, preview: previewSchedule }),
+    execution: bind({
       list: listExecutions,
       listOfWorker: listWorkerExecutions,
       get: getExecution,
@@ -140,7 +151,7 @@ export function createOperations(parts: Dependencies) {
       retry: retryExecution,
       findLog,
     }),
-    budget: bound(parts, {
+    budget: bind({
       list: listBudgets,
       create: createBudget,
       get: getBudget,
@@ -148,15 +159,15 @@ export function createOperations(parts: Dependencies) {
       delete: deleteBudget,
       lift: liftBudget,
     }),
-    fleet: bound(parts, { export: exportFleet, plan: planOfFleet, apply: applyFleet }),
-    runner: bound(parts, {
+    fleet: bind({ export: exportFleet, plan: planOfFleet, apply: applyFleet }),
+    runner: bind({
       list: listRunners,
       create: createRunner,
       get: getRunner,
       delete: deleteRunner,
       drain: drainRunner,
     }),
-    run: bound(parts, {
+    run: bind({
       openMedia: openRunMedia,
       claim: claimRun,
       beat: beatRuns,
@@ -164,8 +175,8 @@ export function createOperations(parts: Dependencies) {
       events: reportRun,
       end: endRun,
     }),
-    inbox: bound(parts, { list: listInbox }),
-    question: bound(parts, {
+    inbox: bind({ list: listInbox }),
+    question: bind({
       ask: askQuestion,
       list: listQuestions,
       get: getQuestion,
@@ -173,20 +184,29 @@ export function createOperations(parts: Dependencies) {
       answer: answerQuestion,
       cancel: cancelQuestion,
     }),
-    queue: bound(parts, { list: listQueue, cancel: cancelQueue }),
-    engine: bound(parts, { list: listEngines, get: getEngine, lift: liftEngine }),
-    usage: bound(parts, { list: listUsage, series: listSeries }),
-    conversation: bound(parts, { list: listConversations }),
-    session: bound(parts, { list: listContexts, clear: clearSession, clearWorker: clearWorkerContext }),
-    memory: bound(parts, { list: listMemory, get: getMemory, save: saveMemory, delete: deleteMemory }),
-    department: bound(parts, {
+    queue: bind({ list: listQueue, cancel: cancelQueue }),
+    engine: bind({ list: listEngines, get: getEngine, lift: liftEngine }),
+    usage: bind({ list: listUsage, series: listSeries }),
+    conversation: bind({ list: listConversations }),
+    session: bind({
+      list: listContexts,
+      clear: clearSession,
+      clearWorker: clearWorkerContext,
+    }),
+    memory: bind({
+      list: listMemory,
+      get: getMemory,
+      save: saveMemory,
+      delete: deleteMemory,
+    }),
+    department: bind({
       list: listDepartments,
       create: createDepartment,
       get: getDepartment,
       update: updateDepartment,
       delete: deleteDepartment,
     }),
-    message: bound(parts, {
+    message: bind({
       send: sendMessage,
       prepareAttachment,
       list: listInbound,
@@ -196,8 +216,8 @@ export function createOperations(parts: Dependencies) {
       resend: resendMessage,
       resendAll: resendMessages,
     }),
-    hook: bound(parts, { receive: receiveHook }),
-    platform: bound(parts, {
+    hook: bind({ receive: receiveHook }),
+    platform: bind({
       list: listPlatforms,
       get: getPlatform,
       senders: listSenders,
@@ -205,7 +225,7 @@ export function createOperations(parts: Dependencies) {
       revoke: revokeSender,
       test: testPlatform,
     }),
-    webhook: bound(parts, {
+    webhook: bind({
       list: listWebhooks,
       get: getWebhook,
       create: createWebhook,
@@ -215,7 +235,7 @@ export function createOperations(parts: Dependencies) {
       deliveries: listDeliveries,
       replay: replayWebhook,
     }),
-    chat: bound(parts, {
+    chat: bind({
       create: createSession,
       list: listSessions,
       get: getSession,
@@ -229,8 +249,8 @@ export function createOperations(parts: Dependencies) {
       findStreamStart,
       readStream: readConversation,
     }),
-    event: bound(parts, { list: listEvents, findStart: findEventStart, read: readEvents }),
-    system: bound(parts, {
+    event: bind({ list: listEvents, findStart: findEventStart, read: readEvents }),
+    system: bind({
       overview: getOverview,
       executions: listBeeRuns,
       doctor: examine,
@@ -244,22 +264,28 @@ export function createOperations(parts: Dependencies) {
   };
 }
 
-type Bound<O> = {
-  [K in keyof O]: O[K] extends (parts: never, ...input: infer I) => infer A ? (...input: I) => A : never;
+type Operation = (dependencies: Dependencies, ...input: never[]) => unknown;
+
+type BoundOperations<O> = {
+  [K in keyof O]: O[K] extends (dependencies: never, ...input: infer I) => infer A ? (...input: I) => A
+    : never;
 };
 
 // An operation with an unknown dependency is a type error here.
-function bound<O extends Record<string, (parts: Dependencies, ...input: never[]) => unknown>>(
-  parts: Dependencies,
+function bindOperations<O extends Record<string, Operation>>(
+  dependencies: Dependencies,
   operations: O,
-): Bound<O> {
-  return Object.fromEntries(
-    Object.entries(operations).map(([name, operation]) => [name, tryAgain(operation.bind(null, parts))]),
-  ) as Bound<O>;
+): BoundOperations<O> {
+  const bound = Object.entries(operations).map(([name, operation]) =>
+    [name, retryMissingReference(operation.bind(null, dependencies))] as const
+  );
+  return Object.fromEntries(bound) as BoundOperations<O>;
 }
 
 // When an object is deleted between an operation's check and its write, a second run reports what is missing.
-function tryAgain<I extends unknown[]>(operation: (...input: I) => unknown): (...input: I) => unknown {
+function retryMissingReference<I extends unknown[]>(
+  operation: (...input: I) => unknown,
+): (...input: I) => unknown {
   return (...input) => {
     const answer = operation(...input);
     if (!(answer instanceof Promise)) return answer;

@@ -7,13 +7,13 @@ import { environmentOverrides } from "./file.ts";
 export function applyEnvironment(
   input: Record<string, unknown>,
   env: Record<string, string>,
-  shapeOf: (key: string) => Shape | undefined,
+  findShape: (key: string) => Shape | undefined,
 ): Map<string, string> {
   const names = new Map<string, string>();
   const shapes = new Map<string, Shape | undefined>();
   for (const { name, path, text } of environmentOverrides(env)) {
     const [top = "", ...deeper] = path;
-    if (!shapes.has(top)) shapes.set(top, shapeOf(top));
+    if (!shapes.has(top)) shapes.set(top, findShape(top));
     let target = input;
     for (const key of path.slice(0, -1)) {
       const inner = target[key];
@@ -22,7 +22,7 @@ export function applyEnvironment(
         unknown
       >;
     }
-    target[path.at(-1) ?? ""] = typed(text, deeper.reduce(inside, shapes.get(top))?.type);
+    target[path.at(-1) ?? ""] = parseValue(text, deeper.reduce(inside, shapes.get(top))?.type);
     names.set(path.join("."), name);
   }
   return names;
@@ -41,7 +41,7 @@ export function inside(shape: Shape | undefined, key: string): Shape | undefined
   return shape?.properties?.[key] ?? (typeof rest === "object" ? rest : undefined);
 }
 
-function typed(text: string, type: string | undefined): unknown {
+function parseValue(text: string, type: string | undefined): unknown {
   if (type === "integer" || type === "number") return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
   if (type === "boolean") return text === "true" || text === "false" ? text === "true" : text;
   if (type === "array") return text === "" ? [] : text.split(",").map((part) => part.trim());

@@ -105,7 +105,7 @@ export function environmentOverrides(env: Record<string, string>): EnvironmentOv
     const top = TOP_LEVEL.get(name);
     if (top !== undefined) overrides.push({ name, path: [top], text: value });
     if (!/^SVC_[A-Z0-9]+(_[A-Z0-9]+)*__[A-Z0-9_]+$/.test(name)) continue;
-    const path = keyPath(name);
+    const path = parseKeyPath(name);
     const secret = path.join(".").replace(/_file$/, "");
     if (name.endsWith("_FILE") && SECRET_KEYS.has(secret)) {
       overrides.push({ name, path: secret.split("."), text: readSecretFile(name, value) });
@@ -114,7 +114,7 @@ export function environmentOverrides(env: Record<string, string>): EnvironmentOv
   return overrides;
 }
 
-function keyPath(name: string): string[] {
+function parseKeyPath(name: string): string[] {
   const parts = name.slice(4).split("__");
   // Names below engines.<name>.env are variables, which keep their case.
   const isVariable = parts[0] === "ENGINES" && parts[2] === "ENV";

@@ -5,7 +5,7 @@ import { noticeKindsOf, TO_WEBHOOK } from "../domain/system/notice.ts";
 
 const NOTICE_RULES_MAX = 50;
 
-const place = z.string().min(1).max(1_100).refine(
+const target = z.string().min(1).max(1_100).refine(
   (to) => /^[a-z][a-z0-9_-]*:./.test(to) && hasConversation(to),
   {
     error: `must be a session key such as local:<id>, or ${TO_WEBHOOK}<name>`,
@@ -19,7 +19,7 @@ export const noticesSchema = z.array(
         error: 'must be a kind of notice such as schedule.paused or budget.*, or "*"',
       }),
     ).min(1).max(100),
-    to: place.optional(),
+    to: target.optional(),
     program: z.array(z.string()).min(1).max(100).refine(
       ([name = ""]) => name !== "" && (name.startsWith("/") || !name.includes("/")),
       { error: "must start with a program on PATH, or with its absolute path" },

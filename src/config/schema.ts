@@ -146,7 +146,7 @@ export async function loadConfig(
   if (typeof input !== "object" || Array.isArray(input)) {
     throw new ConfigError(`${source.path}:1:1: must be a map of keys, such as "server:"`);
   }
-  const fromEnvironment = applyEnvironment(input, env, inputShape);
+  const fromEnvironment = applyEnvironment(input, env, findInputShape);
   readSecretFiles(input, source.base);
   const result = configSchema.safeParse(input);
   if (!result.success) {
@@ -156,7 +156,7 @@ export async function loadConfig(
   }
   const config = result.data;
   config.data_dir = absolutePath(fromEnvironment.has("data_dir") ? Deno.cwd() : source.base, config.data_dir);
-  config.database.url = databaseUrl(config.database.url, config.data_dir, source.base);
+  config.database.url = resolveDatabaseUrl(config.database.url, config.data_dir, source.base);
   config.files_dir = config.files_dir === ""
     ? config.data_dir
     : absolutePath(fromEnvironment.has("files_dir") ? Deno.cwd() : source.base, config.files_dir);
@@ -172,7 +172,7 @@ export async function loadConfig(
   return { config, path: source.path, password };
 }
 
-function databaseUrl(url: string, dataDir: string, base: string): string {
+function resolveDatabaseUrl(url: string, dataDir: string, base: string): string {
   if (url === "") return `file:${dataDir}/svc.db`;
   const path = /^file:(?!\/)(.*)$/.exec(url)?.[1];
   return path === undefined ? url : `file:${absolutePath(base, path)}`;
@@ -219,9 +219,9 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
     }
     const flag = findReservedFlag(kind, engine.args);
     if (flag !== null) {
-      const place = where(source, ["engines", name, "args"]);
+      const position = where(source, ["engines", name, "args"]);
       throw new ConfigError(
-        `${place}engines.${name}.args: cannot contain ${flag}: the service sets it`,
+        `${position}engines.${name}.args: cannot contain ${flag}: the service sets it`,
       );
     }
     const canStay = adapter.driver === "agent" && adapter.open !== undefined;
@@ -247,7 +247,7 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
   }
 }
 
-function inputShape(key: string): Shape | undefined {
+function findInputShape(key: string): Shape | undefined {
   const { shape } = configSchema;
   if (!Object.hasOwn(shape, key)) return undefined;
   return z.toJSONSchema(shape[key as keyof typeof shape], { io: "input" }) as Shape;

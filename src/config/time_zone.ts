@@ -8,14 +8,14 @@ const SYSTEM_FILE = "/etc/localtime";
  * the system. Throws ConfigError without a zone, because schedules must not fire in a wrong one.
  */
 export function machineTimeZone(tz: string | undefined): string {
-  if (tz === undefined) return systemTimeZone() ?? refuse("the system names none");
-  const name = nameOf(tz.replace(/^:/, ""));
+  if (tz === undefined) return findSystemTimeZone() ?? refuse("the system names none");
+  const name = parseZone(tz.replace(/^:/, ""));
   return name === null ? refuse(`TZ is ${JSON.stringify(tz)}`) : name;
 }
 
-function nameOf(tz: string): string | null {
+function parseZone(tz: string): string | null {
   if (/^((UTC|GMT)0?)?$/.test(tz)) return "UTC";
-  const name = (tz.startsWith("/") ? target(tz) : tz).replace(/^(\/.*\/zoneinfo\/)?(posix\/)?/, "");
+  const name = (tz.startsWith("/") ? resolveLink(tz) : tz).replace(/^(\/.*\/zoneinfo\/)?(posix\/)?/, "");
   // A plain offset has the opposite sign in POSIX and no summer time.
   if (!/^[A-Z]/i.test(name) || !isTimeZone(name)) return null;
   // Agents read TZ, too, and fall back to UTC for another spelling.
@@ -23,7 +23,7 @@ function nameOf(tz: string): string | null {
   return timeZone.toLowerCase() === name.toLowerCase() ? timeZone : name;
 }
 
-function target(path: string): string {
+function resolveLink(path: string): string {
   try {
     return Deno.realPathSync(path);
   } catch {
@@ -39,14 +39,14 @@ function refuse(why: string): never {
 
 // Intl loads 20 ms of formats that a start does not need. Temporal falls back to UTC, so UTC needs a second check. Deno
 // before 2.7 has Temporal only behind a flag.
-function systemTimeZone(): string | null {
+function findSystemTimeZone(): string | null {
   const { Temporal: temporal } = globalThis as { Temporal?: typeof Temporal };
   const fast = temporal?.Now.timeZoneId();
-  if (fast !== undefined && fast !== "Etc/Unknown" && (fast !== "UTC" || saysUtc())) return fast;
+  if (fast !== undefined && fast !== "Etc/Unknown" && (fast !== "UTC" || isSystemUtc())) return fast;
   const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return name === undefined || name === "Etc/Unknown" ? null : name;
 }
 
-function saysUtc(): boolean {
-  return /\/zoneinfo\/(Etc\/)?(UTC|UCT|Universal|Zulu)$/.test(target(SYSTEM_FILE));
+function isSystemUtc(): boolean {
+  return /\/zoneinfo\/(Etc\/)?(UTC|UCT|Universal|Zulu)$/.test(resolveLink(SYSTEM_FILE));
 }

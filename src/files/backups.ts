@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { syncPath } from "../base/whole_file.ts";
 
 // Removes only files with such names, so an operator's own files stay.
-const OURS = /^svc-scheduled-\d{8}-\d{6}\.tar$/;
-const OUR_PARTS = /^\.svc-scheduled-.*\.part$/;
+const SCHEDULED_NAME = /^svc-scheduled-\d{8}-\d{6}\.tar$/;
+const PARTIAL_NAME = /^\.svc-scheduled-.*\.part$/;
 
-interface Incoming {
+interface BackupFile {
   folder: string;
   name: string;
   content: ReadableStream<Uint8Array>;
@@ -21,7 +21,7 @@ export function scheduledName(at: number): string {
  * Writes a backup that only its owner can read. A temporary name keeps a partial file from getting the final name.
  * Throws the cause of a failure and removes the partial file.
  */
-export async function storeBackup({ folder, name, content }: Incoming, signal: AbortSignal): Promise<void> {
+export async function storeBackup({ folder, name, content }: BackupFile, signal: AbortSignal): Promise<void> {
   await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   await removeParts(folder);
   const partial = join(folder, `.${name}.part`);
@@ -49,19 +49,19 @@ export async function storeBackup({ folder, name, content }: Incoming, signal: A
  * wrong clock and is removed first.
  */
 export async function keepNewest(folder: string, keep: number, newest: string): Promise<void> {
-  const names = (await namesIn(folder)).filter((name) => OURS.test(name)).sort();
+  const names = (await listNames(folder)).filter((name) => SCHEDULED_NAME.test(name)).sort();
   const order = [...names.filter((name) => name > newest), ...names.filter((name) => name <= newest)];
   for (const name of order.slice(0, Math.max(0, order.length - keep))) await Deno.remove(join(folder, name));
 }
 
 // Removes partial files of a killed service.
 async function removeParts(folder: string): Promise<void> {
-  for (const name of await namesIn(folder)) {
-    if (OUR_PARTS.test(name)) await Deno.remove(join(folder, name));
+  for (const name of await listNames(folder)) {
+    if (PARTIAL_NAME.test(name)) await Deno.remove(join(folder, name));
   }
 }
 
-async function namesIn(folder: string): Promise<string[]> {
+async function listNames(folder: string): Promise<string[]> {
   return (await Array.fromAsync(Deno.readDir(folder))).filter((entry) => entry.isFile).map(({ name }) =>
     name
   );

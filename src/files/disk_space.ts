@@ -39,10 +39,10 @@ export class DiskRoom {
   }
 
   // Another server may report a size that is not a number, which would corrupt the total.
-  #reserve(said: number): void {
-    const bytes = Number.isFinite(said) ? Math.max(0, said) : 0;
-    const room = roomOf(this.#folder);
-    if (room - reserved < bytes) {
+  #reserve(size: number): void {
+    const bytes = Number.isFinite(size) ? Math.max(0, size) : 0;
+    const free = measureFreeBytes(this.#folder);
+    if (free - reserved < bytes) {
       throw new ServiceError("storage_full", "Cannot store the file: the disk is nearly full");
     }
     this.#left += bytes;
@@ -51,7 +51,7 @@ export class DiskRoom {
 }
 
 /** Free bytes for uploads on a folder's disk. Negative when less than the minimum is free. */
-function roomOf(folder: string): number {
+function measureFreeBytes(folder: string): number {
   try {
     const { bavail, bsize, blocks } = statfsSync(folder);
     return bavail * bsize - Math.min(FLOOR_BYTES, blocks * bsize * FLOOR_SHARE);

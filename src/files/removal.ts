@@ -35,11 +35,11 @@ export async function remove(removal: Removal): Promise<void> {
   const { name, isDirectory } = removal;
   const descriptor = openParent(removal);
   try {
-    const opened = openedPath(descriptor);
-    if (opened !== null && Deno.readLinkSync(opened) !== removal.parent) throw replaced(removal);
+    const opened = getOpenPath(descriptor);
+    if (opened !== null && Deno.readLinkSync(opened) !== removal.parent) throw buildReplaced(removal);
     const path = join(opened ?? removal.parent, name);
     const info = Deno.lstatSync(path);
-    if (info.dev !== removal.dev || info.ino !== removal.ino) throw replaced(removal);
+    if (info.dev !== removal.dev || info.ino !== removal.ino) throw buildReplaced(removal);
     await Deno.remove(path, { recursive: isDirectory });
   } finally {
     closeSync(descriptor);
@@ -51,16 +51,16 @@ function openParent(removal: Removal): number {
     return openSync(removal.parent, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : "";
-    throw code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT" ? replaced(removal) : error;
+    throw code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT" ? buildReplaced(removal) : error;
   }
 }
 
 // Only Linux can address a path relative to an open directory. Other systems use the path itself.
-function openedPath(descriptor: number): string | null {
+function getOpenPath(descriptor: number): string | null {
   return Deno.build.os === "linux" ? `/proc/self/fd/${descriptor}` : null;
 }
 
-function replaced({ parent, name }: Removal): Error {
+function buildReplaced({ parent, name }: Removal): Error {
   return new ReplacedError(`${join(parent, name)} was replaced by something else in the meantime`);
 }
 

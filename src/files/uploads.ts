@@ -31,35 +31,35 @@ export class IncomingFile {
   readonly #partial: string;
   readonly #folder: string;
   readonly #name: string;
-  readonly #room: DiskRoom;
+  readonly #space: DiskRoom;
   readonly #head: Uint8Array[] = [];
   #headBytes = 0;
   #open = true;
 
   private constructor(
     file: Deno.FsFile,
-    place: { folder: string; name: string; partial: string },
-    room: DiskRoom,
+    location: { folder: string; name: string; partial: string },
+    space: DiskRoom,
   ) {
     this.#file = file;
-    this.#folder = place.folder;
-    this.#name = place.name;
-    this.#partial = place.partial;
-    this.#room = room;
+    this.#folder = location.folder;
+    this.#name = location.name;
+    this.#partial = location.partial;
+    this.#space = space;
   }
 
   /** Opens a file in `folder`, which is created if missing, and reserves `bytes`. Throws `storage_full`. */
   static async open(folder: string, id: string, originalName: string, bytes = 0): Promise<IncomingFile> {
-    return await mapped(async () => {
+    return await mapDiskErrors(async () => {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
-      const room = new DiskRoom(folder, bytes);
-      const name = safeName(id, originalName);
+      const space = new DiskRoom(folder, bytes);
+      const name = buildSafeName(id, originalName);
       const partial = join(folder, `.${id}${PARTIAL}`);
       try {
         const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
-        return new IncomingFile(file, { folder, name, partial }, room);
+        return new IncomingFile(file, { folder, name, partial }, space);
       } catch (error) {
-        room.release();
+        space.release();
         throw error;
       }
     });
@@ -71,11 +71,11 @@ export class IncomingFile {
       this.#head.push(part);
       this.#headBytes += part.length;
     }
-    this.#room.need(chunk.length);
-    await mapped(async () => {
+    this.#space.need(chunk.length);
+    await mapDiskErrors(async () => {
       for (let at = 0; at < chunk.length;) at += await this.#file.write(chunk.subarray(at));
     });
-    this.#room.written(chunk.length);
+    this.#space.written(chunk.length);
     this.size += chunk.length;
     faultPoint("upload.part");
   }
@@ -90,11 +90,11 @@ export class IncomingFile {
 
   /** Syncs the file to disk and moves it to its name in `folder`. Throws `storage_full`. */
   async finish(folder: string = this.#folder): Promise<Media> {
-    await mapped(() => this.#file.sync());
+    await mapDiskErrors(() => this.#file.sync());
     this.#close();
-    await mapped(() => Deno.mkdir(folder, { recursive: true, mode: 0o700 }));
+    await mapDiskErrors(() => Deno.mkdir(folder, { recursive: true, mode: 0o700 }));
     const path = join(folder, this.#name);
-    await mapped(() => Deno.rename(this.#partial, path));
+    await mapDiskErrors(() => Deno.rename(this.#partial, path));
     const head = new Uint8Array(await new Blob(this.#head as BlobPart[]).arrayBuffer());
     return { path, name: this.#name, size: this.size, mime: await sniff(head) };
   }
@@ -109,13 +109,13 @@ export class IncomingFile {
   }
 
   #close(): void {
-    this.#room.release();
+    this.#space.release();
     if (this.#open) this.#file.close();
     this.#open = false;
   }
 }
 
-async function mapped<T>(work: () => Promise<T>): Promise<T> {
+async function mapDiskErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -127,7 +127,7 @@ async function mapped<T>(work: () => Promise<T>): Promise<T> {
 }
 
 // The id makes the name unique and prevents device names and leading dots. The rest is for people.
-function safeName(id: string, originalName: string): string {
+function buildSafeName(id: string, originalName: string): string {
   const last = (originalName.split(/[/\\]/).at(-1) ?? "").slice(-NAME_READ_CHARACTERS);
   const slug = last.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9._-]+/g, "_").replace(
     /\.{2,}/g,
@@ -163,12 +163,12 @@ interface OpenFile {
  */
 export async function openInside(folder: string, path: string): Promise<OpenFile | null> {
   // Checks before opening, too: opening a pipe would block, and opening a device can have effects.
-  const before = await lookInside(folder, path);
+  const before = await findInside(folder, path);
   if (before === null) return null;
   const file = await Deno.open(before.path, { read: true }).catch(() => null);
   if (file === null) return null;
   try {
-    const [open, after] = [await file.stat(), await lookInside(folder, path)];
+    const [open, after] = [await file.stat(), await findInside(folder, path)];
     const same = after !== null && open.isFile && open.dev === after.dev && open.ino === after.ino;
     if (same && (open.nlink ?? 1) === 1) return { file, path: after.path, size: open.size };
   } catch {
@@ -178,7 +178,7 @@ export async function openInside(folder: string, path: string): Promise<OpenFile
   return null;
 }
 
-async function lookInside(
+async function findInside(
   folder: string,
   path: string,
 ): Promise<{ path: string; dev: number; ino: number | null } | null> {

@@ -42,14 +42,14 @@ export async function takeCode(
   binding: string,
 ): Promise<{ who: LoggedIn; grant: CodeGrant }> {
   const grant = signIn.codes.take(code, binding);
-  const who = grant === null ? null : await holderOf(grant);
+  const who = grant === null ? null : await findHolder(grant);
   if (grant !== null && who !== null) return { who, grant };
   throw new ServiceError(
     "invalid_credentials",
     "Cannot log in with this code: it was used, is older than a minute, or belongs to another browser. Get a new code.",
   );
 
-  async function holderOf({ userId, version }: CodeGrant): Promise<LoggedIn | null> {
+  async function findHolder({ userId, version }: CodeGrant): Promise<LoggedIn | null> {
     if (userId === "") {
       return version === await authority.operatorVersion()
         ? operatorLoggedIn(authority.username, version)

@@ -19,7 +19,7 @@ interface Proof {
  * attempts like a login. Throws `invalid_request` with the field, or `rate_limited`.
  */
 export async function confirmPassword(
-  needs: Deps<"db" | "auth" | "authority" | "loginLimits">,
+  deps: Deps<"db" | "auth" | "authority" | "loginLimits">,
   call: Call,
   { password, address }: Proof,
 ): Promise<void> {
@@ -27,10 +27,10 @@ export async function confirmPassword(
   if (password === undefined || person === null) {
     throw invalid("password", "is required: your own password");
   }
-  const isRight = await limited(needs, {
+  const isRight = await runLimited(deps, {
     name: `confirm\n${person.userId}`,
     address,
-    check: (network) => matches(needs, person, password, network),
+    check: (network) => matchesPassword(deps, person, password, network),
     detail: "Cannot check the password: too many wrong passwords. Wait a minute.",
   });
   if (!isRight) throw invalid("password", "is wrong, or your user has no password here");
@@ -41,12 +41,12 @@ export async function confirmPassword(
  * with the field, or `rate_limited`.
  */
 export async function checkCurrent(
-  needs: Deps<"auth" | "loginLimits">,
+  deps: Deps<"auth" | "loginLimits">,
   hash: string,
   { name, password, address }: Proof & { name: string },
 ): Promise<void> {
   if (password === undefined) throw invalid("current_password", "is required with a token from a login");
-  const isRight = await limited(needs, {
+  const isRight = await runLimited(deps, {
     name: `change\n${name}`,
     address,
     check: (network) => verifyPassword(password, hash, network),
@@ -55,7 +55,7 @@ export async function checkCurrent(
   if (!isRight) throw invalid("current_password", "is wrong");
 }
 
-interface Limited {
+interface LimitedCheck {
   /** The check and the user, as a key. */
   name: string;
   address: string;
@@ -64,9 +64,9 @@ interface Limited {
   detail: string;
 }
 
-async function limited(
+async function runLimited(
   { auth, loginLimits }: Deps<"auth" | "loginLimits">,
-  { name, address, check, detail }: Limited,
+  { name, address, check, detail }: LimitedCheck,
 ): Promise<boolean> {
   const network = networkOf(address);
   const counted = byName(name, network, auth.login_failures_per_minute);
@@ -81,14 +81,14 @@ async function limited(
 }
 
 // Users of an OpenID provider have no password here, so no password matches.
-async function matches(
-  needs: Deps<"db" | "authority">,
+async function matchesPassword(
+  deps: Deps<"db" | "authority">,
   { userId }: Person,
   password: string,
   network: string,
 ): Promise<boolean> {
-  const user = await findUserById(needs.db, userId);
+  const user = await findUserById(deps.db, userId);
   const isOperator = user?.origin === "operator";
-  const hash = isOperator ? (await operatorCredential(needs))?.password_hash : user?.password_hash;
+  const hash = isOperator ? (await operatorCredential(deps))?.password_hash : user?.password_hash;
   return await verifyPassword(password, hash ?? "", network);
 }

@@ -21,7 +21,7 @@ import { type LoggedIn, loggedIn, operatorLoggedIn } from "./session_identity.ts
 import type { Deps } from "../call/services.ts";
 import type { LoginKind } from "../../domain/call/vocabulary.ts";
 
-type LoginNeeds = Deps<"db" | "clock" | "auth" | "authority">;
+type LoginDeps = Deps<"db" | "clock" | "auth" | "authority">;
 
 /** A login in a browser: the secret has two halves, and one of them goes into a cookie. */
 export interface BrowserLogin extends AccessToken {
@@ -42,15 +42,15 @@ interface LoginOptions {
 const SECRET_BYTES = 32;
 
 /** Opens a login whose secret the client program keeps. */
-async function openLogin(needs: LoginNeeds, who: LoggedIn, options: LoginOptions): Promise<Login> {
+async function openLogin(deps: LoginDeps, who: LoggedIn, options: LoginOptions): Promise<Login> {
   const refreshToken = randomBytes(SECRET_BYTES).toString("base64url");
-  await store(needs, who, { ...options, secret: refreshToken, kind: "login" });
-  return { ...await accessOf(needs, who), refresh_token: refreshToken };
+  await storeLogin(deps, who, { ...options, secret: refreshToken, kind: "login" });
+  return { ...await issueAccessToken(deps, who), refresh_token: refreshToken };
 }
 
 /** Opens a login in a browser. Neither half of its secret works alone (contract 9). */
 async function openBrowserLogin(
-  needs: LoginNeeds,
+  deps: LoginDeps,
   who: LoggedIn,
   options: LoginOptions,
 ): Promise<BrowserLogin> {
@@ -58,13 +58,13 @@ async function openBrowserLogin(
     half.toString("base64url")
   );
   if (cookie === undefined || session === undefined) throw new Error("there are two halves");
-  await store(needs, who, { ...options, secret: whole(cookie, session), kind: "browser" });
+  await storeLogin(deps, who, { ...options, secret: whole(cookie, session), kind: "browser" });
   const lasts_s = Math.floor(options.lastsMs / 1000);
-  return { ...await accessOf(needs, who), cookie, session, lasts_s };
+  return { ...await issueAccessToken(deps, who), cookie, session, lasts_s };
 }
 
-async function store(
-  { db, clock, authority }: LoginNeeds,
+async function storeLogin(
+  { db, clock, authority }: LoginDeps,
   who: LoggedIn,
   options: LoginOptions & { secret: string; kind: LoginKind },
 ): Promise<void> {
@@ -96,13 +96,13 @@ export function whole(cookie: string, session: string): string {
 
 /** Creates an access token, but no new refresh token (interface 5.4). Throws `unauthenticated`. */
 export async function refresh(
-  needs: LoginNeeds,
+  deps: LoginDeps,
   secret: string,
   kind: LoginKind,
 ): Promise<Answer<AccessToken>> {
-  const stored = await findRefreshToken(needs.db, digest(secret), needs.clock.now());
-  const who = stored === null || stored.kind !== kind ? null : await holderOf(needs, stored);
-  if (who !== null) return answer(await accessOf(needs, who));
+  const stored = await findRefreshToken(deps.db, digest(secret), deps.clock.now());
+  const who = stored === null || stored.kind !== kind ? null : await findHolder(deps, stored);
+  if (who !== null) return answer(await issueAccessToken(deps, who));
   throw new ServiceError(
     "unauthenticated",
     "Cannot refresh: the refresh token is unknown, expired or revoked. Log in again.",
@@ -110,7 +110,7 @@ export async function refresh(
 }
 
 // A changed password and a disabled or deleted user end the login.
-async function holderOf({ db, authority }: LoginNeeds, stored: RefreshToken): Promise<LoggedIn | null> {
+async function findHolder({ db, authority }: LoginDeps, stored: RefreshToken): Promise<LoggedIn | null> {
   if (stored.user_id === "") {
     const current = await authority.operatorVersion();
     return stored.version === current ? operatorLoggedIn(authority.username, stored.version) : null;
@@ -139,7 +139,7 @@ export async function logout(
 
 // The token names the checked password's version: a password that changes meanwhile must not sign a token of the new
 // one.
-async function accessOf({ authority, clock, auth }: LoginNeeds, who: LoggedIn): Promise<AccessToken> {
+async function issueAccessToken({ authority, clock, auth }: LoginDeps, who: LoggedIn): Promise<AccessToken> {
   const ttl = Math.floor(auth.access_ttl / 1000);
   const claims = {
     typ: "access" as const,
@@ -163,18 +163,18 @@ interface LoginFrom {
  * `rate_limited`.
  */
 export async function logIn(
-  needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
+  deps: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
   input: LoginInput,
   { address, flow }: LoginFrom,
 ): Promise<Login | BrowserLogin> {
   if ("code" in input) {
-    const binding = await needs.signIn.oidc?.idOf(flow) ?? "";
-    const { who, grant: { by, lastsMs } } = await takeCode(needs, input.code, binding);
-    return await openBrowserLogin(needs, who, { address, by, lastsMs });
+    const binding = await deps.signIn.oidc?.idOf(flow) ?? "";
+    const { who, grant: { by, lastsMs } } = await takeCode(deps, input.code, binding);
+    return await openBrowserLogin(deps, who, { address, by, lastsMs });
   }
-  const who = await checkPassword(needs, input, address);
-  const options = { address, by: "password" as const, lastsMs: needs.auth.refresh_ttl };
-  return input.browser ? await openBrowserLogin(needs, who, options) : await openLogin(needs, who, options);
+  const who = await checkPassword(deps, input, address);
+  const options = { address, by: "password" as const, lastsMs: deps.auth.refresh_ttl };
+  return input.browser ? await openBrowserLogin(deps, who, options) : await openLogin(deps, who, options);
 }
 
 /** Reads the settings for cookies and origin checks. */

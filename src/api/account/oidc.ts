@@ -70,7 +70,7 @@ export class OidcSignIn {
    */
   async begin(redirectUri: string, returnTo: string): Promise<{ url: URL; cookie: string }> {
     const openId = await this.#load();
-    const provider = await this.#discovered();
+    const provider = await this.#getProvider();
     const flow: Flow = {
       id: crypto.randomUUID(),
       state: openId.randomState(),
@@ -95,11 +95,11 @@ export class OidcSignIn {
    */
   async finish(answer: URL, cookie: string | null): Promise<{ identity: Identity; flow: Flow }> {
     const flow = cookie === null ? null : await this.#open(cookie);
-    if (flow === null) throw refused("this browser did not start it, or took longer than ten minutes");
-    if (this.#used.has(flow.id)) throw refused("its answer was used before");
+    if (flow === null) throw buildRefusal("this browser did not start it, or took longer than ten minutes");
+    if (this.#used.has(flow.id)) throw buildRefusal("its answer was used before");
     this.#used.set(flow.id, true);
     const openId = await this.#load();
-    const provider = await this.#discovered();
+    const provider = await this.#getProvider();
     try {
       const tokens = await openId.authorizationCodeGrant(provider, answer, {
         pkceCodeVerifier: flow.verifier,
@@ -108,14 +108,14 @@ export class OidcSignIn {
         idTokenExpected: true,
       });
       const claims = tokens.claims();
-      if (claims === undefined) throw refused("the provider sent no identity");
-      return { identity: await this.#identity(openId, provider, claims, tokens.access_token), flow };
+      if (claims === undefined) throw buildRefusal("the provider sent no identity");
+      return { identity: await this.#readIdentity(openId, provider, claims, tokens.access_token), flow };
     } catch (error) {
-      throw this.#inWords(error);
+      throw this.#explain(error);
     }
   }
 
-  async #identity(
+  async #readIdentity(
     openId: typeof OpenId,
     provider: OpenId.Configuration,
     claims: OpenId.IDToken,
@@ -127,10 +127,10 @@ export class OidcSignIn {
     if (incomplete && provider.serverMetadata().userinfo_endpoint !== undefined) {
       known = { ...await openId.fetchUserInfo(provider, accessToken, claims.sub), ...claims };
     }
-    const role = this.#roleOf(known[name]);
+    const role = this.#findRole(known[name]);
     if (role === null) {
-      throw refused(
-        `your ${name} at the provider maps to no role. Ask an administrator to extend auth.oidc.roles`,
+      throw buildRefusal(
+        `your ${name} claim at the provider maps to no role. Ask an administrator to extend auth.oidc.roles`,
       );
     }
     const names = [known.preferred_username, known.email, claims.sub];
@@ -143,7 +143,7 @@ export class OidcSignIn {
   }
 
   // The highest of several roles wins.
-  #roleOf(claim: unknown): Role | null {
+  #findRole(claim: unknown): Role | null {
     const values = (Array.isArray(claim) ? claim : [claim]).filter((one) => typeof one === "string");
     const { roles } = this.#config;
     const held = values.filter((one) => Object.hasOwn(roles, one)).map((one) => roles[one]);
@@ -160,14 +160,14 @@ export class OidcSignIn {
   }
 
   // Caches the provider's metadata. After a failure the next sign-in tries again.
-  async #discovered(): Promise<OpenId.Configuration> {
+  async #getProvider(): Promise<OpenId.Configuration> {
     const openId = await this.#load();
     this.#provider ??= this.#discover(openId);
     try {
       return await this.#provider;
     } catch (error) {
       this.#provider = null;
-      throw this.#inWords(error);
+      throw this.#explain(error);
     }
   }
 
@@ -177,7 +177,7 @@ export class OidcSignIn {
     const insecure = url.protocol === "http:" ? [openId.allowInsecureRequests] : [];
     const options = { execute: insecure, timeout: ANSWER_MAX_S };
     const found = await openId.discovery(url, client_id, undefined, openId.None(), options);
-    if (client_secret === "") return checkingSignatures(openId, found);
+    if (client_secret === "") return requireSignatures(openId, found);
     const ways = found.serverMetadata().token_endpoint_auth_methods_supported;
     // Basic is the default when the provider lists no methods, and many providers list both.
     const way = ways?.includes("client_secret_post") && !ways.includes("client_secret_basic")
@@ -186,16 +186,16 @@ export class OidcSignIn {
     const configured = new openId.Configuration(found.serverMetadata(), client_id, undefined, way);
     configured.timeout = ANSWER_MAX_S;
     for (const allow of insecure) allow(configured);
-    return checkingSignatures(openId, configured);
+    return requireSignatures(openId, configured);
   }
 
-  #inWords(error: unknown): ServiceError {
+  #explain(error: unknown): ServiceError {
     if (error instanceof ServiceError) return error;
     const { code, message } = error as { code?: string; message: string };
     log.warning("A sign-in with {issuer} failed: {error}", { issuer: this.#config.issuer, error });
     const refusal = /^OAUTH_(?!TIMEOUT)/.test(code ?? "") && code !== "OAUTH_RESPONSE_IS_NOT_CONFORM" ||
       (error as Error).name === "AuthorizationResponseError" || (error as Error).name === "ResponseBodyError";
-    if (refusal) return refused(`the response of the provider does not match: ${message}`);
+    if (refusal) return buildRefusal(`the response of the provider does not match: ${message}`);
     return new ServiceError(
       "unavailable",
       "Cannot sign in: the OpenID provider gave no valid response. Try again, or log in with a name and a password.",
@@ -229,11 +229,11 @@ export class OidcSignIn {
 }
 
 // By default the library trusts the provider's connection and checks no signatures.
-function checkingSignatures(openId: typeof OpenId, provider: OpenId.Configuration): OpenId.Configuration {
+function requireSignatures(openId: typeof OpenId, provider: OpenId.Configuration): OpenId.Configuration {
   openId.enableNonRepudiationChecks(provider);
   return provider;
 }
 
-function refused(why: string): ServiceError {
+function buildRefusal(why: string): ServiceError {
   return new ServiceError("forbidden", `Cannot sign in: ${why}. Start again.`);
 }

@@ -14,7 +14,7 @@ import type { Deps } from "../call/services.ts";
 export const CALLBACK_PATH = "/api/auth/oidc/callback";
 
 /** Returns the OpenID sign-in. Throws `not_found` when no provider is configured. */
-function oidcOf({ signIn }: SignInDeps): OidcSignIn {
+function requireOidc({ signIn }: SignInDeps): OidcSignIn {
   if (signIn.oidc !== null) return signIn.oidc;
   throw new ServiceError(
     "not_found",
@@ -24,11 +24,11 @@ function oidcOf({ signIn }: SignInDeps): OidcSignIn {
 
 /** Starts an OpenID sign-in. Throws `not_found` or `unavailable`. */
 export async function beginOidc(
-  needs: SignInDeps,
+  deps: SignInDeps,
   returnTo: string,
 ): Promise<{ location: string; cookie: string }> {
-  const redirectUri = needs.signIn.publicUrl() + CALLBACK_PATH;
-  const { url, cookie } = await oidcOf(needs).begin(redirectUri, returnTo);
+  const redirectUri = deps.signIn.publicUrl() + CALLBACK_PATH;
+  const { url, cookie } = await requireOidc(deps).begin(redirectUri, returnTo);
   return { location: url.href, cookie };
 }
 
@@ -38,14 +38,14 @@ export async function beginOidc(
  * or `conflict` when another user has the name.
  */
 export async function finishOidc(
-  needs: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits"> & SignInDeps,
+  deps: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits"> & SignInDeps,
   search: string,
   cookie: string | null,
   address: string,
 ): Promise<string> {
-  const { signIn, db, clock, authority } = needs;
-  const { identity, flow } = await answered(needs, search, cookie, address);
-  const user = await userOf(needs, identity);
+  const { signIn, db, clock, authority } = deps;
+  const { identity, flow } = await finishLimited(deps, search, cookie, address);
+  const user = await findOrCreateUser(deps, identity);
   if (user.disabled === 1) throw new ServiceError("forbidden", "Cannot sign in: this user is disabled");
   if (user.role !== identity.role) {
     const now = clock.now();
@@ -71,14 +71,14 @@ export async function finishOidc(
 }
 
 // Any client can call this with any input: unknown sign-ins write nothing, and each network has a limit of failures.
-async function answered(
-  needs: Deps<"db" | "clock" | "auth" | "loginLimits"> & SignInDeps,
+async function finishLimited(
+  deps: Deps<"db" | "clock" | "auth" | "loginLimits"> & SignInDeps,
   search: string,
   cookie: string | null,
   address: string,
 ): Promise<Awaited<ReturnType<OidcSignIn["finish"]>>> {
-  const { signIn, db, clock, auth, loginLimits } = needs;
-  const oidc = oidcOf(needs);
+  const { signIn, db, clock, auth, loginLimits } = deps;
+  const oidc = requireOidc(deps);
   const attempt = await loginLimits.begin(
     [byNetwork(`oidc\n${networkOf(address)}`, auth.login_failures_per_minute)],
     "Cannot sign in: too many failed logins. Wait a minute.",
@@ -98,7 +98,7 @@ async function answered(
 }
 
 // (issuer, subject) identifies the user even after a rename. An existing name is never taken over.
-async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): Promise<UserRow> {
+async function findOrCreateUser({ db, clock }: Deps<"db" | "clock">, identity: Identity): Promise<UserRow> {
   const { issuer, subject, role } = identity;
   const known = await findUserBySubject(db, issuer, subject);
   if (known !== null) return known;

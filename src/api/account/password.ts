@@ -20,29 +20,29 @@ const IS_SMALL = navigator.hardwareConcurrency <= 2;
 const HASHES_IN_FLIGHT_MAX = IS_SMALL ? 1 : 2;
 const LONGEST_REST_MS = 2_000;
 const HASHES_WAITING_MAX = 32;
-const HASHES_WAITING_PER_LANE_MAX = 8;
+const HASHES_WAITING_PER_NETWORK_MAX = 8;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
 /** Hashes a password with scrypt into a PHC string. */
-export async function hashPassword(password: string, cost: Cost, lane = ""): Promise<string> {
+export async function hashPassword(password: string, cost: Cost, network = ""): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const hash = await inTurn(lane, () => derive(password, salt, cost, HASH_BYTES));
-  return `$scrypt$ln=${cost.ln},r=${cost.r},p=${cost.p}$${base64(salt)}$${base64(hash)}`;
+  const hash = await runInTurn(network, () => derive(password, salt, cost, HASH_BYTES));
+  return `$scrypt$ln=${cost.ln},r=${cost.r},p=${cost.p}$${encodeBase64(salt)}$${encodeBase64(hash)}`;
 }
 
 /**
  * Checks a password against a PHC string. A malformed string matches no password. Checks of one network queue up and
  * the networks take turns. Throws `rate_limited` when the queue is full.
  */
-export async function verifyPassword(password: string, phc: string, lane = ""): Promise<boolean> {
+export async function verifyPassword(password: string, phc: string, network = ""): Promise<boolean> {
   const parts = SCRYPT_PHC.exec(phc);
   if (parts === null) return false;
   const [, ln = "", r = "", p = "", salt = "", hash = ""] = parts;
   const expected = Buffer.from(hash, "base64");
   const cost = { ln: Number(ln), r: Number(r), p: Number(p) };
-  const found = await inTurn(
-    lane,
+  const found = await runInTurn(
+    network,
     () => derive(password, Buffer.from(salt, "base64"), cost, expected.length),
   );
   return timingSafeEqual(found, expected);
@@ -54,50 +54,52 @@ export function generatePassword(): string {
   return [...randomBytes(24)].map((byte) => alphabet[byte % alphabet.length]).join("");
 }
 
-interface Waiting {
+interface QueuedHash {
   start: () => void;
   refuse: () => void;
 }
 
 let inFlight = 0;
 // Ordered by turn: the first network is next.
-const lanes = new Map<string, Waiting[]>();
+const queues = new Map<string, QueuedHash[]>();
 
 // Each hash takes 64 MB and a core: at most two run at a time, a short queue waits, and the rest get 429. The networks
 // take turns, so a flood from one does not delay the others.
-async function inTurn<T>(lane: string, work: () => Promise<T>): Promise<T> {
-  if (inFlight >= HASHES_IN_FLIGHT_MAX) await turn(lane);
+async function runInTurn<T>(network: string, work: () => Promise<T>): Promise<T> {
+  if (inFlight >= HASHES_IN_FLIGHT_MAX) await waitForTurn(network);
   else inFlight++;
   const began = performance.now();
   try {
     return await work();
   } finally {
     // The limit keeps a suspended process from resting for as long as it slept.
-    if (IS_SMALL) setTimeout(passOn, Math.min(performance.now() - began, LONGEST_REST_MS));
-    else passOn();
+    if (IS_SMALL) setTimeout(startNext, Math.min(performance.now() - began, LONGEST_REST_MS));
+    else startNext();
   }
 }
 
 // Passes the slot directly to the next hash, so that no new one takes it.
-function passOn(): void {
+function startNext(): void {
   const next = takeNext();
   if (next === null) inFlight--;
   else next.start();
 }
 
-function turn(lane: string): Promise<void> {
-  const own = lanes.get(lane) ?? [];
-  if (own.length >= HASHES_WAITING_PER_LANE_MAX || !makeRoom(own.length)) return Promise.reject(tooMany());
+function waitForTurn(network: string): Promise<void> {
+  const own = queues.get(network) ?? [];
+  if (own.length >= HASHES_WAITING_PER_NETWORK_MAX || !freeQueuePlace(own.length)) {
+    return Promise.reject(buildTooMany());
+  }
   return new Promise<void>((resolve, reject) => {
-    own.push({ start: resolve, refuse: () => reject(tooMany()) });
-    lanes.set(lane, own);
+    own.push({ start: resolve, refuse: () => reject(buildTooMany()) });
+    queues.set(network, own);
   });
 }
 
 // Whether a network with `own` queued hashes may queue one more. In a full queue the longest network loses its last
 // place to a shorter one.
-function makeRoom(own: number): boolean {
-  const all = [...lanes.values()];
+function freeQueuePlace(own: number): boolean {
+  const all = [...queues.values()];
   if (all.reduce((sum, waiting) => sum + waiting.length, 0) < HASHES_WAITING_MAX) return true;
   const longest = all.reduce((most, waiting) => waiting.length > most.length ? waiting : most, []);
   if (longest.length <= own + 1) return false;
@@ -105,17 +107,17 @@ function makeRoom(own: number): boolean {
   return true;
 }
 
-function takeNext(): Waiting | null {
-  for (const [lane, waiting] of lanes) {
+function takeNext(): QueuedHash | null {
+  for (const [network, waiting] of queues) {
     const next = waiting.shift() ?? null;
-    lanes.delete(lane);
-    if (waiting.length > 0) lanes.set(lane, waiting);
+    queues.delete(network);
+    if (waiting.length > 0) queues.set(network, waiting);
     return next;
   }
   return null;
 }
 
-function tooMany(): ServiceError {
+function buildTooMany(): ServiceError {
   return new ServiceError("rate_limited", "Cannot log in: too many simultaneous logins. Try again.", {
     retry_after_s: 2,
   });
@@ -135,6 +137,6 @@ function derive(password: string, salt: Uint8Array, cost: Cost, length: number):
   });
 }
 
-function base64(bytes: Uint8Array): string {
+function encodeBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("base64").replace(/=+$/, "");
 }

@@ -14,18 +14,18 @@ import type { Deps } from "../call/services.ts";
  * for a wrong name, a wrong password and a disabled user.
  */
 export async function checkPassword(
-  needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits">,
+  deps: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits">,
   { username, password }: { username: string; password: string },
   address: string,
 ): Promise<LoggedIn> {
-  const { db, clock, auth, authority, loginLimits } = needs;
+  const { db, clock, auth, authority, loginLimits } = deps;
   const network = networkOf(address);
   const counted = byName(nameKey(username), network, auth.login_failures_per_minute);
   const attempt = await loginLimits.begin(
     counted,
     "Cannot log in: too many failed logins. Wait a minute.",
   );
-  const { hash, who } = await checked(attempt, candidateOf({ db, authority }, username));
+  const { hash, who } = await checked(attempt, findCandidate({ db, authority }, username));
   // A wrong name costs the same hash as a right one, so the response time reveals no names.
   const matches = await checked(attempt, verifyPassword(password, hash, network));
   if (who === null || !matches) {
@@ -39,7 +39,7 @@ export async function checkPassword(
 }
 
 // The user with this name and the hash to compare with. The configuration wins over the table (contract 9).
-async function candidateOf(
+async function findCandidate(
   { db, authority }: Deps<"db" | "authority">,
   username: string,
 ): Promise<{ hash: string; who: LoggedIn | null }> {
@@ -49,7 +49,7 @@ async function candidateOf(
     findUserByName(db, username),
     findAnyHash(db),
   ]);
-  if (credential !== null && sameText(username, credential.username)) {
+  if (credential !== null && isSameText(username, credential.username)) {
     return { hash: credential.password_hash, who: operatorLoggedIn(credential.username, credential.version) };
   }
   if (user !== null && user.password_hash !== "" && user.origin === "local") {
@@ -89,6 +89,6 @@ export function networkOf(address: string): string {
 
 const IPV6_NETWORK_GROUPS = 4;
 
-function sameText(a: string, b: string): boolean {
+function isSameText(a: string, b: string): boolean {
   return timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest());
 }

@@ -22,7 +22,7 @@ import {
 } from "../../store/account/token.ts";
 import { findUser } from "../../store/account/user.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
-import { type Answer, DELETED, page as pageOf } from "../call/answer.ts";
+import { type Answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -34,13 +34,15 @@ export async function listTokens(
   call: Call,
   filter: TokenFilter,
 ): Promise<Answer<Token[]>> {
-  const person = personOf(call.caller);
+  const person = requirePerson(call.caller);
   const all = seesAll(call.caller);
-  if (filter.user === undefined) return pageOf(await listTokenRows(db, all ? null : [person.userId], filter));
+  if (filter.user === undefined) {
+    return page(await listTokenRows(db, all ? null : [person.userId], filter));
+  }
   const owners = await Promise.all([...new Set(filter.user)].map((user) => findUser(db, user)));
   const ids = owners.filter((owner) => owner !== null && (owner.id === person.userId || all))
     .map((owner) => owner?.id ?? "");
-  return pageOf(await listTokenRows(db, ids.length === 0 ? [""] : ids, filter));
+  return page(await listTokenRows(db, ids.length === 0 ? [""] : ids, filter));
 }
 
 /**
@@ -52,7 +54,7 @@ export async function createToken(
   call: Call,
   input: TokenCreate,
 ): Promise<Answer<TokenCreated>> {
-  const { userId, name: userName } = personOf(call.caller);
+  const { userId, name: userName } = requirePerson(call.caller);
   const now = clock.now();
   const expiresAt = input.expires_at === undefined ? now + TOKEN_LIFE_MS : input.expires_at;
   if (expiresAt !== null && expiresAt <= now) {
@@ -117,7 +119,7 @@ export async function deleteToken(
   call: Call,
   id: string,
 ): Promise<Answer<Deleted>> {
-  const person = personOf(call.caller);
+  const person = requirePerson(call.caller);
   const token = await findTokenGrant(db, id);
   if (token === null || !seesAll(call.caller) && token.user_id !== person.userId) throw notFound("token", id);
   await db.writeOr([
@@ -136,7 +138,7 @@ function seesAll(caller: Caller): boolean {
   return grants(caller.scopes, "write:tokens");
 }
 
-function personOf({ person }: Caller): Person {
+function requirePerson({ person }: Caller): Person {
   if (person === null) throw new ServiceError("forbidden", "Cannot use tokens: only people can have them");
   return person;
 }

@@ -27,19 +27,19 @@ import {
 } from "../../store/account/user.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
-import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
+import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { checkCurrent } from "./confirmation.ts";
 
-type Changing = Deps<"db" | "clock" | "authority">;
+type UserChangeDeps = Deps<"db" | "clock" | "authority">;
 
 export async function listUsers({ db }: Deps<"db">, filter: UserFilter): Promise<Answer<User[]>> {
-  return pageOf(await listUserRows(db, filter, filter));
+  return page(await listUserRows(db, filter, filter));
 }
 
 export async function getUser({ db }: Deps<"db">, idOrName: string): Promise<Answer<User>> {
-  return answer(toUser(await rowOf(db, idOrName)));
+  return answer(toUser(await requireUser(db, idOrName)));
 }
 
 /**
@@ -47,16 +47,16 @@ export async function getUser({ db }: Deps<"db">, idOrName: string): Promise<Ans
  * does not get it again. Throws `forbidden` for a role above the caller's, and `conflict` for a taken name.
  */
 export async function createUser(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   input: UserCreate,
 ): Promise<Answer<UserCreated>> {
   checkReach(call, input.role, "make");
-  const made = input.password === undefined ? generatePassword() : null;
-  const password = input.password ?? made ?? "";
-  const created = await createOnce(needs, call, () => planUser(needs, call, input, password));
-  if (made === null || created.replayed) return created;
-  return { ...created, json: jsonOf({ ...valueOf(created.json), password: made }) };
+  const generated = input.password === undefined ? generatePassword() : null;
+  const password = input.password ?? generated ?? "";
+  const created = await createOnce(deps, call, () => planUser(deps, call, input, password));
+  if (generated === null || created.replayed) return created;
+  return { ...created, json: jsonOf({ ...valueOf(created.json), password: generated }) };
 }
 
 async function planUser(
@@ -92,7 +92,7 @@ async function planUser(
     ],
     response: toUser(row),
     lost: () => conflict(`Cannot create the user: ${USERS_MAX} users exist. Delete some first.`),
-    duplicate: () => nameTaken(name),
+    duplicate: () => buildNameTaken(name),
   };
 }
 
@@ -101,17 +101,17 @@ async function planUser(
  * for a role above the caller's, and `conflict` for a taken name, the operator and the last admin.
  */
 export async function updateUser(
-  { db, clock, authority }: Changing,
+  { db, clock, authority }: UserChangeDeps,
   call: Call,
   idOrName: string,
   input: UserUpdate,
 ): Promise<Answer<User>> {
-  const user = await rowOf(db, idOrName);
+  const user = await requireUser(db, idOrName);
   checkReach(call, user.role, "change");
   if (input.role !== undefined) checkReach(call, input.role, "make");
   const changes = input.name !== undefined && input.name !== user.name ||
     input.role !== undefined && input.role !== user.role || input.disabled === true;
-  if (user.origin === "operator" && changes) throw operatorStays(user.name, "change");
+  if (user.origin === "operator" && changes) throw buildOperatorError(user.name, "change");
   const now = clock.now();
   const { name, role, disabled } = input;
   try {
@@ -127,9 +127,9 @@ export async function updateUser(
           disabled: disabled ?? user.disabled === 1,
         },
       }),
-    ], () => lostTo(db, user, "change"));
+    ], () => explainLostUser(db, user, "change"));
   } catch (error) {
-    throw isDuplicate(error) ? nameTaken(name ?? user.name) : error;
+    throw isDuplicate(error) ? buildNameTaken(name ?? user.name) : error;
   }
   authority.forget();
   return await getUser({ db }, user.id);
@@ -140,13 +140,13 @@ export async function updateUser(
  * last admin.
  */
 export async function deleteUser(
-  { db, clock, authority }: Changing,
+  { db, clock, authority }: UserChangeDeps,
   call: Call,
   idOrName: string,
 ): Promise<Answer<Deleted>> {
-  const user = await rowOf(db, idOrName);
+  const user = await requireUser(db, idOrName);
   checkReach(call, user.role, "delete");
-  if (user.origin === "operator") throw operatorStays(user.name, "delete");
+  if (user.origin === "operator") throw buildOperatorError(user.name, "delete");
   await db.writeOr([
     ...deleteUserRow(user.id),
     record(clock.now(), {
@@ -154,7 +154,7 @@ export async function deleteUser(
       actor: call.caller.subject,
       data: { user_id: user.id, name: user.name },
     }),
-  ], () => lostTo(db, user, "delete"));
+  ], () => explainLostUser(db, user, "delete"));
   authority.forget();
   return DELETED;
 }
@@ -164,12 +164,12 @@ export async function deleteUser(
  * user's needs `write:users`. Throws `not_found`, `forbidden`, `conflict`, `invalid_request` or `rate_limited`.
  */
 export async function setPassword(
-  needs: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits">,
+  deps: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits">,
   call: Call,
   idOrName: string,
   input: UserPassword & { address: string },
 ): Promise<Answer<User>> {
-  const { db, clock, authority } = needs;
+  const { db, clock, authority } = deps;
   const { person, scopes } = call.caller;
   const found = await findUser(db, idOrName);
   const own = person !== null && person.by !== "token" && found?.id === person.userId;
@@ -199,7 +199,7 @@ export async function setPassword(
   }
   if (own) {
     const given = { name: found.id, password: input.current_password, address: input.address };
-    await checkCurrent(needs, found.password_hash, given);
+    await checkCurrent(deps, found.password_hash, given);
   }
   const hash = await hashPassword(input.password, CHOSEN_COST);
   const now = clock.now();
@@ -212,10 +212,10 @@ export async function setPassword(
     }),
   ], () => conflict("Cannot change the password: another request changed it first. Try again."));
   authority.forget();
-  return await getUser(needs, found.id);
+  return await getUser(deps, found.id);
 }
 
-async function rowOf(db: Database, idOrName: string): Promise<UserRow> {
+async function requireUser(db: Database, idOrName: string): Promise<UserRow> {
   const row = await findUser(db, idOrName);
   if (row === null) throw notFound("user", idOrName);
   return row;
@@ -230,7 +230,7 @@ function checkReach(call: Call, role: Role, action: string): void {
   );
 }
 
-function operatorStays(name: string, action: string): ServiceError {
+function buildOperatorError(name: string, action: string): ServiceError {
   return conflict(
     `Cannot ${action} the user ${
       JSON.stringify(name)
@@ -239,7 +239,7 @@ function operatorStays(name: string, action: string): ServiceError {
   );
 }
 
-async function lostTo(db: Database, user: UserRow, action: string): Promise<ServiceError> {
+async function explainLostUser(db: Database, user: UserRow, action: string): Promise<ServiceError> {
   const row = await findUser(db, user.id);
   if (row === null) return notFound("user", user.id);
   return conflict(
@@ -249,6 +249,6 @@ async function lostTo(db: Database, user: UserRow, action: string): Promise<Serv
   );
 }
 
-function nameTaken(name: string): ServiceError {
+function buildNameTaken(name: string): ServiceError {
   return conflict(`Cannot name a user ${JSON.stringify(name)}: another user has this name. Case is ignored.`);
 }

@@ -75,7 +75,7 @@ export class Authority {
    * `unavailable` when it is later than VERSION_WAIT_MS.
    */
   async operatorVersion(): Promise<number> {
-    if (this.#pending !== null) await this.#inTime(this.#pending);
+    if (this.#pending !== null) await this.#waitForVersion(this.#pending);
     return this.#version;
   }
 
@@ -94,7 +94,7 @@ export class Authority {
     this.#pending.catch(() => {});
   }
 
-  async #inTime(pending: Promise<void>): Promise<void> {
+  async #waitForVersion(pending: Promise<void>): Promise<void> {
     const waited = new AbortController();
     const late = sleep(this.#clock, VERSION_WAIT_MS, waited.signal).then(() => "late" as const);
     try {
@@ -111,13 +111,13 @@ export class Authority {
 
   /** Finds the caller of a token. Returns null for a forged, expired or revoked token and for an ended run. */
   async authenticate(token: string): Promise<Authentication | null> {
-    const claims = await this.#claims(token);
+    const claims = await this.#verifyClaims(token);
     return claims === null ? null : await this.recognise(claims);
   }
 
   /** Finds the caller of verified claims. Streams and waits repeat this check. */
   async recognise(claims: Claims): Promise<Authentication | null> {
-    const caller = await this.#callerOf(claims);
+    const caller = await this.#findCaller(claims);
     return caller === null ? null : { caller, claims };
   }
 
@@ -128,7 +128,7 @@ export class Authority {
   async ended({ caller, claims }: Authentication): Promise<Ended> {
     const expires = claims.ver !== OPERATOR_KEY_VERSION || claims.typ === "run";
     if (expires && claims.exp * 1000 <= this.#clock.now()) return "token_expired";
-    const now = await this.#callerOf(claims);
+    const now = await this.#findCaller(claims);
     return now === null || now.scopes.join(" ") !== caller.scopes.join(" ") ? "revoked" : null;
   }
 
@@ -145,22 +145,22 @@ export class Authority {
     this.forget();
   }
 
-  async #callerOf(claims: Claims): Promise<Caller | null> {
+  async #findCaller(claims: Claims): Promise<Caller | null> {
     switch (claims.typ) {
       case "run":
-        return await this.#run(claims);
+        return await this.#findRun(claims);
       case "token":
-        return await this.#token(claims);
+        return await this.#findToken(claims);
       case "runner":
-        return await this.#runner(claims);
+        return await this.#findRunner(claims);
       case "access":
         return /^operator:/.test(claims.sub) || claims.sub === `user:${this.operatorId}`
-          ? await this.#operator(claims)
-          : await this.#user(claims);
+          ? await this.#findOperator(claims)
+          : await this.#findUser(claims);
     }
   }
 
-  async #claims(token: string): Promise<Claims | null> {
+  async #verifyClaims(token: string): Promise<Claims | null> {
     const known = this.#verified.get(token);
     const now = this.#clock.now();
     if (known !== undefined) {
@@ -171,12 +171,12 @@ export class Authority {
     const { key } = this;
     const claims = await verifyToken(key, token, now);
     // The key was replaced meanwhile, so the result is invalid and must not be cached.
-    if (this.key !== key) return await this.#claims(token);
+    if (this.key !== key) return await this.#verifyClaims(token);
     if (claims !== null) this.#verified.set(token, claims);
     return claims;
   }
 
-  async #operator({ ver, instance }: Claims): Promise<Caller | null> {
+  async #findOperator({ ver, instance }: Claims): Promise<Caller | null> {
     const byKey = ver === OPERATOR_KEY_VERSION;
     if (byKey ? instance !== this.instance : ver !== await this.operatorVersion()) return null;
     const person = {
@@ -187,8 +187,8 @@ export class Authority {
     return { subject: `user:${this.username}`, scopes: ALL_SCOPES, run: null, person };
   }
 
-  async #user({ sub, ver }: Claims): Promise<Caller | null> {
-    const user = await this.#row(sub, () => findUserById(this.#db, sub.slice("user:".length)));
+  async #findUser({ sub, ver }: Claims): Promise<Caller | null> {
+    const user = await this.#findRow(sub, () => findUserById(this.#db, sub.slice("user:".length)));
     if (user === null || user.disabled === 1 || user.version !== ver || user.origin === "operator") {
       return null;
     }
@@ -200,18 +200,18 @@ export class Authority {
     };
   }
 
-  async #runner({ sub }: Claims): Promise<Caller | null> {
-    const runner = await this.#row(sub, () => findRunnerGrant(this.#db, sub.slice("runner:".length)));
+  async #findRunner({ sub }: Claims): Promise<Caller | null> {
+    const runner = await this.#findRow(sub, () => findRunnerGrant(this.#db, sub.slice("runner:".length)));
     if (runner === null) return null;
     return { subject: `runner:${runner.name}`, scopes: RUNNER_SCOPES, run: null, person: null, runner };
   }
 
   // A token never grants more than its user's current role.
-  async #token({ jti, sub }: Claims): Promise<Caller | null> {
-    const token = await this.#row(`token:${jti}`, () => findTokenGrant(this.#db, jti));
+  async #findToken({ jti, sub }: Claims): Promise<Caller | null> {
+    const token = await this.#findRow(`token:${jti}`, () => findTokenGrant(this.#db, jti));
     if (token === null || token.disabled === 1 || sub !== `user:${token.user_id}`) return null;
     if (token.expires_at !== null && token.expires_at <= this.#clock.now()) return null;
-    this.#noteUse(token);
+    this.#recordUse(token);
     return {
       subject: `token:${token.name}`,
       scopes: scopesWithin(JSON.parse(token.scopes), ROLE_SCOPES[token.role]),
@@ -220,7 +220,7 @@ export class Authority {
     };
   }
 
-  #noteUse(token: TokenGrant): void {
+  #recordUse(token: TokenGrant): void {
     const now = this.#clock.now();
     if (token.last_used_at !== null && now - token.last_used_at < USE_NOTED_EVERY_MS) return;
     token.last_used_at = now;
@@ -229,7 +229,7 @@ export class Authority {
   }
 
   // Caches a row for one second, also for parallel requests.
-  #row<T extends UserRow | TokenGrant | RunnerGrant>(
+  #findRow<T extends UserRow | TokenGrant | RunnerGrant>(
     key: string,
     find: () => Promise<T | null>,
   ): Promise<T | null> {
@@ -245,7 +245,7 @@ export class Authority {
   }
 
   // Reads the scopes for every request: a removed scope or an ended run takes effect immediately (reliability SCP-5).
-  async #run(claims: Claims): Promise<Caller | null> {
+  async #findRun(claims: Claims): Promise<Caller | null> {
     const { execution_id = "", attempt = 0 } = claims;
     if (claims.sub === BEE_SUBJECT) {
       const run = await findBeeGrant(this.#db, execution_id, attempt);

@@ -69,13 +69,13 @@ export class LoginLimits {
       throw error;
     }));
     const now = this.#clock.now();
-    const minute = minuteOf(now);
-    if (counted.some(({ who, max }) => this.#of(who, minute).count >= max)) {
+    const minute = findMinute(now);
+    if (counted.some(({ who, max }) => this.#getFailures(who, minute).count >= max)) {
       throw new ServiceError("rate_limited", detail, {
         retry_after_s: Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000),
       });
     }
-    const entries = counted.map(({ who }) => this.#of(who, minute));
+    const entries = counted.map(({ who }) => this.#getFailures(who, minute));
     for (const entry of entries) entry.count++;
     return {
       fail: async () => {
@@ -96,7 +96,7 @@ export class LoginLimits {
   async save(): Promise<void> {
     // Before the first attempt nothing is loaded, and the stored counts may still be valid.
     if (this.#loaded === null) return;
-    const minute = minuteOf(this.#clock.now());
+    const minute = findMinute(this.#clock.now());
     const failures = [...this.#failures.entries()]
       .map(([who, one]) => ({ who, ...one }))
       .filter((one) => one.minute === minute && one.count > 0)
@@ -110,7 +110,7 @@ export class LoginLimits {
   }
 
   // Every other minute starts at 0, also an earlier one after the clock was set back.
-  #of(who: string, minute: number): Failures {
+  #getFailures(who: string, minute: number): Failures {
     const known = this.#failures.get(who);
     if (known?.minute === minute) return known;
     const fresh = { minute, count: 0 };
@@ -119,13 +119,13 @@ export class LoginLimits {
   }
 
   async #load(): Promise<void> {
-    const minute = minuteOf(this.#clock.now());
+    const minute = findMinute(this.#clock.now());
     for (const { who, failures } of await listLoginFailures(this.#db, minute)) {
       this.#failures.set(who, { minute, count: failures });
     }
   }
 }
 
-function minuteOf(now: number): number {
+function findMinute(now: number): number {
   return Math.floor(now / MINUTE_MS);
 }

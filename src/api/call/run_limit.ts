@@ -18,9 +18,16 @@ export const RUN_WORKERS_MAX = 100;
 /** Requests that change something: each is a commit, and most add a journal row. */
 export const RUN_CHANGES_MAX = 5_000;
 
-type Thing = "tasks" | "messages" | "questions" | "memory_bytes" | "workers" | "changes" | "chain_depth";
+type LimitName =
+  | "tasks"
+  | "messages"
+  | "questions"
+  | "memory_bytes"
+  | "workers"
+  | "changes"
+  | "chain_depth";
 
-const MOST: Record<Exclude<Thing, "chain_depth">, number> = {
+const MOST: Record<Exclude<LimitName, "chain_depth">, number> = {
   tasks: RUN_TASKS_MAX,
   messages: RUN_MESSAGES_MAX,
   questions: RUN_QUESTIONS_MAX,
@@ -37,8 +44,8 @@ const log = logger("limits");
 export class RunLimits {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #made = new LRUCache<string, Map<Thing, number>>(roomFor(RUNS_REMEMBERED_MAX));
-  readonly #told = new LRUCache<string, true>(roomFor(RUNS_REMEMBERED_MAX));
+  readonly #made = new LRUCache<string, Map<LimitName, number>>(roomFor(RUNS_REMEMBERED_MAX));
+  readonly #recorded = new LRUCache<string, true>(roomFor(RUNS_REMEMBERED_MAX));
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;
@@ -49,7 +56,7 @@ export class RunLimits {
   async take(call: Pick<Call, "caller">, thing: keyof typeof MOST, count = 1): Promise<void> {
     const { run } = call.caller;
     if (run === null) return;
-    const made = this.#of(run);
+    const made = this.#getCounts(run);
     const total = (made.get(thing) ?? 0) + count;
     if (total <= MOST[thing]) return void made.set(thing, total);
     await this.tell(call, thing, MOST[thing]);
@@ -61,11 +68,11 @@ export class RunLimits {
   }
 
   /** Records that a run reached a limit, once per limit. */
-  async tell({ caller }: Pick<Call, "caller">, thing: Thing, most: number): Promise<void> {
+  async tell({ caller }: Pick<Call, "caller">, thing: LimitName, most: number): Promise<void> {
     const { run, subject } = caller;
     const key = `${run?.execution_id} ${thing}`;
-    if (run === null || this.#told.has(key)) return;
-    this.#told.set(key, true);
+    if (run === null || this.#recorded.has(key)) return;
+    this.#recorded.set(key, true);
     log.warning("The run {execution_id} of {subject} has met its limit of {most} {thing}", {
       execution_id: run.execution_id,
       subject,
@@ -80,9 +87,9 @@ export class RunLimits {
     })]);
   }
 
-  #of(run: RunBinding): Map<Thing, number> {
+  #getCounts(run: RunBinding): Map<LimitName, number> {
     const key = `${run.execution_id} ${run.attempt}`;
-    const known = this.#made.get(key) ?? new Map<Thing, number>();
+    const known = this.#made.get(key) ?? new Map<LimitName, number>();
     this.#made.set(key, known);
     return known;
   }

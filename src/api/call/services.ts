@@ -42,7 +42,7 @@ export interface Services {
   /** Watches the database's files; null for a server or a database in memory. */
   watch: DatabaseWatch | null;
   /** The database server and its standbys; null for a local file. */
-  owner: Held | null;
+  owner: DatabaseOwner | null;
   /** All background stages and whether each is healthy. */
   stages: () => { name: string; well: boolean }[];
   /** Ends a run. Resolves after its processes ended and its outcome is stored, and for an unknown id immediately. */
@@ -54,7 +54,7 @@ export interface Services {
 }
 
 /** A database on a libSQL server that this process owns (contract 18). */
-interface Held {
+interface DatabaseOwner {
   /** The server's fault and its remedy, or null. */
   readonly fault: string | null;
   /** Processes that wait to take over. */

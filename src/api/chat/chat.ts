@@ -31,7 +31,7 @@ import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 import type { Database } from "../../store/db/database.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
+import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
@@ -41,11 +41,11 @@ import type { Deleted } from "../../domain/call/deleted.ts";
 
 /** Creates a chat session. Throws `invalid_request` for an unknown worker. */
 export async function createSession(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   input: ChatCreate,
 ): Promise<Answer<ChatSession>> {
-  return await createOnce(needs, call, () => planSession(needs, call, input));
+  return await createOnce(deps, call, () => planSession(deps, call, input));
 }
 
 async function planSession(
@@ -75,7 +75,7 @@ export async function listSessions(
   filter: ChatFilter,
 ): Promise<Answer<ChatSession[]>> {
   const reader = { sender: call.caller.subject, boundTo: boundTo(call.caller) };
-  return pageOf(await listChatSessions(db, reader, filter, filter));
+  return page(await listChatSessions(db, reader, filter, filter));
 }
 
 export async function getSession({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<ChatSession>> {
@@ -144,12 +144,12 @@ export async function deleteSession(
  * `rate_limited` when too many messages wait.
  */
 export async function sendMessage(
-  needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
+  deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
   call: Call,
   id: string,
   input: ChatSend,
 ): Promise<Answer<Queued>> {
-  return await createOnce(needs, call, () => planMessage(needs, call, id, input));
+  return await createOnce(deps, call, () => planMessage(deps, call, id, input));
 }
 
 async function planMessage(
@@ -198,11 +198,11 @@ async function planMessage(
     lost: async () =>
       await findChatSession(db, id) === null
         ? notFound("session", id)
-        : tooManyWaiting(limits.max_waiting_messages),
+        : buildTooManyWaiting(limits.max_waiting_messages),
   };
 }
 
-function tooManyWaiting(most: number): ServiceError {
+function buildTooManyWaiting(most: number): ServiceError {
   return new ServiceError(
     "rate_limited",
     `Cannot accept the message: ${most} messages of this session are waiting. Try again later.`,

@@ -17,31 +17,31 @@ import { senderActor } from "../call/platforms.ts";
 const WORKERS_SHOWN_MAX = 50;
 const DESCRIPTION_SHOWN_CHARACTERS = 100;
 
-type CommandNeeds = Deps<"db" | "clock" | "platforms" | "interruptRun" | "interruptRouting">;
+type CommandDeps = Deps<"db" | "clock" | "platforms" | "interruptRun" | "interruptRouting">;
 
-interface Commanding {
+interface CommandMessage {
   id: string;
   session_key: string;
   platform: string;
   sender: string;
 }
 
-interface Effect {
-  words: string;
+interface CommandEffect {
+  reply: string;
   statements: Statement[];
 }
 
 /** received -> bee_processed: runs a chat command and sends the reply (contract 10.7). */
 export async function carryOutCommand(
-  needs: CommandNeeds,
-  message: Commanding,
+  deps: CommandDeps,
+  message: CommandMessage,
   command: ChatCommand,
 ): Promise<void> {
-  const { db, clock } = needs;
+  const { db, clock } = deps;
   const { id, session_key, platform } = message;
-  const { words, statements } = await EFFECTS[command](needs, message);
+  const { reply, statements } = await COMMANDS[command](deps, message);
   const now = clock.now();
-  const reply = { id: newId(), session_key, platform, message_id: id, content: words };
+  const outbound = { id: newId(), session_key, platform, message_id: id, content: reply };
   const { won } = await db.write([
     ...takeMessage(id, "reply", now),
     record(now, {
@@ -51,16 +51,19 @@ export async function carryOutCommand(
       data: { reason: `the command ${command}` },
     }),
     ...statements,
-    ...sendMessage(outboundOf({ ...reply, source_type: "system", source_id: "" }, now)),
+    ...sendMessage(outboundOf({ ...outbound, source_type: "system", source_id: "" }, now)),
     recordIdle(now, session_key),
   ]);
   // Another request may have cleared the conversation first.
-  if (won && command === "stop") await endOpenRuns(needs, session_key);
+  if (won && command === "stop") await endOpenRuns(deps, session_key);
 }
 
-const EFFECTS: Record<ChatCommand, (needs: CommandNeeds, message: Commanding) => Effect | Promise<Effect>> = {
+const COMMANDS: Record<
+  ChatCommand,
+  (deps: CommandDeps, message: CommandMessage) => CommandEffect | Promise<CommandEffect>
+> = {
   help: ({ platforms }, { platform }) => ({
-    words: helpText(platforms.get(platform)?.config?.worker ?? ""),
+    reply: helpText(platforms.get(platform)?.config?.worker ?? ""),
     statements: [],
   }),
   workers: async ({ db }) => {
@@ -70,8 +73,8 @@ const EFFECTS: Record<ChatCommand, (needs: CommandNeeds, message: Commanding) =>
       return `@${name}${paused ? " (paused)" : ""}${about === "" ? "" : `: ${about}`}`;
     });
     const more = workers.length - lines.length;
-    const words = [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
-    return { words: words || "There are no workers yet.", statements: [] };
+    const reply = [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
+    return { reply: reply || "There are no workers yet.", statements: [] };
   },
   status: async ({ db, clock }, { session_key }) => {
     const { running, waiting, questions, scheduled } = await findGoing(db, session_key);
@@ -82,14 +85,14 @@ const EFFECTS: Record<ChatCommand, (needs: CommandNeeds, message: Commanding) =>
       ...(questions > 0 ? [`Open questions: ${questions}.`] : []),
       ...(scheduled > 0 ? [`Schedules: ${scheduled}.`] : []),
     ];
-    return { words: lines.join("\n") || "Nothing is running or scheduled.", statements: [] };
+    return { reply: lines.join("\n") || "Nothing is running or scheduled.", statements: [] };
   },
   stop: async ({ db, clock }, { id, session_key, platform, sender }) => {
     const now = clock.now();
     const by = senderActor(platform, sender);
     const { running, waiting } = await findGoing(db, session_key);
     return {
-      words: running.length + waiting === 0
+      reply: running.length + waiting === 0
         ? "Nothing was running. Schedules continue."
         : `Stopped ${running.length} running and ${waiting} waiting tasks. Schedules continue.`,
       statements: [
@@ -100,7 +103,7 @@ const EFFECTS: Record<ChatCommand, (needs: CommandNeeds, message: Commanding) =>
     };
   },
   new: ({ clock }, { session_key, platform, sender }) => ({
-    words: "Started a new conversation. Workers no longer remember the old one. Running tasks continue.",
+    reply: "Started a new conversation. Workers no longer remember the old one. Running tasks continue.",
     statements: [
       deleteContexts(session_key),
       forgetContexts(session_key),

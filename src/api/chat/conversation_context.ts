@@ -14,7 +14,7 @@ import {
 } from "../../store/chat/conversation_context.ts";
 import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
-import { type Answer, answer, page as pageOf } from "../call/answer.ts";
+import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -23,10 +23,10 @@ export async function listContexts(
   { db }: Deps<"db">,
   call: Call,
   sessionKey: string,
-  page: Page,
+  paging: Page,
 ): Promise<Answer<SessionContext[]>> {
   checkBound(call, sessionKey);
-  return pageOf(await listContextRows(db, sessionKey, page));
+  return page(await listContextRows(db, sessionKey, paging));
 }
 
 /**

@@ -25,27 +25,27 @@ export interface Hook {
  * `rate_limited`, or `unauthenticated` without a valid signature or token.
  */
 export async function receiveHook(
-  needs: Deps<"db" | "clock" | "limits" | "platforms" | "runLimits">,
+  deps: Deps<"db" | "clock" | "limits" | "platforms" | "runLimits">,
   hook: Hook,
 ): Promise<Answer<HookReceived>> {
-  const found = needs.platforms.get(hook.name);
+  const found = deps.platforms.get(hook.name);
   if (found?.config?.kind !== "webhook" || !found.rules.enabled) throw notFound("hook", hook.name);
   const { config, rules } = found;
-  if (hook.holder === null && !isSigned(config, { ...hook, now: needs.clock.now() })) {
+  if (hook.holder === null && !isSigned(config, { ...hook, now: deps.clock.now() })) {
     throw new ServiceError(
       "unauthenticated",
       "Cannot accept the message: the signature is missing, wrong or too old. Sign the request with this hook's secret, or send a token with write:hooks.",
     );
   }
-  const body = parsed(hook);
+  const body = parseBody(hook);
   if (config.hmac === "slack" && isChallenge(body)) return answer({ challenge: body.challenge });
-  const message = messageOf(config, hook, body);
+  const message = readMessage(config, hook, body);
   const { holder } = hook;
   const actor = holder?.subject ?? senderActor(hook.name, message.sender.id);
-  const depth = holder === null ? 0 : await chainDepth(needs, { caller: holder }, "send this to a hook");
-  if (holder !== null) await needs.runLimits.take({ caller: holder }, "messages");
+  const depth = holder === null ? 0 : await chainDepth(deps, { caller: holder }, "send this to a hook");
+  if (holder !== null) await deps.runLimits.take({ caller: holder }, "messages");
   nameOrigin(actor);
-  const received = await receiveMessage(needs, rules, {
+  const received = await receiveMessage(deps, rules, {
     ...message,
     thread: "",
     files: [],
@@ -63,7 +63,7 @@ export async function receiveHook(
   }
   throw new ServiceError(
     "rate_limited",
-    `Cannot accept the message: ${needs.limits.max_waiting_messages} messages of this conversation are waiting. Try again later.`,
+    `Cannot accept the message: ${deps.limits.max_waiting_messages} messages of this conversation are waiting. Try again later.`,
     { retry_after_s: 5 },
   );
 }
@@ -74,7 +74,7 @@ function isSigned({ hmac, secret }: WebhookPlatformConfig, signed: Signed): bool
   return hmac === "slack" ? verifySlack(secret, signed) : verifyStandard(secret, signed);
 }
 
-function parsed({ headers, body }: Hook): unknown {
+function parseBody({ headers, body }: Hook): unknown {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(body);
@@ -94,11 +94,11 @@ function isChallenge(body: unknown): body is { challenge: string } {
   return type === "url_verification" && typeof challenge === "string" && challenge.length <= 1_000;
 }
 
-function messageOf(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
+function readMessage(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
   const sender = { id: hook.name, name: "" };
   if (config.template !== "") {
     return {
-      id: idOf(config, hook, body),
+      id: findMessageId(config, hook, body),
       chat: expand(config.conversation, body),
       sender,
       text: expand(config.template, body),
@@ -116,7 +116,7 @@ function messageOf(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
   }
   const plain = result.data;
   return {
-    id: plain.id === undefined ? idOf(config, hook, body) : String(plain.id),
+    id: plain.id === undefined ? findMessageId(config, hook, body) : String(plain.id),
     chat: plain.conversation ?? expand(config.conversation, body),
     sender: plain.sender === undefined ? sender : { id: plain.sender, name: plain.sender },
     text: plain.text,
@@ -124,7 +124,7 @@ function messageOf(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
 }
 
 /** Finds the id that identifies a repeated message (decision 0024). */
-function idOf({ hmac }: WebhookPlatformConfig, { headers, holder }: Hook, body: unknown): string {
+function findMessageId({ hmac }: WebhookPlatformConfig, { headers, holder }: Hook, body: unknown): string {
   const own = (body ?? {}) as { id?: unknown; event_id?: unknown };
   // GitHub signs only the body: a repeated body with other headers is the same message.
   const signature = headers["x-hub-signature-256"];

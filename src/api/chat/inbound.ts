@@ -46,17 +46,17 @@ interface Origin {
  * contract 10.2). Throws `invalid_request` for ids that cannot be stored.
  */
 export async function receiveMessage(
-  needs: Deps<"db" | "clock" | "limits">,
+  deps: Deps<"db" | "clock" | "limits">,
   rules: PlatformRules,
   given: Incoming,
   { actor = senderActor(rules.name, given.sender.id), depth = 0 }: Partial<Origin> = {},
 ): Promise<Received> {
-  const incoming = cleaned(given, rules);
-  if (!incoming.isData && !await mayReach(needs, rules, incoming)) {
-    return incoming.isDirect ? await greetStranger(needs, rules, incoming) : IGNORED;
+  const incoming = cleanIncoming(given, rules);
+  if (!incoming.isData && !await mayReach(deps, rules, incoming)) {
+    return incoming.isDirect ? await greetStranger(deps, rules, incoming) : IGNORED;
   }
-  if (incoming.choice !== "") return await receiveClick(needs, rules, incoming);
-  return await store(needs, rules, incoming, { actor, depth });
+  if (incoming.choice !== "") return await receiveClick(deps, rules, incoming);
+  return await storeIncoming(deps, rules, incoming, { actor, depth });
 }
 
 /** Lists the last received message of each recent conversation on a platform. */
@@ -88,7 +88,7 @@ async function mayReach(
   return await isPaired(db, name, sender.id);
 }
 
-async function store(
+async function storeIncoming(
   { db, clock, limits }: Deps<"db" | "clock" | "limits">,
   { name }: PlatformRules,
   incoming: Incoming,
@@ -97,25 +97,25 @@ async function store(
   const now = clock.now();
   const key = platformKey(name, incoming);
   const replyTo = incoming.repliesTo === "" ? "" : await findSentAs(db, key, incoming.repliesTo);
-  const rows = rowsOf(name, incoming, { replyTo, depth, now });
+  const rows = buildRows(name, incoming, { replyTo, depth, now });
   const [first] = rows;
   if (first === undefined) return IGNORED;
   const event = (kind: "message.received" | "message.failed", data = {}) =>
     record(now, { kind, session_key: key, message_id: first.id, actor, data });
-  const taken = [
+  const statements = [
     ...rows.flatMap((row) => insertInbound(row, limits.max_waiting_messages)),
     event("message.received"),
   ];
   try {
-    const { won } = await db.write(taken);
+    const { won } = await db.write(statements);
     if (won) return { outcome: "queued", message_id: first.id };
     // Sends one notice, even when the sender keeps writing.
     const error = `${limits.max_waiting_messages} messages of this conversation are already waiting`;
-    const told = await wasOver(db, key, error);
+    const wasNotified = await wasOver(db, key, error);
     await db.write([
       insertOver(first, error),
       event("message.failed", { error }),
-      ...(told ? [] : say(
+      ...(wasNotified ? [] : say(
         name,
         key,
         first.id,
@@ -129,7 +129,7 @@ async function store(
     const earlier = await findByPlatformId(db, name, first.platform_message_id);
     if (!earlier?.over || !incoming.isData) return { outcome: "repeated", message_id: earlier?.id ?? "" };
     // A program that got the notice sends the message again: a retry, not a repetition.
-    const again = await db.write([...deleteOver(earlier.id), ...taken]);
+    const again = await db.write([...deleteOver(earlier.id), ...statements]);
     return again.won
       ? { outcome: "queued", message_id: first.id }
       : { outcome: "over", message_id: earlier.id };
@@ -137,7 +137,7 @@ async function store(
 }
 
 // A message with several files becomes several rows, which the debounce window joins.
-function rowsOf(
+function buildRows(
   platform: string,
   incoming: Incoming,
   { replyTo, depth, now }: { replyTo: string; depth: number; now: number },
@@ -166,7 +166,7 @@ function rowsOf(
   })).filter(({ content, attachment }) => content.trim() !== "" || attachment !== "");
 }
 
-function cleaned(incoming: Incoming, { threads }: PlatformRules): Incoming {
+function cleanIncoming(incoming: Incoming, { threads }: PlatformRules): Incoming {
   for (
     const [field, value] of [["conversation", incoming.chat], ["thread", incoming.thread], [
       "id",

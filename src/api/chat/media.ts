@@ -30,19 +30,19 @@ export interface SentFile {
 
 /** Prepares an upload for a session. Throws `not_found`; `open` throws `not_found` or `storage_full`. */
 export async function prepareUpload(
-  needs: Deps<"db" | "paths" | "limits">,
+  deps: Deps<"db" | "paths" | "limits">,
   call: Call,
   id: string,
 ): Promise<UploadTarget> {
-  const { db, paths, limits } = needs;
+  const { db, paths, limits } = deps;
   await findVisibleSession(db, call, id);
   const folder = uploadFolder(paths, id);
   return {
     maxBytes: limits.max_upload_bytes,
     open: async (name, bytes) => {
       await findVisibleSession(db, call, id);
-      await checkUploads(needs, id);
-      return await inSession(needs, id, () => IncomingFile.open(folder, newId(), name, bytes));
+      await checkUploads(deps, id);
+      return await inSession(deps, id, () => IncomingFile.open(folder, newId(), name, bytes));
     },
   };
 }
@@ -52,20 +52,20 @@ export async function prepareUpload(
  * was used with another file.
  */
 export function keepUpload(
-  needs: Deps<"db" | "clock" | "paths" | "limits">,
+  deps: Deps<"db" | "clock" | "paths" | "limits">,
   call: Call,
   id: string,
   sent: SentFile,
 ): Promise<Answer<Media>> {
-  return inSession(needs, id, async () => {
-    const kept = await createOnce(needs, call, () => planUpload(needs, call, id, sent));
+  return inSession(deps, id, async () => {
+    const kept = await createOnce(deps, call, () => planUpload(deps, call, id, sent));
     if (kept.replayed === true) await sent.file.discard();
     return kept;
   });
 }
 
 async function planUpload(
-  needs: Deps<"clock" | "limits">,
+  deps: Deps<"clock" | "limits">,
   call: Call,
   id: string,
   { file, originalName }: SentFile,
@@ -73,12 +73,12 @@ async function planUpload(
   // Only a retry finds a finished file: the session was deleted during the first attempt.
   if (file.finished) throw notFound("session", id);
   const media = await file.finish();
-  const now = needs.clock.now();
+  const now = deps.clock.now();
   const upload = { ...media, session_id: id, original_name: originalName, created_at: now };
   return {
     statements: [
       ...touchChatSession(id, now),
-      ...insertUpload(upload, quotaOf(needs)),
+      ...insertUpload(upload, quotaOf(deps)),
       record(now, {
         kind: "upload.stored",
         session_key: chatSessionKey(id),
@@ -87,7 +87,7 @@ async function planUpload(
       }),
     ],
     response: media,
-    lost: () => noRoom(needs),
+    lost: () => noRoom(deps),
     undo: () => Deno.remove(media.path).catch(() => {}),
   };
 }

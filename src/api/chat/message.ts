@@ -86,30 +86,30 @@ const INCOMING = "incoming";
  * run when the message is not in its conversation.
  */
 export async function sendMessage(
-  needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
+  deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
   call: Call,
   input: MessageSend,
   sent: SentFile | null,
 ): Promise<Answer<OutboundMessage>> {
-  const created = await createOnce(needs, call, () => planMessage(needs, call, input, sent));
+  const created = await createOnce(deps, call, () => planMessage(deps, call, input, sent));
   if (created.replayed) await sent?.file.discard();
   return created;
 }
 
 async function planMessage(
-  needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
+  deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
   call: Call,
   input: MessageSend,
   sent: SentFile | null,
 ): Promise<Creation<OutboundMessage>> {
-  const { db, clock, runLimits } = needs;
+  const { db, clock, runLimits } = deps;
   if (sent === null && (input.content ?? "").trim() === "") {
     throw invalid("content", "must not be empty without a file");
   }
   const { sessionKey, message } = await findConversation(db, call.caller, input.message_id);
   await runLimits.take(call, "messages");
   const now = clock.now();
-  const upload = sent === null ? null : await keepFile(needs, sessionKey, sent, now);
+  const upload = sent === null ? null : await storeFile(deps, sessionKey, sent, now);
   const sessionId = chatSessionId(sessionKey);
   const reply = outboundOf({
     id: newId(),
@@ -118,7 +118,7 @@ async function planMessage(
     message_id: message?.id ?? input.message_id,
     content: input.content ?? "",
     media: upload?.media ?? null,
-    ...sourceOf(call.caller),
+    ...findSource(call.caller),
   }, now);
   return {
     statements: [
@@ -126,11 +126,11 @@ async function planMessage(
       ...(upload?.statements ?? []),
       ...sendMessageRows(reply),
     ],
-    response: shownOutbound(reply),
+    response: buildOutboundJson(reply),
     lost: async () =>
       sessionId !== null && await findChatSession(db, sessionId) === null
         ? notFound("session", sessionId)
-        : noRoom(needs),
+        : noRoom(deps),
     ...(upload === null ? {} : { undo: () => Deno.remove(upload.media.path).catch(() => {}) }),
   };
 }
@@ -152,16 +152,16 @@ async function findConversation(
   throw invalid("message_id", `no message has the id ${JSON.stringify(id)}`);
 }
 
-function shownOutbound(reply: ReturnType<typeof outboundOf>): OutboundMessage {
+function buildOutboundJson(reply: ReturnType<typeof outboundOf>): OutboundMessage {
   const { execution_id: _run, due_at: next_attempt_at, ...row } = reply;
   const { id, session_key, platform, message_id, content, media, status, source_type, source_id } = row;
   const { question_id, created_at, sent_at } = row;
-  const said = { id, session_key, platform, message_id, content, media, status, source_type, source_id };
-  return { ...said, question_id, attempt: 0, error: "", next_attempt_at, created_at, sent_at };
+  const shown = { id, session_key, platform, message_id, content, media, status, source_type, source_id };
+  return { ...shown, question_id, attempt: 0, error: "", next_attempt_at, created_at, sent_at };
 }
 
 // The sender comes from the token, never from the request.
-function sourceOf(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
+function findSource(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
   if (caller.subject === BEE_SUBJECT && caller.run !== null) {
     return { source_type: "bee", source_id: caller.run.execution_id, execution_id: caller.run.execution_id };
   }
@@ -171,23 +171,23 @@ function sourceOf(caller: Caller): { source_type: SourceType; source_id: string;
   return { source_type: "system", source_id: caller.subject, execution_id: "" };
 }
 
-async function keepFile(
-  needs: Deps<"db" | "paths" | "limits" | "platforms">,
+async function storeFile(
+  deps: Deps<"db" | "paths" | "limits" | "platforms">,
   sessionKey: string,
   sent: SentFile,
   now: number,
 ): Promise<{ media: Media; statements: Statement[] }> {
   const sessionId = chatSessionId(sessionKey);
   const platform = platformOf(sessionKey);
-  if (needs.platforms.get(platform)?.platform?.takesFiles !== true) {
+  if (deps.platforms.get(platform)?.platform?.takesFiles !== true) {
     throw conflict(`Cannot send a file: the platform ${platform} takes text only`);
   }
-  if (sessionId !== null && await findChatSession(needs.db, sessionId) === null) {
+  if (sessionId !== null && await findChatSession(deps.db, sessionId) === null) {
     throw notFound("session", sessionId);
   }
   const place = placeFolder(sessionKey);
-  await checkUploads(needs, place);
-  const media = await sent.file.finish(uploadFolder(needs.paths, place));
+  await checkUploads(deps, place);
+  const media = await sent.file.finish(uploadFolder(deps.paths, place));
   const upload = { ...media, session_id: place, original_name: sent.originalName, created_at: now };
-  return { media, statements: insertUpload(upload, quotaOf(needs)) };
+  return { media, statements: insertUpload(upload, quotaOf(deps)) };
 }

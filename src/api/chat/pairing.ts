@@ -37,12 +37,12 @@ export async function greetStranger(
   const since = now - MINUTE_MS;
   const { recent, isOpen } = await countPairings(db, name, { sender: sender.id, since, now });
   if (isOpen || recent >= STRANGERS_PER_MINUTE_MAX) return IGNORED;
-  const code = newCode();
+  const code = generateCode();
   const pairing = {
     platform: name,
     sender: sender.id,
     name: sender.name,
-    code_hash: hashOf(code),
+    code_hash: hashCode(code),
     created_at: now,
     expires_at: now + PAIRING_LIFE_MS,
   };
@@ -59,12 +59,12 @@ export async function greetStranger(
   return { outcome: "answered", message_id: "" };
 }
 
-function newCode(): string {
+function generateCode(): string {
   const letters = Array.from({ length: CODE_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)] ?? "");
   return `${letters.slice(0, 4).join("")}-${letters.slice(4).join("")}`;
 }
 
-function hashOf(code: string): string {
+function hashCode(code: string): string {
   return digest(code.toUpperCase().replace(/[^A-Z0-9]/g, ""));
 }
 
@@ -78,7 +78,7 @@ export async function pair(
   input: Pair,
 ): Promise<Answer<Pairing>> {
   const now = clock.now();
-  const found = await findPairing(db, hashOf(input.code), now);
+  const found = await findPairing(db, hashCode(input.code), now);
   if (found === null) throw notFound("code", input.code);
   const shown = {
     platform: found.platform,

@@ -13,19 +13,19 @@ import type { Connected, Platforms } from "../call/platforms.ts";
 
 /** Lists `local` and the configured platforms by name. */
 export async function listPlatforms(
-  needs: Deps<"db" | "platforms" | "lifecycle">,
+  deps: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
 ): Promise<Answer<PlatformShown[]>> {
-  return whole(await shownPlatforms(needs));
+  return whole(await shownPlatforms(deps));
 }
 
 export async function getPlatform(
-  needs: Deps<"db" | "platforms" | "lifecycle">,
+  deps: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
   name: string,
 ): Promise<Answer<PlatformShown>> {
-  findConnected(needs.platforms, name);
-  const all = await shownPlatforms(needs);
+  requirePlatform(deps.platforms, name);
+  const all = await shownPlatforms(deps);
   const found = all.find((one) => one.name === name);
   if (found === undefined) throw notFound("platform", name);
   return answer(found);
@@ -59,7 +59,7 @@ export async function listSenders(
   _call: Call,
   name: string,
 ): Promise<Answer<Sender[]>> {
-  findConnected(platforms, name);
+  requirePlatform(platforms, name);
   const senders = await listSenderRows(db, name);
   return { json: jsonList(senders), total: senders.length, next: null };
 }
@@ -71,7 +71,7 @@ export async function revokeSender(
   name: string,
   sender: string,
 ): Promise<Answer<Deleted>> {
-  findConnected(platforms, name);
+  requirePlatform(platforms, name);
   await db.writeOr([
     ...deleteSender(name, sender),
     record(clock.now(), {
@@ -89,7 +89,7 @@ export async function testPlatform(
   call: Call,
   name: string,
 ): Promise<Answer<PlatformTest>> {
-  const { platform } = findConnected(platforms, name);
+  const { platform } = requirePlatform(platforms, name);
   const result = platform === null
     ? { ok: false, detail: "the platform is disabled (platforms.<name>.enabled)" }
     : await platform.test().then(
@@ -104,7 +104,7 @@ export async function testPlatform(
   return answer(result);
 }
 
-function findConnected(platforms: Platforms, name: string): Connected {
+function requirePlatform(platforms: Platforms, name: string): Connected {
   const found = platforms.get(name);
   if (found === undefined) throw notFound("platform", name);
   return found;

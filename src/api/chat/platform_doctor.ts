@@ -7,11 +7,11 @@ const WAITING_WARN_MS = 10 * 60_000;
 
 /** Checks the connections of the platforms and the replies that wait for them. */
 export async function lookAtPlatforms(
-  needs: Deps<"db" | "platforms" | "lifecycle" | "clock">,
+  deps: Deps<"db" | "platforms" | "lifecycle" | "clock">,
 ): Promise<Omit<Check, "name">> {
-  const all = (await shownPlatforms(needs)).filter(({ kind }) => kind !== "local");
+  const all = (await shownPlatforms(deps)).filter(({ kind }) => kind !== "local");
   if (all.length === 0) return { status: "ok", detail: "none is configured", hint: "" };
-  const now = needs.clock.now();
+  const now = deps.clock.now();
   const wrong = all.filter(({ state }) => ["down", "refused", "limited"].includes(state));
   const late = all.filter(({ waiting_since }) =>
     waiting_since !== null && now - waiting_since > WAITING_WARN_MS

@@ -15,11 +15,11 @@ import type { Platforms } from "../call/platforms.ts";
  * `not_found`, or `conflict` for a sent message.
  */
 export async function resendMessage(
-  needs: Deps<"db" | "clock" | "platforms">,
+  deps: Deps<"db" | "clock" | "platforms">,
   call: Call,
   id: string,
 ): Promise<Answer<OutboundMessage>> {
-  return await createOnce(needs, call, () => planResend(needs, call, id));
+  return await createOnce(deps, call, () => planResend(deps, call, id));
 }
 
 async function planResend(
@@ -39,7 +39,7 @@ async function planResend(
   checkConnected(platforms, message.platform);
   const now = clock.now();
   return {
-    statements: again(message, call, now),
+    statements: buildResend(message, call, now),
     response: { ...message, error: "", next_attempt_at: now },
     lost: () => conflict(`Cannot resend ${id}: another request is resending it.`),
   };
@@ -50,11 +50,11 @@ async function planResend(
  * platform is not connected.
  */
 export async function resendMessages(
-  needs: Deps<"db" | "clock" | "platforms">,
+  deps: Deps<"db" | "clock" | "platforms">,
   call: Call,
   input: Resend,
 ): Promise<Answer<Resent>> {
-  return await createOnce(needs, call, () => planResends(needs, call, input));
+  return await createOnce(deps, call, () => planResends(deps, call, input));
 }
 
 async function planResends(
@@ -67,13 +67,13 @@ async function planResends(
   const now = clock.now();
   const taken = found.slice(0, RESEND_MAX);
   return {
-    statements: taken.flatMap((message) => again(message, call, now)),
+    statements: taken.flatMap((message) => buildResend(message, call, now)),
     response: { resent: taken.length, more: found.length > RESEND_MAX },
     lost: () => conflict("Cannot resend the messages: another request is resending one of them. Try again."),
   };
 }
 
-function again(
+function buildResend(
   { id, session_key, message_id }: Pick<OutboundMessage, "id" | "session_key" | "message_id">,
   { caller }: Call,
   now: number,

@@ -8,14 +8,14 @@ export function quotaOf({ limits }: Deps<"limits">): UploadQuota {
 }
 
 /** Throws `storage_full` when a session has no quota left. */
-export async function checkUploads(needs: Deps<"db" | "limits">, sessionId: string): Promise<void> {
-  const held = await measureUploads(needs.db, sessionId);
-  const most = quotaOf(needs);
-  if (held.files >= most.files || held.bytes >= most.bytes) throw noRoom(needs);
+export async function checkUploads(deps: Deps<"db" | "limits">, sessionId: string): Promise<void> {
+  const held = await measureUploads(deps.db, sessionId);
+  const most = quotaOf(deps);
+  if (held.files >= most.files || held.bytes >= most.bytes) throw noRoom(deps);
 }
 
-export function noRoom(needs: Deps<"limits">): ServiceError {
-  const { files, bytes } = quotaOf(needs);
+export function noRoom(deps: Deps<"limits">): ServiceError {
+  const { files, bytes } = quotaOf(deps);
   return new ServiceError(
     "storage_full",
     `Cannot store the file: a session stores at most ${files} files or ${bytes} bytes. Start another session.`,

@@ -39,7 +39,7 @@ interface Content {
   key: boolean;
 }
 
-type BackupNeeds = Deps<"db" | "clock" | "paths" | "lifecycle">;
+type BackupDeps = Deps<"db" | "clock" | "paths" | "lifecycle">;
 
 /**
  * Creates a backup. The signing key needs the caller's password, because a stolen token could otherwise sign more
@@ -47,14 +47,14 @@ type BackupNeeds = Deps<"db" | "clock" | "paths" | "lifecycle">;
  * makeBackup().
  */
 export async function createBackup(
-  needs: BackupNeeds & Deps<"auth" | "authority" | "loginLimits">,
+  deps: BackupDeps & Deps<"auth" | "authority" | "loginLimits">,
   call: Call,
   input: BackupRequest,
   address: string,
 ): Promise<Backup> {
   refuseRuns(call, "make a backup");
-  if (input.include_key) await confirmPassword(needs, call, { password: input.password, address });
-  return await makeBackup(needs, { actor: call.caller.subject, key: input.include_key });
+  if (input.include_key) await confirmPassword(deps, call, { password: input.password, address });
+  return await makeBackup(deps, { actor: call.caller.subject, key: input.include_key });
 }
 
 /**
@@ -62,7 +62,7 @@ export async function createBackup(
  * on a libSQL server and during another backup.
  */
 export async function makeBackup(
-  { db, clock, paths, lifecycle }: BackupNeeds,
+  { db, clock, paths, lifecycle }: BackupDeps,
   { actor, key }: Content,
 ): Promise<Backup> {
   if (db.remote) {
@@ -87,8 +87,8 @@ export async function makeBackup(
     const { size } = await Deno.stat(copy);
     const data = { database_bytes: size, include_key: key };
     await db.write([record(createdAt, { kind: "system.backup", actor, data })]);
-    const manifest = await manifestOf({ db, paths }, createdAt);
-    const files = contents(paths, lifecycle.stopping, { manifest, copy, key });
+    const manifest = await buildManifest({ db, paths }, createdAt);
+    const files = listContents(paths, lifecycle.stopping, { manifest, copy, key });
     const archive = await packArchive(files, async (fault) => {
       await end();
       if (fault !== null) {
@@ -117,13 +117,15 @@ async function checkCopy(paths: DataPaths, copy: string, signal: AbortSignal): P
     },
   );
   if (success) return;
-  const said = new TextDecoder().decode(stdout) || new TextDecoder().decode(stderr);
+  const output = new TextDecoder().decode(stdout) || new TextDecoder().decode(stderr);
   throw new Error(
-    `the copy of the database is damaged, or could not be checked: ${said.trim().slice(0, FAULT_CHARACTERS)}`,
+    `the copy of the database is damaged, or could not be checked: ${
+      output.trim().slice(0, FAULT_CHARACTERS)
+    }`,
   );
 }
 
-async function manifestOf({ db, paths }: Deps<"db" | "paths">, createdAt: number): Promise<Manifest> {
+async function buildManifest({ db, paths }: Deps<"db" | "paths">, createdAt: number): Promise<Manifest> {
   const counters = await readCounters(db);
   return {
     backup: "svc",
@@ -141,7 +143,7 @@ async function manifestOf({ db, paths }: Deps<"db" | "paths">, createdAt: number
 }
 
 // Files come after the copy, because an upload is on disk before its row is in the database.
-async function* contents(
+async function* listContents(
   paths: DataPaths,
   stopping: AbortSignal,
   { manifest, copy, key }: { manifest: Manifest; copy: string; key: boolean },

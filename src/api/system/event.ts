@@ -27,14 +27,14 @@ export async function listEvents(
   call: Call,
   filter: EventFilter,
 ): Promise<Answer<Event[]>> {
-  const bounded = boundedFilter(call, filter);
+  const bounded = boundFilter(call, filter);
   const { after, page_size: size } = filter;
   if (after === undefined) {
     const [latest, total] = await Promise.all([
       listLatestEvents(db, size, bounded),
       countEvents(db, 0, bounded),
     ]);
-    return { json: jsonList(latest.map(eventJson)), total, next: null };
+    return { json: jsonList(latest.map(formatEvent)), total, next: null };
   }
   // An extra row shows whether another page exists.
   const [found, total] = await Promise.all([
@@ -44,7 +44,7 @@ export async function listEvents(
   const shown = found.slice(0, size);
   const last = found.length > size ? shown.at(-1) : undefined;
   return {
-    json: jsonList(shown.map(eventJson)),
+    json: jsonList(shown.map(formatEvent)),
     total,
     next: last === undefined ? null : { name: "after", value: String(last.seq) },
   };
@@ -57,7 +57,7 @@ export function findEventStart(
   filter: EventFilter,
   wanted: number | null,
 ): Promise<StreamStart> {
-  boundedFilter(call, filter);
+  boundFilter(call, filter);
   const oldest = (first: number, last: number) => Math.max(0, first - 1, last - REPLAY_MAX_EVENTS);
   return resume(db, wanted, ({ first, last }) => Promise.resolve(oldest(first, last)));
 }
@@ -74,11 +74,11 @@ export async function readEvents(
   filter: EventFilter,
   after: number,
 ): Promise<NumberedEvent[]> {
-  const rows = await listEventRows(db, after, EVENTS_PER_STEP, boundedFilter(call, filter));
-  return rows.map((row) => ({ seq: row.seq, json: eventJson(row) }));
+  const rows = await listEventRows(db, after, EVENTS_PER_STEP, boundFilter(call, filter));
+  return rows.map((row) => ({ seq: row.seq, json: formatEvent(row) }));
 }
 
-function boundedFilter(call: Call, filter: EventFilter): JournalFilter {
+function boundFilter(call: Call, filter: EventFilter): JournalFilter {
   const bound = boundTo(call.caller);
   const { session_key: wanted, worker_id, task_id, kind, actor } = filter;
   const other = bound === null ? undefined : wanted?.find((key) => key !== bound);
@@ -86,7 +86,7 @@ function boundedFilter(call: Call, filter: EventFilter): JournalFilter {
   return { session_key: bound ?? wanted, worker_id, task_id, kinds: kind, actors: actor };
 }
 
-function eventJson(row: JournalRow): Json<Event> {
+function formatEvent(row: JournalRow): Json<Event> {
   return shownAs<Event, JournalRow>(row);
 }
 

@@ -20,17 +20,17 @@ export interface Metric {
   value: number | Sample[];
 }
 
-type ProcessNeeds = Deps<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
-type RowNeeds = Deps<"db" | "clock" | "retention">;
-type DatabaseNeeds = Deps<"db" | "paths" | "watch" | "owner">;
+type ProcessDeps = Deps<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
+type RowDeps = Deps<"db" | "clock" | "retention">;
+type DatabaseDeps = Deps<"db" | "paths" | "watch" | "owner">;
 
 /** Reads all metrics of GET /metrics: totals without ids, and only configured names. */
-export async function readMetrics(needs: ProcessNeeds & RowNeeds & DatabaseNeeds): Promise<Metric[]> {
+export async function readMetrics(deps: ProcessDeps & RowDeps & DatabaseDeps): Promise<Metric[]> {
   return [
-    ...ofProcess(needs),
-    ...await ofRows(needs),
-    ...await ofDatabase(needs),
-    ...await ofPlatforms(needs),
+    ...readProcessMetrics(deps),
+    ...await readRowMetrics(deps),
+    ...await readDatabaseMetrics(deps),
+    ...await readPlatformMetrics(deps),
   ];
 }
 
@@ -39,11 +39,11 @@ export function gauge(name: string, help: string, value: number | Sample[]): Met
   return { name, type: "gauge", help, value };
 }
 
-function counter(name: string, help: string, value: number | Sample[]): Metric {
+function buildCounter(name: string, help: string, value: number | Sample[]): Metric {
   return { name, type: "counter", help, value };
 }
 
-function ofProcess({ db, lifecycle, stages, limits }: ProcessNeeds): Metric[] {
+function readProcessMetrics({ db, lifecycle, stages, limits }: ProcessDeps): Metric[] {
   const { writes, oldestMs } = db.waiting;
   const build = { version: VERSION, deno: Deno.version.deno };
   const memory = Deno.memoryUsage();
@@ -63,7 +63,7 @@ function ofProcess({ db, lifecycle, stages, limits }: ProcessNeeds): Metric[] {
     gauge("svc_runs_max", "Limit of concurrent runs.", limits.max_concurrent_runs),
     gauge("svc_write_queue", "Writes that wait for the database.", writes),
     gauge("svc_write_queue_oldest_seconds", "Waiting time of the oldest write.", oldestMs / 1000),
-    counter("svc_database_busy_total", "Times that another process locked the database.", db.busy),
+    buildCounter("svc_database_busy_total", "Times that another process locked the database.", db.busy),
     gauge("process_resident_memory_bytes", "Resident memory.", memory.rss),
     gauge("svc_heap_used_bytes", "Used heap, including uncollected objects.", memory.heapUsed),
     gauge("svc_heap_bytes", "Allocated heap.", memory.heapTotal),
@@ -72,7 +72,7 @@ function ofProcess({ db, lifecycle, stages, limits }: ProcessNeeds): Metric[] {
   ];
 }
 
-async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
+async function readRowMetrics({ db, clock, retention }: RowDeps): Promise<Metric[]> {
   const now = clock.now();
   const [counters, workers, backlog, range, oldestEvent] = await Promise.all([
     readCounters(db),
@@ -95,7 +95,7 @@ async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
       "Stored executions by status; pending and running are active.",
       byStatus(counters.execution ?? {}),
     ),
-    counter(
+    buildCounter(
       "svc_runs_ended_total",
       "Ended runs by outcome: completed, or the kind of failure.",
       ["completed", ...FAILURES].map((outcome) => [{ outcome }, ended[outcome] ?? 0]),
@@ -129,7 +129,7 @@ async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
       "Waiting time of the oldest question.",
       age(backlog.questionsSince),
     ),
-    counter("svc_journal_events_total", "Events recorded since the database was created.", range.last),
+    buildCounter("svc_journal_events_total", "Events recorded since the database was created.", range.last),
     gauge(
       "svc_journal_lag_seconds",
       "Age of the oldest event beyond retention.journal.",
@@ -139,27 +139,33 @@ async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
 }
 
 // Labels are the configured names: few, and no secrets.
-async function ofPlatforms(needs: Deps<"db" | "platforms" | "lifecycle" | "clock">): Promise<Metric[]> {
-  const all = await shownPlatforms(needs);
-  const now = needs.clock.now();
-  const of = (value: (one: PlatformShown) => number): Sample[] =>
+async function readPlatformMetrics(
+  deps: Deps<"db" | "platforms" | "lifecycle" | "clock">,
+): Promise<Metric[]> {
+  const all = await shownPlatforms(deps);
+  const now = deps.clock.now();
+  const sample = (value: (one: PlatformShown) => number): Sample[] =>
     all.map((one) => [{ platform: one.name, kind: one.kind }, value(one)]);
   return [
     gauge(
       "svc_platform_up",
       "1 while the platform is connected.",
-      of(({ state }) => state === "connected" ? 1 : 0),
+      sample(({ state }) => state === "connected" ? 1 : 0),
     ),
-    gauge("svc_platform_replies_waiting", "Replies that wait for a platform.", of(({ waiting }) => waiting)),
+    gauge(
+      "svc_platform_replies_waiting",
+      "Replies that wait for a platform.",
+      sample(({ waiting }) => waiting),
+    ),
     gauge(
       "svc_platform_replies_waiting_oldest_seconds",
       "Waiting time of the oldest reply.",
-      of(({ waiting_since: since }) => since === null ? 0 : Math.max(0, now - since) / 1000),
+      sample(({ waiting_since: since }) => since === null ? 0 : Math.max(0, now - since) / 1000),
     ),
   ];
 }
 
-async function ofDatabase({ db, paths, watch, owner }: DatabaseNeeds): Promise<Metric[]> {
+async function readDatabaseMetrics({ db, paths, watch, owner }: DatabaseDeps): Promise<Metric[]> {
   const disk = await statfs(paths.root).catch(() => null);
   const backupAt = Number(await findSetting(db, "last_backup_at") ?? 0);
   const facts = db.remote ? null : await readDatabaseFacts(db);

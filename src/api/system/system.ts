@@ -46,7 +46,7 @@ export async function getOverview(
   const [counters, workers, used, limited, recent] = await Promise.all([
     readCounters(db),
     countWorkers(db),
-    usageSince(db, since),
+    sumUsageSince(db, since),
     listLimits(db, now),
     findRecentExecutions(db, boundTo(call.caller), OVERVIEW_EXECUTIONS_MAX),
   ]);
@@ -63,7 +63,7 @@ export async function getOverview(
   });
 }
 
-async function usageSince(db: Database, since: number): Promise<Omit<Overview["usage_today"], "since">> {
+async function sumUsageSince(db: Database, since: number): Promise<Omit<Overview["usage_today"], "since">> {
   const used = await listUsage(db, since);
   const known = (values: (number | null)[]) => values.filter((value) => value !== null);
   const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
@@ -101,12 +101,12 @@ export function refuseRuns(call: Call, action: string): void {
  * configuration or environment sets the password.
  */
 export async function changePassword(
-  needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
+  deps: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
   call: Call,
   input: PasswordChange,
   address: string,
 ): Promise<Answer<PasswordChanged>> {
-  const { db, clock, authority, passwordSource } = needs;
+  const { db, clock, authority, passwordSource } = deps;
   refuseRuns(call, "change the password");
   if (passwordSource === "config" || passwordSource === "environment") {
     const place = passwordSource === "config" ? "auth.password_hash" : "SVC_AUTH_PASSWORD";
@@ -114,11 +114,11 @@ export async function changePassword(
       `Cannot change the password: ${place} sets it at every start. Change it there, or remove it.`,
     );
   }
-  const credential = await operatorCredential(needs);
+  const credential = await operatorCredential(deps);
   if (credential === null) throw conflict("Cannot change the password: none exists yet");
   if (call.caller.person?.by !== "key") {
     const given = { name: "operator", password: input.current_password, address };
-    await checkCurrent(needs, credential.password_hash, given);
+    await checkCurrent(deps, credential.password_hash, given);
   }
   const hash = await hashPassword(input.new_password, CHOSEN_COST);
   const now = clock.now();

@@ -27,17 +27,17 @@ import {
   replayWebhook as replayWebhookRow,
   updateWebhook as updateWebhookRow,
 } from "../../store/events/webhook.ts";
-import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
+import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 const SECRET_BYTES = 32;
 
-export async function listWebhooks({ db }: Deps<"db">, call: Call, page: Page): Promise<Answer<Webhook[]>> {
-  const found = pageOf(await listWebhookRows(db, page));
+export async function listWebhooks({ db }: Deps<"db">, call: Call, paging: Page): Promise<Answer<Webhook[]>> {
+  const found = page(await listWebhookRows(db, paging));
   if (seesAddresses(call)) return found;
-  return { ...found, json: jsonOf(valueOf(found.json).map(withoutPath)) };
+  return { ...found, json: jsonOf(valueOf(found.json).map(hidePath)) };
 }
 
 // Paths and queries of webhooks are often secrets, so only callers who can set webhooks see them.
@@ -45,16 +45,16 @@ function seesAddresses({ caller }: Call): boolean {
   return mayCall(caller, "write:webhooks");
 }
 
-function withoutPath(webhook: Webhook): Webhook {
+function hidePath(webhook: Webhook): Webhook {
   return { ...webhook, url: originOf(webhook.url) };
 }
 
 export async function getWebhook({ db }: Deps<"db">, call: Call, ref: string): Promise<Answer<Webhook>> {
-  const webhook = await find({ db }, ref);
-  return answer(seesAddresses(call) ? webhook : withoutPath(webhook));
+  const webhook = await requireWebhook({ db }, ref);
+  return answer(seesAddresses(call) ? webhook : hidePath(webhook));
 }
 
-async function find({ db }: Deps<"db">, ref: string): Promise<Webhook> {
+async function requireWebhook({ db }: Deps<"db">, ref: string): Promise<Webhook> {
   const webhook = await findWebhook(db, ref);
   if (webhook === null) throw notFound("webhook", ref);
   return webhook;
@@ -65,11 +65,11 @@ async function find({ db }: Deps<"db">, ref: string): Promise<Webhook> {
  * above WEBHOOKS_MAX.
  */
 export async function createWebhook(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   input: WebhookCreate,
 ): Promise<Answer<WebhookCreated>> {
-  return await createOnce(needs, call, () => planWebhook(needs, call, input));
+  return await createOnce(deps, call, () => planWebhook(deps, call, input));
 }
 
 async function planWebhook(
@@ -127,7 +127,7 @@ export async function updateWebhook(
   ref: string,
   input: WebhookUpdate,
 ): Promise<Answer<Webhook>> {
-  const { id, name, origin } = await find({ db }, ref);
+  const { id, name, origin } = await requireWebhook({ db }, ref);
   if (origin === "config" && Object.keys(input).some((key) => key !== "enabled")) {
     throw conflict(
       "Cannot change this webhook: the configuration defines it. Change it there and restart the service.",
@@ -142,7 +142,7 @@ export async function updateWebhook(
       data: { webhook_id: id, name, changed: Object.keys(input) },
     }),
   ], () => notFound("webhook", ref));
-  return answer(await find({ db }, id));
+  return answer(await requireWebhook({ db }, id));
 }
 
 /** Deletes a webhook. Throws `not_found`, or `conflict` for a configured webhook. */
@@ -151,7 +151,7 @@ export async function deleteWebhook(
   call: Call,
   ref: string,
 ): Promise<Answer<Deleted>> {
-  const { id, name, origin } = await find({ db }, ref);
+  const { id, name, origin } = await requireWebhook({ db }, ref);
   if (origin === "config") {
     throw conflict(
       "Cannot delete this webhook: the configuration defines it. Remove it there and restart the service.",
@@ -174,7 +174,7 @@ export async function testWebhook(
   call: Call,
   ref: string,
 ): Promise<Answer<WebhookDelivery>> {
-  const { id, name } = await find({ db }, ref);
+  const { id, name } = await requireWebhook({ db }, ref);
   const webhook = await findDueWebhook(db, id);
   if (webhook === null) throw notFound("webhook", ref);
   const now = clock.now();
@@ -199,10 +199,10 @@ export async function listDeliveries(
   { db }: Deps<"db">,
   _call: Call,
   ref: string,
-  page: Page,
+  paging: Page,
 ): Promise<Answer<WebhookDelivery[]>> {
-  const { id } = await find({ db }, ref);
-  return pageOf(await listDeliveryRows(db, id, page));
+  const { id } = await requireWebhook({ db }, ref);
+  return page(await listDeliveryRows(db, id, paging));
 }
 
 /** Delivers all events after `after` again, with the same ids. Throws `not_found`. */
@@ -212,7 +212,7 @@ export async function replayWebhook(
   ref: string,
   { after }: Replay,
 ): Promise<Answer<Webhook>> {
-  const { id, name } = await find({ db }, ref);
+  const { id, name } = await requireWebhook({ db }, ref);
   const now = clock.now();
   await db.writeOr([
     ...replayWebhookRow(id, after, now),
@@ -222,5 +222,5 @@ export async function replayWebhook(
       data: { webhook_id: id, name, after },
     }),
   ], () => notFound("webhook", ref));
-  return answer(await find({ db }, id));
+  return answer(await requireWebhook({ db }, id));
 }

@@ -75,32 +75,32 @@ export async function cancelExecution(
   return { json: await findVisible(db, call, id) };
 }
 
-type RetryNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+type RetryDeps = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 /**
  * Creates a task with the same worker, instruction and conversation, even when the message was deleted. Throws
  * `not_found`, or `conflict` during the run and after its worker or local session was deleted.
  */
-export async function retryExecution(needs: RetryNeeds, call: Call, id: string): Promise<Answer<Task>> {
-  const { db, clock } = needs;
+export async function retryExecution(deps: RetryDeps, call: Call, id: string): Promise<Answer<Task>> {
+  const { db, clock } = deps;
   const execution = valueOf(await findVisible(db, call, id));
   const { status, worker_id, worker_name, message_id, session_key, instruction } = execution;
-  const cannot = (why: string) => conflict(`Cannot retry execution ${id}: ${why}`);
-  if (!isEndedExecution(status)) throw cannot(`it is ${status}`);
-  const workerGone = () => cannot(`its worker ${worker_name} was deleted`);
-  if (await findWorker(db, worker_id) === null) throw workerGone();
+  const buildRefusal = (why: string) => conflict(`Cannot retry execution ${id}: ${why}`);
+  if (!isEndedExecution(status)) throw buildRefusal(`it is ${status}`);
+  const buildWorkerGone = () => buildRefusal(`its worker ${worker_name} was deleted`);
+  if (await findWorker(db, worker_id) === null) throw buildWorkerGone();
   const chatId = chatSessionId(session_key);
-  return await createOnce(needs, call, async () => {
+  return await createOnce(deps, call, async () => {
     const input = { message_id, worker_id, instruction, type: "immediate" as const };
-    const { statements, response } = await creationOf(needs, call, input, { message_id, session_key });
+    const { statements, response } = await creationOf(deps, call, input, { message_id, session_key });
     return {
       // Like a message to a session, the write itself checks that the session exists.
       statements: [...(chatId === null ? [] : touchChatSession(chatId, clock.now())), ...statements],
       response,
       lost: async () =>
         chatId !== null && await findChatSession(db, chatId) === null
-          ? cannot("its session was deleted")
-          : workerGone(),
+          ? buildRefusal("its session was deleted")
+          : buildWorkerGone(),
     };
   });
 }

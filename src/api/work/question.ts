@@ -22,7 +22,7 @@ export async function listQuestions(
   call: Call,
   filter: QuestionFilter,
 ): Promise<Answer<Question[]>> {
-  return page(await listQuestionRows(db, filter, ownConversation(call), filter));
+  return page(await listQuestionRows(db, filter, getOwnConversation(call), filter));
 }
 
 export async function getQuestion({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Question>> {
@@ -30,13 +30,13 @@ export async function getQuestion({ db }: Deps<"db">, call: Call, id: string): P
 }
 
 async function findVisible(db: Database, call: Call, id: string): Promise<Json<Question>> {
-  const json = await findQuestionJson(db, id, ownConversation(call));
+  const json = await findQuestionJson(db, id, getOwnConversation(call));
   if (json === null) throw notFound("question", id);
   return json;
 }
 
 // Even a run with *:* does not see the questions of other conversations.
-function ownConversation({ caller }: Call): string | null {
+function getOwnConversation({ caller }: Call): string | null {
   return caller.run?.session_key ?? null;
 }
 
@@ -57,7 +57,7 @@ export async function answerQuestion(
     messageId: "",
     taskId: newId(),
   };
-  await db.writeOr(answerRow(question, given, clock.now()), () => refusal(db, call, id, "answer"));
+  await db.writeOr(answerRow(question, given, clock.now()), () => explainRefusal(db, call, id, "answer"));
   return { json: await findVisible(db, call, id) };
 }
 
@@ -70,13 +70,13 @@ export async function cancelQuestion(
   const question = valueOf(await findVisible(db, call, id));
   await db.writeOr(
     cancelRow(question, call.caller.subject, clock.now()),
-    () => refusal(db, call, id, "cancel"),
+    () => explainRefusal(db, call, id, "cancel"),
   );
   return { json: await findVisible(db, call, id) };
 }
 
-async function refusal(db: Database, call: Call, id: string, verb: string): Promise<ServiceError> {
-  const json = await findQuestionJson(db, id, ownConversation(call));
+async function explainRefusal(db: Database, call: Call, id: string, verb: string): Promise<ServiceError> {
+  const json = await findQuestionJson(db, id, getOwnConversation(call));
   if (json === null) return notFound("question", id);
   const { status, answered_by } = valueOf(json);
   const why = status === "open"
@@ -90,29 +90,29 @@ async function refusal(db: Database, call: Call, id: string, verb: string): Prom
  * it waits, and the returned answer counts as seen (contract 12). Throws `not_found`.
  */
 export async function waitForQuestion(
-  needs: Deps<"db" | "clock" | "wakeups" | "lifecycle" | "waits">,
+  deps: Deps<"db" | "clock" | "wakeups" | "lifecycle" | "waits">,
   call: Call,
   id: string,
   limits: WaitLimits,
 ): Promise<Answer<Question>> {
-  const begun: { end?: () => Promise<void> } = {};
+  const wait: { end?: () => Promise<void> } = {};
   try {
-    return await waitFor(needs, call, limits, async (waiting) => {
-      const json = await findVisible(needs.db, call, id);
+    return await waitFor(deps, call, limits, async (waiting) => {
+      const json = await findVisible(deps.db, call, id);
       const question = valueOf(json);
       if (question.status === "answered" && waiting !== "gone") {
-        return await seen(needs, call, question, json);
+        return await markSeen(deps, call, question, json);
       }
       if (question.status !== "open" || waiting !== "on") return { json };
-      begun.end ??= await beginWait(needs, call, question);
+      wait.end ??= await startWait(deps, call, question);
       return null;
     });
   } finally {
-    await begun.end?.();
+    await wait.end?.();
   }
 }
 
-async function seen(
+async function markSeen(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   question: Question,
@@ -127,7 +127,7 @@ async function seen(
 }
 
 // Only the run that asked frees its slot while it waits.
-async function beginWait(
+async function startWait(
   { db, clock, waits }: Deps<"db" | "clock" | "waits">,
   call: Call,
   question: Question,

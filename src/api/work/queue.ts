@@ -33,7 +33,7 @@ export async function cancelQueue(
   { filter, expected }: QueueCancel,
 ): Promise<Answer<QueueCancelled>> {
   const found = await findQueued(db, filter, QUEUE_CANCEL_MAX + 1);
-  if (found.length !== expected) throw changed(found.length, expected);
+  if (found.length !== expected) throw buildCountError(found.length, expected);
   const now = clock.now();
   const actor = call.caller.subject;
   const statements = found.flatMap(({ id, ...keys }) => [
@@ -52,7 +52,7 @@ export async function cancelQueue(
   return answer({ cancelled_tasks: expected });
 }
 
-function changed(count: number, expected: number) {
+function buildCountError(count: number, expected: number) {
   const matching = count > QUEUE_CANCEL_MAX ? `more than ${QUEUE_CANCEL_MAX}` : String(count);
   return conflict(
     `Cannot cancel: ${matching} tasks match, but ${expected} were expected. List the tasks again.`,

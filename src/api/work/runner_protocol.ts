@@ -33,7 +33,7 @@ export async function claimRun(
       retry_after_s: 1,
     });
   }
-  const wait = await remote().claim(runnerOf(call), claim);
+  const wait = await remote().claim(requireRunner(call), claim);
   return async (signal) => answer(await wait(AbortSignal.any([signal, lifecycle.stopping])));
 }
 
@@ -43,7 +43,7 @@ export async function beatRuns(
   call: Call,
   beat: RunnerBeat,
 ): Promise<Answer<RunnerHeard>> {
-  return answer(await remote().beat(runnerOf(call), beat));
+  return answer(await remote().beat(requireRunner(call), beat));
 }
 
 /** Appends to a run's log. Throws `conflict` when the run no longer belongs to the caller. */
@@ -53,7 +53,7 @@ export async function appendRunLog(
   id: string,
   { part, bytes }: { part: RunLogPart; bytes: Uint8Array },
 ): Promise<Answer<RunLogged>> {
-  return answer(await remote().log(runnerOf(call), id, part, bytes));
+  return answer(await remote().log(requireRunner(call), id, part, bytes));
 }
 
 /** Stores a run's events. Throws `conflict` when the run no longer belongs to the caller. */
@@ -63,7 +63,7 @@ export async function reportRun(
   id: string,
   events: RunEvents,
 ): Promise<Answer<RunStored>> {
-  await remote().report(runnerOf(call), id, events);
+  await remote().report(requireRunner(call), id, events);
   return answer(STORED);
 }
 
@@ -77,7 +77,7 @@ export async function endRun(
   id: string,
   end: RunEnd,
 ): Promise<Answer<RunStored>> {
-  await remote().end(runnerOf(call), id, end);
+  await remote().end(requireRunner(call), id, end);
   return answer(STORED);
 }
 
@@ -88,10 +88,10 @@ export function openRunMedia(
   id: string,
   name: string,
 ): Promise<RunFile> {
-  return remote().media(runnerOf(call), id, name);
+  return remote().media(requireRunner(call), id, name);
 }
 
-function runnerOf({ caller: { runner } }: Call): RunnerBinding {
+function requireRunner({ caller: { runner } }: Call): RunnerBinding {
   if (runner === undefined) throw new ServiceError("forbidden", "Cannot do this: only runners can");
   return runner;
 }

@@ -50,7 +50,7 @@ export function previewSchedule(
   return Promise.resolve(answer(previewCron(cron, zone, now, count)));
 }
 
-type UpdateNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+type UpdateDeps = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 // Another request may change a time between the read and the write.
 const TRIES = 5;
@@ -60,13 +60,13 @@ const TRIES = 5;
  * commands, and `conflict` for an ended or immediate task.
  */
 export async function updateTask(
-  needs: UpdateNeeds,
+  deps: UpdateDeps,
   call: Call,
   id: string,
   input: TaskUpdate,
 ): Promise<Answer<Task>> {
   for (let tries = 0; tries < TRIES; tries++) {
-    const done = await changeTask(needs, call, id, input);
+    const done = await changeTask(deps, call, id, input);
     if (done !== null) return done;
   }
   throw conflict(
@@ -76,28 +76,28 @@ export async function updateTask(
 
 /** As updateTask(). Returns null and writes nothing when the task changed between the read and the write. */
 async function changeTask(
-  needs: UpdateNeeds,
+  deps: UpdateDeps,
   call: Call,
   id: string,
   input: TaskUpdate,
 ): Promise<Answer<Task> | null> {
-  const { db, clock } = needs;
+  const { db, clock } = deps;
   const read = () => findTaskJson(db, id, boundTo(call.caller));
   const json = await read();
   if (json === null) throw notFound("task", id);
   const task = valueOf(json);
   checkChangeable(task);
   const now = clock.now();
-  const asked = changed(task, input);
-  if (Object.keys(asked).length === 0) return { json };
-  await checkChange(needs, call, task, asked);
+  const changes = findChanges(task, input);
+  if (Object.keys(changes).length === 0) return { json };
+  await checkChange(deps, call, task, changes);
   // A run that changes its schedule adds no depth, or the schedule would soon reach the chain limit.
   const isOwn = call.caller.run?.task_id === id;
-  const chain = isOwn ? {} : { depth: await chainDepth(needs, call, "change the task") };
-  const change = { ...asked, ...timesOf(needs, task, asked, call, now), ...chain };
-  const waiting = !isRecurring(task.type) && (asked.scheduled_at !== undefined || asked.paused === false);
+  const chain = isOwn ? {} : { depth: await chainDepth(deps, call, "change the task") };
+  const change = { ...changes, ...planTimes(deps, task, changes, call, now), ...chain };
+  const waiting = !isRecurring(task.type) && (changes.scheduled_at !== undefined || changes.paused === false);
   const { won } = await db.write([
-    ...updateSchedule(id, change, { waiting, asRead: basisOf(task, change) }, now),
+    ...updateSchedule(id, change, { waiting, asRead: findTimeBasis(task, change) }, now),
     record(now, {
       kind: "task.updated",
       session_key: task.session_key,
@@ -105,14 +105,14 @@ async function changeTask(
       message_id: task.message_id,
       task_id: id,
       actor: call.caller.subject,
-      data: { fields: Object.keys(asked) },
+      data: { fields: Object.keys(changes) },
     }),
   ]);
   return won ? { json: await read() ?? json } : null;
 }
 
 // The fields that the next time was computed from must be unchanged, except those that this change sets.
-function basisOf(task: Task, change: ScheduleChange): TimedBy {
+function findTimeBasis(task: Task, change: ScheduleChange): TimedBy {
   if (change.next_run_at === undefined) return {};
   const names = TIMED_BY.filter((name) => change[name] === undefined);
   return Object.fromEntries(names.map((name) => [name, task[name]]));
@@ -143,7 +143,7 @@ const CHANGEABLE = [
 const WORK = ["instruction", "worker_id", "cron", "time_zone", "scheduled_at", "paused"] as const;
 
 // A client can send back what GET returned, so an equal value is no change.
-function changed(task: Task, input: TaskUpdate): Change {
+function findChanges(task: Task, input: TaskUpdate): Change {
   const names = CHANGEABLE.filter((name) =>
     input[name] !== undefined && JSON.stringify(input[name]) !== JSON.stringify(task[name])
   );
@@ -174,22 +174,22 @@ async function checkChange(
 }
 
 // New times and pauses change the next run. A resumed schedule never catches up on missed runs.
-function timesOf(
+function planTimes(
   { timeZone }: Deps<"timeZone">,
   task: Task,
-  asked: Change,
+  changes: Change,
   call: Call,
   now: number,
 ): ScheduleChange {
-  const paused = asked.paused ?? task.paused;
-  const moved = (["cron", "time_zone", "scheduled_at", "until"] as const).some((name) =>
-    asked[name] !== undefined
+  const paused = changes.paused ?? task.paused;
+  const isMoved = (["cron", "time_zone", "scheduled_at", "until"] as const).some((name) =>
+    changes[name] !== undefined
   );
-  const pausing: ScheduleChange = asked.paused === true
+  const pause: ScheduleChange = changes.paused === true
     ? { reason: `paused by ${call.caller.subject}`, queued_at: null }
-    : asked.paused === false
+    : changes.paused === false
     ? { reason: "", failures_in_row: 0 }
     : {};
-  if (!moved && (paused || asked.paused === undefined)) return pausing;
-  return { ...pausing, next_run_at: nextTimeOf({ ...task, ...asked }, asked.scheduled_at, now, timeZone) };
+  if (!isMoved && (paused || changes.paused === undefined)) return pause;
+  return { ...pause, next_run_at: nextTimeOf({ ...task, ...changes }, changes.scheduled_at, now, timeZone) };
 }

@@ -52,14 +52,18 @@ export async function cancelTask(
 ): Promise<Answer<Task>> {
   const task = valueOf(await findVisible(db, call, id));
   const now = clock.now();
-  const cancelled: JournalEntry = { kind: "task.cancelled", ...taskKeysOf(task), actor: call.caller.subject };
+  const cancelled: JournalEntry = {
+    kind: "task.cancelled",
+    ...getTaskKeys(task),
+    actor: call.caller.subject,
+  };
   await db.writeOr(
     [
       ...moved(cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now), now, cancelled),
       cancelOccurrence(id, now),
     ],
     () =>
-      refusal(
+      explainRefusal(
         db,
         id,
         "cancel",
@@ -74,44 +78,44 @@ export async function cancelTask(
  * run starts share it (contract 8.9). Throws `not_found`, or `conflict` for a running or ended task.
  */
 export async function runTask(
-  needs: Deps<"db" | "clock" | "limits" | "runLimits">,
+  deps: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
   try {
-    return await runOnce(needs, call, id);
+    return await runOnce(deps, call, id);
   } catch (error) {
     // A simultaneous request started the run, which this caller shares.
-    if (!(error instanceof Overtaken)) throw error;
-    return await runOnce(needs, call, id);
+    if (!(error instanceof DuplicateRunError)) throw error;
+    return await runOnce(deps, call, id);
   }
 }
 
 /** Another request started the same run first. */
-class Overtaken extends ServiceError {}
+class DuplicateRunError extends ServiceError {}
 
 async function runOnce(
-  needs: Deps<"db" | "clock" | "limits" | "runLimits">,
+  deps: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
-  return await createOnce(needs, call, () => planRun(needs, call, id));
+  return await createOnce(deps, call, () => planRun(deps, call, id));
 }
 
 async function planRun(
-  needs: Deps<"db" | "clock" | "limits" | "runLimits">,
+  deps: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Creation<Task>> {
-  const { db, clock, runLimits } = needs;
+  const { db, clock, runLimits } = deps;
   const task = valueOf(await findVisible(db, call, id));
   if (isToRun(task)) return { statements: [], response: task };
-  const depth = await chainDepth(needs, call, "run the task");
+  const depth = await chainDepth(deps, call, "run the task");
   await runLimits.take(call, "tasks");
   const now = clock.now();
   const due: JournalEntry = {
     kind: "task.due",
-    ...taskKeysOf(task),
+    ...getTaskKeys(task),
     actor: call.caller.subject,
     data: { at: now, manual: true },
   };
@@ -128,9 +132,9 @@ async function planRun(
     lost: async () => {
       const found = await findTask(db, id);
       if (found !== null && isToRun(found)) {
-        return new Overtaken("conflict", `Cannot run task ${id}: its run was requested`);
+        return new DuplicateRunError("conflict", `Cannot run task ${id}: its run was requested`);
       }
-      return await refusal(db, id, "run", "Only scheduled tasks can be run.");
+      return await explainRefusal(db, id, "run", "Only scheduled tasks can be run.");
     },
   };
 }
@@ -140,14 +144,14 @@ function isToRun({ type, status }: Task): boolean {
   return status === "pending" && isTimed(type);
 }
 
-function taskKeysOf(
+function getTaskKeys(
   task: Task,
 ): { session_key: string; worker_id: string; task_id: string; message_id: string } {
   const { session_key, worker_id, message_id } = task;
   return { session_key, worker_id, task_id: task.id, message_id };
 }
 
-async function refusal(db: Database, id: string, verb: string, rule: string): Promise<ServiceError> {
+async function explainRefusal(db: Database, id: string, verb: string, rule: string): Promise<ServiceError> {
   const task = await findTask(db, id);
   return task === null
     ? notFound("task", id)
@@ -160,28 +164,28 @@ async function refusal(db: Database, id: string, verb: string, rule: string): Pr
  * (contract 8.9). Throws `not_found`.
  */
 export async function waitForTask(
-  needs: Deps<"db" | "clock" | "wakeups" | "lifecycle">,
+  deps: Deps<"db" | "clock" | "wakeups" | "lifecycle">,
   call: Call,
   id: string,
   { runNo, ...limits }: WaitLimits & { runNo: number | undefined },
 ): Promise<Answer<Task>> {
-  const { db } = needs;
+  const { db } = deps;
   let last: number | undefined;
-  return await waitFor(needs, call, limits, async (waiting) => {
+  return await waitFor(deps, call, limits, async (waiting) => {
     last ??= (await journalRange(db)).last;
     const json = await findVisible(db, call, id);
     const task = valueOf(json);
     const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
-    if (over && task.type !== "immediate") return await asOfRun(db, json, runNo ?? task.run_no);
+    if (over && task.type !== "immediate") return await describeRun(db, json, runNo ?? task.run_no);
     return over || waiting !== "on" ? { json } : null;
   });
 }
 
 // A later run may have started: the answer is the current task with the results of the awaited run.
-async function asOfRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
+async function describeRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
   const task = valueOf(json);
   const run = await findRunOf(db, task.id, runNo);
-  if (run === null) return await withoutRun(db, json, runNo);
+  if (run === null) return await describeSkippedRun(db, json, runNo);
   if (runNo === task.run_no || run.status === "pending" || run.status === "running") return { json };
   const { id: execution_id, status, failure, error, started_at, created_at } = run;
   return answer({
@@ -194,7 +198,7 @@ async function asOfRun(db: Database, json: Json<Task>, runNo: number): Promise<A
 }
 
 // The gate skipped the run or failed, or the run was cancelled before its start.
-async function withoutRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
+async function describeSkippedRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
   const task = valueOf(json);
   const { status = "", due_at = null, error = "" } = await findOccurrence(db, task.id, runNo) ?? {};
   if (status !== "gated" && status !== "failed" && status !== "cancelled") return { json };

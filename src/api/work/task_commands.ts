@@ -5,7 +5,7 @@ import type { Catalog } from "../../engine/catalog.ts";
 import type { Call } from "../call/call.ts";
 
 /** A change of commands and the engine that runs them. */
-interface Setting {
+interface CommandChange {
   /** Null when the commands stay unchanged. */
   call: Call | null;
   engines: Catalog;
@@ -19,7 +19,7 @@ interface Setting {
  * with the same scope.
  */
 export function checkCommands(
-  { call, engines, engine }: Setting,
+  { call, engines, engine }: CommandChange,
   commands: { gate?: Gate | null | undefined; verify?: Verify | null | undefined },
 ): void {
   for (const name of ["gate", "verify"] as const) {

@@ -34,10 +34,10 @@ export async function listDepartments({ db }: Deps<"db">): Promise<Answer<Depart
 
 /** Finds a department by id, or else by name. Throws `not_found`. */
 export async function getDepartment({ db }: Deps<"db">, idOrName: string): Promise<Answer<Department>> {
-  return answer(await find(db, idOrName));
+  return answer(await requireDepartment(db, idOrName));
 }
 
-async function find(db: Database, idOrName: string): Promise<Department> {
+async function requireDepartment(db: Database, idOrName: string): Promise<Department> {
   const department = await findDepartment(db, idOrName);
   if (department === null) throw notFound("department", idOrName);
   return department;
@@ -45,11 +45,11 @@ async function find(db: Database, idOrName: string): Promise<Department> {
 
 /** Creates a department. Throws `invalid_request` for an unknown parent, and `conflict` for a taken name. */
 export async function createDepartment(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   input: DepartmentCreate,
 ): Promise<Answer<Department>> {
-  return await createOnce(needs, call, () => planDepartment(needs, call, input));
+  return await createOnce(deps, call, () => planDepartment(deps, call, input));
 }
 
 async function planDepartment(
@@ -79,7 +79,7 @@ async function planDepartment(
     response: department,
     lost: () =>
       conflict(`Cannot create the department: ${DEPARTMENTS_MAX} departments exist. Delete some first.`),
-    duplicate: () => nameTaken(input.name),
+    duplicate: () => buildNameTaken(input.name),
   };
 }
 
@@ -90,7 +90,7 @@ export async function updateDepartment(
   idOrName: string,
   input: DepartmentUpdate,
 ): Promise<Answer<Department>> {
-  const { id, name } = await find(db, idOrName);
+  const { id, name } = await requireDepartment(db, idOrName);
   const parentId = input.parent_id === undefined ? undefined : await resolveParent(db, input.parent_id);
   const now = clock.now();
   const change = { name: input.name, parent_id: parentId, sort_order: input.sort_order };
@@ -112,9 +112,9 @@ export async function updateDepartment(
         ),
     );
   } catch (error) {
-    throw isDuplicate(error) ? nameTaken(input.name ?? name) : error;
+    throw isDuplicate(error) ? buildNameTaken(input.name ?? name) : error;
   }
-  return answer(await find(db, id));
+  return answer(await requireDepartment(db, id));
 }
 
 /** Deletes a department and its memberships. Throws `not_found`, and `conflict` while it has children. */
@@ -123,7 +123,7 @@ export async function deleteDepartment(
   call: Call,
   idOrName: string,
 ): Promise<Answer<Deleted>> {
-  const { id, name } = await find(db, idOrName);
+  const { id, name } = await requireDepartment(db, idOrName);
   await db.writeOr([
     ...deleteDepartmentRow(id),
     record(clock.now(), {
@@ -147,6 +147,6 @@ async function resolveParent(db: Database, key: string | null): Promise<string |
   return parent.id;
 }
 
-function nameTaken(name: string): ServiceError {
+function buildNameTaken(name: string): ServiceError {
   return conflict(`Cannot name a department ${JSON.stringify(name)}: another department has this name`);
 }

@@ -7,36 +7,36 @@ import { type Answer, answer, whole } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-type EngineNeeds = Deps<"engines" | "db" | "clock">;
+type EngineDeps = Deps<"engines" | "db" | "clock">;
 
 /** Lists all engines and whether each can start a run. */
-export async function listEngines(needs: EngineNeeds): Promise<Answer<EngineShown[]>> {
-  return whole(await probe(needs));
+export async function listEngines(deps: EngineDeps): Promise<Answer<EngineShown[]>> {
+  return whole(await probe(deps));
 }
 
-export async function getEngine(needs: EngineNeeds, name: string): Promise<Answer<EngineShown>> {
-  const found = (await probe(needs)).find((engine) => engine.name === name);
+export async function getEngine(deps: EngineDeps, name: string): Promise<Answer<EngineShown>> {
+  const found = (await probe(deps)).find((engine) => engine.name === name);
   if (found === undefined) throw notFound("engine", name);
   return answer(found);
 }
 
 /** Ends an engine's cooldown and forgets the reported usage windows. Throws `not_found`. */
 export async function liftEngine(
-  needs: EngineNeeds,
+  deps: EngineDeps,
   { caller }: Call,
   name: string,
 ): Promise<Answer<EngineShown>> {
-  const { db, clock, engines } = needs;
+  const { db, clock, engines } = deps;
   if (!engines.names.includes(name)) throw notFound("engine", name);
   await db.write([
     liftLimit(name),
     forgetWindows(name),
     record(clock.now(), { kind: "engine.lifted", actor: caller.subject, data: { engine: name } }),
   ]);
-  return await getEngine(needs, name);
+  return await getEngine(deps, name);
 }
 
-async function probe({ engines, db, clock }: EngineNeeds): Promise<EngineShown[]> {
+async function probe({ engines, db, clock }: EngineDeps): Promise<EngineShown[]> {
   const [found, limits, windows] = await Promise.all([
     engines.probe(),
     listLimits(db, clock.now()),

@@ -27,12 +27,12 @@ export function checkEngines(
     if (!known.includes(name) && !isElsewhere) {
       throw invalid(path, `no engine has this name. Known engines: ${known.join(", ")}.`);
     }
-    const flag = findReservedFlag(engines.find(name)?.kind ?? "", argsIn(path, text));
+    const flag = findReservedFlag(engines.find(name)?.kind ?? "", parseArgs(path, text));
     if (flag !== null) throw invalid(path, `cannot contain ${flag}: the service sets it`);
   }
 }
 
-function argsIn(path: string, text: string): string[] {
+function parseArgs(path: string, text: string): string[] {
   try {
     return splitArgs(text);
   } catch (error) {

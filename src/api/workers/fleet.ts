@@ -26,14 +26,14 @@ import type { Deps } from "../call/services.ts";
 import { makeWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
 
-type PlanNeeds = Deps<"db" | "clock" | "engines" | "paths" | "timeZone">;
+type PlanDeps = Deps<"db" | "clock" | "engines" | "paths" | "timeZone">;
 
 // Another request may change something between the plan and its commit.
 const TRIES = 5;
 
 /** Exports the fleet by name and without defaults. Throws `conflict` for two objects with one name. */
-export async function exportFleet(needs: Deps<"db" | "paths">): Promise<Answer<FleetExport>> {
-  const present = await listPresent(needs);
+export async function exportFleet(deps: Deps<"db" | "paths">): Promise<Answer<FleetExport>> {
+  const present = await listPresent(deps);
   const twice = [...Map.groupBy(present, ({ kind, name }) => `${kind} ${nameKey(name)}`).values()]
     .find((found) => found.length > 1 && found[0]?.kind !== "memory");
   if (twice !== undefined) {
@@ -46,11 +46,11 @@ export async function exportFleet(needs: Deps<"db" | "paths">): Promise<Answer<F
 
 /** Plans the changes of an apply, with its conflicts (contract 16). */
 export async function planOfFleet(
-  needs: PlanNeeds,
+  deps: PlanDeps,
   call: Call,
   input: FleetPlanInput,
 ): Promise<Answer<FleetPlan>> {
-  return answer(shownPlan((await plan(needs, call, input)).planned));
+  return answer(buildPlan((await plan(deps, call, input)).planned));
 }
 
 /**
@@ -58,25 +58,25 @@ export async function planOfFleet(
  * for ambiguous names, objects of another fleet and changes since `plan`.
  */
 export async function applyFleet(
-  needs: PlanNeeds & Deps<"interruptRun">,
+  deps: PlanDeps & Deps<"interruptRun">,
   call: Call,
   input: FleetApply,
 ): Promise<Answer<FleetPlan>> {
   for (let tried = 1; tried <= TRIES; tried++) {
-    const state = await fleetState(needs.db);
-    const { planned, present } = await plan(needs, call, input);
-    const shown = shownPlan(planned);
+    const state = await fleetState(deps.db);
+    const { planned, present } = await plan(deps, call, input);
+    const shown = buildPlan(planned);
     if (input.plan !== undefined && input.plan !== shown.hash) {
       throw conflict("Cannot apply: the fleet changed after the plan. Plan again.");
     }
     const [first] = planned.conflicts;
-    if (first !== undefined) throw refused(planned.conflicts);
+    if (first !== undefined) throw buildConflict(planned.conflicts);
     if (planned.changes.length === 0) return answer(shown);
-    const now = needs.clock.now();
+    const now = deps.clock.now();
     const actor = call.caller.subject;
-    const work = await changesOf(needs, planned.changes, present, { fleet: input.fleet.fleet, actor, now });
+    const work = await changesOf(deps, planned.changes, present, { fleet: input.fleet.fleet, actor, now });
     faultPoint("accept.pre-commit");
-    const { won } = await needs.db.write([
+    const { won } = await deps.db.write([
       ...unlessFleetChanged(state),
       ...work.statements,
       record(now, {
@@ -96,17 +96,17 @@ export async function applyFleet(
 }
 
 async function plan(
-  needs: PlanNeeds,
+  deps: PlanDeps,
   call: Call,
   { fleet, prune, adopt }: FleetPlanInput,
 ): Promise<{ planned: Planned; present: PresentObject[] }> {
-  checkEngineNames(needs, fleet);
-  checkSchedules(needs, fleet);
-  const present = await listPresent(needs);
-  checkCommandEngines(needs, fleet, present);
-  await checkWebhookNames(needs, fleet);
+  checkEngineNames(deps, fleet);
+  checkSchedules(deps, fleet);
+  const present = await listPresent(deps);
+  checkCommandEngines(deps, fleet, present);
+  await checkWebhookNames(deps, fleet);
   checkCircle(fleet, present);
-  const planned = planFleet(normalized(needs, fleet), present, { fleet: fleet.fleet, prune, adopt });
+  const planned = planFleet(normalized(deps, fleet), present, { fleet: fleet.fleet, prune, adopt });
   checkReferences(fleet, present, planned);
   checkMayChange(call, planned);
   return { planned, present };
@@ -174,12 +174,12 @@ function checkMayChange(call: Call, { changes }: Planned): void {
 // Includes departments that the file omits.
 function checkCircle(fleet: Fleet, present: readonly PresentObject[]): void {
   const parents = new Map<string, string>();
-  const put = (name: string, parent: unknown) => {
+  const setParent = (name: string, parent: unknown) => {
     if (parent === "") parents.delete(nameKey(name));
     else parents.set(nameKey(name), nameKey(String(parent)));
   };
-  for (const { kind, name, fields } of present) if (kind === "department") put(name, fields.parent);
-  for (const { name, parent } of fleet.departments) put(name, parent);
+  for (const { kind, name, fields } of present) if (kind === "department") setParent(name, fields.parent);
+  for (const { name, parent } of fleet.departments) setParent(name, parent);
   const circle = circleOf(parents);
   if (circle === null) return;
   throw invalid("fleet.departments", `form a cycle: ${circle.join(" > ")}`);
@@ -188,32 +188,32 @@ function checkCircle(fleet: Fleet, present: readonly PresentObject[]): void {
 // A name must be in the file, or belong to an object that stays.
 function checkReferences(fleet: Fleet, present: readonly PresentObject[], { changes }: Planned): void {
   const gone = new Set(changes.flatMap((one) => one.action === "delete" ? [one.present?.id] : []));
-  const namesOf = (kind: "department" | "worker", wanted: readonly { name: string }[]) =>
+  const listNames = (kind: "department" | "worker", wanted: readonly { name: string }[]) =>
     new Set([
       ...wanted.map(({ name }) => nameKey(name)),
       ...present.filter((one) => one.kind === kind && !gone.has(one.id)).map(({ name }) => nameKey(name)),
     ]);
-  const there = {
-    department: namesOf("department", fleet.departments),
-    worker: namesOf("worker", fleet.workers),
+  const names = {
+    department: listNames("department", fleet.departments),
+    worker: listNames("worker", fleet.workers),
   };
-  const known = (path: string, kind: keyof typeof there, name: string) => {
-    if (!there[kind].has(nameKey(name))) throw invalid(path, `no ${kind} is called ${JSON.stringify(name)}`);
+  const checkName = (path: string, kind: keyof typeof names, name: string) => {
+    if (!names[kind].has(nameKey(name))) throw invalid(path, `no ${kind} is called ${JSON.stringify(name)}`);
   };
   for (const [index, { parent }] of fleet.departments.entries()) {
-    if (parent !== "") known(`fleet.departments.${index}.parent`, "department", parent);
+    if (parent !== "") checkName(`fleet.departments.${index}.parent`, "department", parent);
   }
   for (const [index, worker] of fleet.workers.entries()) {
     for (const [at, name] of worker.departments.entries()) {
-      known(`fleet.workers.${index}.departments.${at}`, "department", name);
+      checkName(`fleet.workers.${index}.departments.${at}`, "department", name);
     }
   }
   for (const [index, { worker }] of fleet.schedules.entries()) {
-    known(`fleet.schedules.${index}.worker`, "worker", worker);
+    checkName(`fleet.schedules.${index}.worker`, "worker", worker);
   }
   for (const [index, { target }] of fleet.budgets.entries()) {
     const [, kind, name = ""] = /^(worker|department):(.*)$/s.exec(target) ?? [];
-    if (kind !== undefined) known(`fleet.budgets.${index}.target`, kind as keyof typeof there, name);
+    if (kind !== undefined) checkName(`fleet.budgets.${index}.target`, kind as keyof typeof names, name);
   }
   const moved = changes.find(({ kind, action, fields }) =>
     kind === "worker" && action === "update" && fields.some(({ name }) => name === "work_dir")
@@ -227,14 +227,14 @@ function checkReferences(fleet: Fleet, present: readonly PresentObject[], { chan
   }
 }
 
-function shownPlan({ changes, conflicts }: Planned): FleetPlan {
+function buildPlan({ changes, conflicts }: Planned): FleetPlan {
   const shown = changes.map(({ action, kind, name, fields }) => ({ action, kind, name, fields }));
   return { hash: digest(JSON.stringify([shown, conflicts])), changes: shown, conflicts };
 }
 
 const CONFLICTS_SHOWN = 5;
 
-function refused(conflicts: FleetPlan["conflicts"]): ServiceError {
+function buildConflict(conflicts: FleetPlan["conflicts"]): ServiceError {
   const words = conflicts.slice(0, CONFLICTS_SHOWN).map(({ kind, name, detail }) =>
     `${kind} ${name}: ${detail}`
   );

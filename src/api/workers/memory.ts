@@ -16,7 +16,7 @@ import {
   listMemory as listMemoryRows,
   saveMemory as saveMemoryRow,
 } from "../../store/workers/memory.ts";
-import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
+import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -25,10 +25,10 @@ export async function listMemory(
   { db }: Deps<"db">,
   call: Call,
   scope: string,
-  page: Page,
+  paging: Page,
 ): Promise<Answer<MemoryEntry[]>> {
   checkReadable(call, scope);
-  return pageOf(await listMemoryRows(db, scope, page));
+  return page(await listMemoryRows(db, scope, paging));
 }
 
 export async function getMemory(
@@ -54,7 +54,7 @@ export async function saveMemory(
   const now = clock.now();
   const entry = { ...input, updated_at: now };
   await db.writeOr(
-    [...saveMemoryRow(entry, MEMORY_ENTRIES_MAX), event("memory.saved", call, input, now)],
+    [...saveMemoryRow(entry, MEMORY_ENTRIES_MAX), buildEvent("memory.saved", call, input, now)],
     () =>
       conflict(
         `Cannot save ${
@@ -74,13 +74,13 @@ export async function deleteMemory(
   checkWritable(call, scope);
   const now = clock.now();
   await db.writeOr(
-    [...deleteMemoryRow(scope, key), event("memory.deleted", call, { scope, key }, now)],
+    [...deleteMemoryRow(scope, key), buildEvent("memory.deleted", call, { scope, key }, now)],
     () => notFound("memory entry", key),
   );
   return DELETED;
 }
 
-function event(
+function buildEvent(
   kind: "memory.saved" | "memory.deleted",
   call: Call,
   entry: { scope: string; key: string },

@@ -32,11 +32,11 @@ export async function listRunners(
   return page(await listRunnerRows(db, filter, clock.now()));
 }
 
-export async function getRunner(needs: Deps<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
-  return answer(await find(needs, who));
+export async function getRunner(deps: Deps<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
+  return answer(await requireRunner(deps, who));
 }
 
-async function find({ db, clock }: Deps<"db" | "clock">, who: string): Promise<RunnerShown> {
+async function requireRunner({ db, clock }: Deps<"db" | "clock">, who: string): Promise<RunnerShown> {
   const runner = await findRunner(db, who, clock.now());
   if (runner === null) throw notFound("runner", who);
   return runner;
@@ -71,7 +71,7 @@ function planRunner({ clock }: Deps<"clock">, call: Call, input: RunnerCreate): 
     created_at: now,
   };
   return {
-    statements: [...insertRunner(runner), changed("runner.created", runner, call, now)],
+    statements: [...insertRunner(runner), buildEvent("runner.created", runner, call, now)],
     response: runner,
     lost: () => conflict(`Cannot add the runner: ${RUNNERS_MAX} runners exist. Delete some first.`),
     duplicate: () =>
@@ -83,40 +83,40 @@ function planRunner({ clock }: Deps<"clock">, call: Call, input: RunnerCreate): 
 
 /** Starts or ends draining. A draining runner finishes its runs and gets no more. Throws `not_found`. */
 export async function drainRunner(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   who: string,
   draining: boolean,
 ): Promise<Answer<RunnerShown>> {
-  const { db, clock } = needs;
-  const runner = await find(needs, who);
+  const { db, clock } = deps;
+  const runner = await requireRunner(deps, who);
   await db.writeOr(
     [
       ...setDraining(runner.id, draining),
-      changed("runner.updated", runner, call, clock.now(), { draining }),
+      buildEvent("runner.updated", runner, call, clock.now(), { draining }),
     ],
     () => notFound("runner", who),
   );
-  return answer(await find(needs, runner.id));
+  return answer(await requireRunner(deps, runner.id));
 }
 
 /** Deletes a runner and revokes its token. Its runs are lost when their leases expire. Throws `not_found`. */
 export async function deleteRunner(
-  needs: Deps<"db" | "clock" | "authority">,
+  deps: Deps<"db" | "clock" | "authority">,
   call: Call,
   who: string,
 ): Promise<Answer<Deleted>> {
-  const { db, clock, authority } = needs;
-  const runner = await find(needs, who);
+  const { db, clock, authority } = deps;
+  const runner = await requireRunner(deps, who);
   await db.writeOr(
-    [...deleteRunnerRow(runner.id), changed("runner.deleted", runner, call, clock.now())],
+    [...deleteRunnerRow(runner.id), buildEvent("runner.deleted", runner, call, clock.now())],
     () => notFound("runner", who),
   );
   authority.forget();
   return DELETED;
 }
 
-function changed(
+function buildEvent(
   kind: EventKind,
   { id, name }: Pick<RunnerShown, "id" | "name">,
   { caller }: Call,

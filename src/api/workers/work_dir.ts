@@ -50,28 +50,28 @@ export function checkDeletable(
   others: { id: string; work_dir: string }[],
 ): void {
   const real = realPath(path);
-  const refuse = (why: string) =>
+  const buildRefusal = (why: string) =>
     conflict(
       `Cannot delete the work directory ${path}: it is ${why}. Nothing was deleted. Omit delete_work_dir.`,
     );
-  if (real === "/" || dirname(real) === real) throw refuse("the root of the file system");
-  if (isHome(real)) throw refuse("a home directory");
-  if (isOfSystem(real)) throw refuse("a directory of the system");
+  if (real === "/" || dirname(real) === real) throw buildRefusal("the root of the file system");
+  if (isHome(real)) throw buildRefusal("a home directory");
+  if (isSystemDir(real)) throw buildRefusal("a directory of the system");
   const [mount] = mountsIn(real);
-  if (mount !== undefined) throw refuse(mount === real ? "a mount point" : `where ${mount} is mounted`);
+  if (mount !== undefined) throw buildRefusal(mount === real ? "a mount point" : `where ${mount} is mounted`);
   const open = replaceableAt(realPath(dirname(path)));
-  if (open !== null) throw refuse(`below ${open}, where other users can replace it`);
+  if (open !== null) throw buildRefusal(`below ${open}, where other users can replace it`);
   const homes = [homedir(), Deno.env.get("HOME") ?? ""].filter((home) => home !== "").map(realPath);
-  if (homes.some((home) => within(home, real))) throw refuse("or holds a home directory");
+  if (homes.some((home) => within(home, real))) throw buildRefusal("or holds a home directory");
   const root = realPath(paths.root);
-  if (within(root, real)) throw refuse("or holds the service's data directory");
-  if (touchesData(real, paths)) throw refuse("part of the service's own data");
+  if (within(root, real)) throw buildRefusal("or holds the service's data directory");
+  if (touchesData(real, paths)) throw buildRefusal("part of the service's own data");
   for (const other of others) {
     if (within(realPath(other.work_dir), real)) {
-      throw refuse(`or holds the work directory of worker ${other.id}`);
+      throw buildRefusal(`or holds the work directory of worker ${other.id}`);
     }
     if (within(real, realPath(other.work_dir))) {
-      throw refuse(`part of the work directory of worker ${other.id}`);
+      throw buildRefusal(`part of the work directory of worker ${other.id}`);
     }
   }
 }
@@ -82,9 +82,9 @@ function isHome(path: string): boolean {
 }
 
 // System directories, and the first level below /usr, /var and /private.
-const SYSTEM =
+const SYSTEM_DIRS =
   /^\/(bin|boot|dev|etc|lib(32|64|x32)?|media|mnt|opt|proc|run|sbin|srv|sys|tmp|usr|var|Applications|Library|System|Volumes|private)$|^\/(usr|var|private)\/[^/]+$/;
 
-function isOfSystem(path: string): boolean {
-  return SYSTEM.test(path) || /^\/(dev|proc|sys)\//.test(path);
+function isSystemDir(path: string): boolean {
+  return SYSTEM_DIRS.test(path) || /^\/(dev|proc|sys)\//.test(path);
 }

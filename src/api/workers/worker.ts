@@ -36,12 +36,12 @@ import { shownWorkers } from "./worker_json.ts";
 
 /** Creates a worker and its work directory. Throws `invalid_request` or `forbidden`. */
 export async function createWorker(
-  needs: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  deps: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
   call: Call,
   input: WorkerCreate,
 ): Promise<Answer<Worker>> {
-  const created = await createOnce(needs, call, () => planWorker(needs, call, input));
-  return { ...created, ...await warningOf(needs, created, input.scopes) };
+  const created = await createOnce(deps, call, () => planWorker(deps, call, input));
+  return { ...created, ...await findWarning(deps, created, input.scopes) };
 }
 
 async function planWorker(
@@ -49,20 +49,20 @@ async function planWorker(
   call: Call,
   input: WorkerCreate,
 ): Promise<Creation<Worker>> {
-  checkAuthority(call.caller, changedFields(WORKER_DEFAULTS, input));
+  checkAuthority(call.caller, listChangedFields(WORKER_DEFAULTS, input));
   checkGrant(call.caller, input.scopes);
   checkEngines(engines, input);
   checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
   await runLimits.take(call, "workers");
   const id = newId();
   const now = clock.now();
-  const workDir = workDirOf(id, input, paths);
+  const workDir = findWorkDir(id, input, paths);
   const departments = await resolveDepartments(db, input.departments);
   const { paused, ...attributes } = input;
   const response: Worker = {
     id,
     ...attributes,
-    engine_args: withoutEmpty(input.engine_args),
+    engine_args: omitEmpty(input.engine_args),
     departments,
     work_dir: workDir,
     home: "",
@@ -91,7 +91,7 @@ async function planWorker(
 }
 
 // A runner's path is not resolved here.
-function workDirOf(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataPaths): string {
+function findWorkDir(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataPaths): string {
   if (work_dir === "") return join(paths.workers, id);
   if (runs_on.length === 0) return resolveWorkDir(work_dir, paths);
   if (!isAbsolute(work_dir)) throw invalid("work_dir", "must be absolute: it is a path of the runner");
@@ -99,7 +99,7 @@ function workDirOf(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataP
 }
 
 // Ineffective scopes and unusable engines are probably mistakes: the worker is stored, and the answer has a warning.
-async function warningOf(
+async function findWarning(
   { engines, paths }: Deps<"engines" | "paths">,
   { json }: Answer<Worker>,
   scopes: readonly string[] = [],
@@ -122,14 +122,14 @@ async function warningOf(
 
 /** Lists workers of any of the given departments. An unknown department has no workers. */
 export async function listWorkers(
-  needs: Deps<"db" | "engines" | "paths">,
+  deps: Deps<"db" | "engines" | "paths">,
   filter: WorkerFilter,
 ): Promise<Answer<Worker[]>> {
-  const found = page(await listFound(needs, filter));
-  return { ...found, json: await shownWorkers(needs, found.json) };
+  const found = page(await listInDepartments(deps, filter));
+  return { ...found, json: await shownWorkers(deps, found.json) };
 }
 
-async function listFound({ db }: Deps<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
+async function listInDepartments({ db }: Deps<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
   if (filter.department === undefined) return await listWorkerRows(db, filter, null, filter);
   const recursive = filter.recursive && !filter.no_recursive;
   const ids = new Set<string>();
@@ -143,33 +143,33 @@ async function listFound({ db }: Deps<"db">, filter: WorkerFilter): Promise<List
 }
 
 export async function getWorker(
-  needs: Deps<"db" | "engines" | "paths">,
+  deps: Deps<"db" | "engines" | "paths">,
   id: string,
 ): Promise<Answer<Worker>> {
-  return { json: await findShown(needs, id) };
+  return { json: await requireWorker(deps, id) };
 }
 
-async function findShown(
-  { db, ...needs }: Deps<"db" | "engines" | "paths">,
+async function requireWorker(
+  { db, ...deps }: Deps<"db" | "engines" | "paths">,
   id: string,
 ): Promise<Json<Worker>> {
   // Programs read the same worker repeatedly, and every read locks and unlocks the database file.
   const read = () => findWorkerJson(db, id);
   const json = await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0);
   if (json === null) throw notFound("worker", id);
-  return await shownWorkers(needs, json);
+  return await shownWorkers(deps, json);
 }
 
 /** Updates a worker. Throws `invalid_request`, `not_found` or `forbidden`. */
 export async function updateWorker(
-  needs: Deps<"db" | "clock" | "engines" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "paths">,
   call: Call,
   id: string,
   input: WorkerUpdate,
 ): Promise<Answer<Worker>> {
-  await changeWorker(needs, call, id, input);
-  const answer = { json: await findShown(needs, id) };
-  return { ...answer, ...await warningOf(needs, answer, input.scopes) };
+  await changeWorker(deps, call, id, input);
+  const answer = { json: await requireWorker(deps, id) };
+  return { ...answer, ...await findWarning(deps, answer, input.scopes) };
 }
 
 async function changeWorker(
@@ -180,7 +180,7 @@ async function changeWorker(
 ): Promise<void> {
   const worker = await findWorker(db, id);
   if (worker === null) throw notFound("worker", id);
-  const change = changed(worker, input);
+  const change = findChanges(worker, input);
   checkAuthority(call.caller, Object.keys(change));
   if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
   checkEngines(engines, { ...change, runs_on: change.runs_on ?? worker.runs_on });
@@ -218,7 +218,7 @@ async function changeWorker(
 }
 
 // A client can send back what GET returned, so an equal value is no change.
-function changed(
+function findChanges(
   worker: Worker,
   input: WorkerUpdate,
 ): WorkerChange & { departments?: string[]; work_dir?: never } {
@@ -237,12 +237,12 @@ function changed(
     home: _home,
     ...fields
   } = input;
-  const shown = { ...worker, departments: worker.departments.map((department) => department.id) };
-  const names = new Set<string>(changedFields(shown, fields));
+  const before = { ...worker, departments: worker.departments.map((department) => department.id) };
+  const names = new Set<string>(listChangedFields(before, fields));
   return Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name)));
 }
 
-function changedFields(before: object, fields: object): string[] {
+function listChangedFields(before: object, fields: object): string[] {
   const values = new Map<string, unknown>(Object.entries(before));
   return Object.entries(fields).flatMap(([name, value]) =>
     value !== undefined && JSON.stringify(value) !== JSON.stringify(values.get(name)) ? [name] : []
@@ -285,6 +285,6 @@ async function resolveDepartments(db: Database, keys: string[]): Promise<{ id: s
   return [...found.values()];
 }
 
-function withoutEmpty(args: Record<string, string>): Record<string, string> {
+function omitEmpty(args: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== ""));
 }

@@ -15,12 +15,12 @@ import { getWorker } from "./worker.ts";
  * contexts (contract 18). Throws `not_found`, `invalid_request`, or `conflict` during a run.
  */
 export async function rehomeWorker(
-  needs: Deps<"db" | "clock" | "engines" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "paths">,
   call: Call,
   id: string,
   { home }: WorkerRehome,
 ): Promise<Answer<Worker>> {
-  const { db, clock } = needs;
+  const { db, clock } = deps;
   const worker = await findWorker(db, id);
   if (worker === null) throw notFound("worker", id);
   const now = clock.now();
@@ -31,9 +31,9 @@ export async function rehomeWorker(
     const words = `${home} lacks the label ${missing.join(", ")}, which the worker requires`;
     throw invalid("home", `${words}. Choose another runner, or change the worker's runs_on.`);
   }
-  const runs = () =>
+  const buildRunning = () =>
     conflict(`Cannot rehome ${worker.name}: it is running. Cancel its run, or wait for its end.`);
-  if ((await listOpenExecutionIds(db, id)).length > 0) throw runs();
+  if ((await listOpenExecutionIds(db, id)).length > 0) throw buildRunning();
   const { won } = await db.write([
     ...setWorkerHome(id, runner?.name ?? "", now),
     deleteForeignContexts(id, ""),
@@ -45,6 +45,6 @@ export async function rehomeWorker(
     }),
   ]);
   // The worker started a run meanwhile, or was deleted.
-  if (!won) throw await findWorker(db, id) === null ? notFound("worker", id) : runs();
-  return await getWorker(needs, id);
+  if (!won) throw await findWorker(db, id) === null ? notFound("worker", id) : buildRunning();
+  return await getWorker(deps, id);
 }

@@ -9,9 +9,9 @@ const ENGINES = /"engine":"([^"]*)"/g;
 // Programs read the same page repeatedly.
 const PAGES_REMEMBERED_MAX = 32;
 const REMEMBERED_MAX_CHARACTERS = 64 * 1024;
-const rememberedEngines = remembered(PAGES_REMEMBERED_MAX, enginesIn);
+const findEnginesCached = remembered(PAGES_REMEMBERED_MAX, findEngines);
 
-function enginesIn(json: string): string[] {
+function findEngines(json: string): string[] {
   return [...new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name))];
 }
 
@@ -23,17 +23,17 @@ export async function shownWorkers<T extends Worker | Worker[]>(
   { engines, paths }: Deps<"engines" | "paths">,
   json: Json<T>,
 ): Promise<Json<T>> {
-  const names = json.length > REMEMBERED_MAX_CHARACTERS ? enginesIn(json) : rememberedEngines(json);
-  const doubtful = new Set<string>();
+  const names = json.length > REMEMBERED_MAX_CHARACTERS ? findEngines(json) : findEnginesCached(json);
+  const unusable = new Set<string>();
   for (const name of names) {
-    if (!(await engines.probeOne(name, () => null)).usable) doubtful.add(name);
+    if (!(await engines.probeOne(name, () => null)).usable) unusable.add(name);
   }
-  if (doubtful.size === 0) return json;
+  if (unusable.size === 0) return json;
   const value = valueOf<Worker | Worker[]>(json);
   for (const worker of [value].flat()) {
     // Runners report their own engines.
     if (worker.runs_on.length > 0) continue;
-    if (worker.status !== "idle" || !doubtful.has(worker.engine)) continue;
+    if (worker.status !== "idle" || !unusable.has(worker.engine)) continue;
     // A worker may have a separate engine login.
     const { usable } = await engines.probeOne(worker.engine, (one) => stateDirOf(paths, worker.id, one));
     if (!usable) worker.status = "unavailable";

@@ -24,13 +24,13 @@ export async function getWorkerStatus(
   const engine = engines.find(worker.engine);
   const away = worker.runs_on.length > 0;
   const found = away
-    ? await lookAtRunners(db, worker, clock.now())
+    ? await checkRunners(db, worker, clock.now())
     : await engines.probeOne(worker.engine, (engine) => stateDirOf(paths, id, engine));
   const name = engine?.name ?? worker.engine;
   const limit = await findLimit(db, name);
-  const waits = limit !== null && limit.until > clock.now() ? limit : null;
+  const cooldown = limit !== null && limit.until > clock.now() ? limit : null;
   const fault = (away ? null : await workDirFault(worker.work_dir)) ??
-    (found.usable && waits !== null ? waitReason(waits) : null);
+    (found.usable && cooldown !== null ? waitReason(cooldown) : null);
   const counts = await countTasksByStatus(db, id);
   return answer({
     id,
@@ -40,7 +40,7 @@ export async function getWorkerStatus(
     version: found.version,
     usable: found.usable && fault === null,
     detail: fault ?? found.detail,
-    limited_until: waits?.until ?? null,
+    limited_until: cooldown?.until ?? null,
     work_dir: worker.work_dir,
     pending: counts.pending ?? 0,
     running: counts.running ?? 0,
@@ -50,7 +50,7 @@ export async function getWorkerStatus(
 }
 
 // Checks for online runners with the worker's labels. A waiting task reports whether they have its engine.
-async function lookAtRunners(db: Database, { runs_on, home }: Worker, now: number): Promise<Availability> {
+async function checkRunners(db: Database, { runs_on, home }: Worker, now: number): Promise<Availability> {
   const online = (await listRunnerRows(db)).filter(({ name, labels, draining, last_seen_at }) =>
     draining === 0 && (last_seen_at ?? 0) > now - RUNNER_SILENT_MS &&
     (home === "" ? runs_on.every((label) => (JSON.parse(labels) as string[]).includes(label)) : name === home)

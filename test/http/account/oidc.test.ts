@@ -192,7 +192,7 @@ describe("who a provider means (contract 9)", () => {
       await using provider = await lyingProvider(lies);
       await using app = await appWith(provider, { staff: "viewer", boss: "admin" });
       expect((await signIn(app)).detail).toContain(
-        "your roles at the provider maps to no role. Ask an administrator",
+        "your roles claim at the provider maps to no role. Ask an administrator",
       );
       lies.claims = { roles: ["boss", "staff"] };
       expect((await signIn(app)).status).toBe(303);
