@@ -95,10 +95,7 @@ export type Dependencies = Services & SignInDeps;
 
 export type Operations = ReturnType<typeof createOperations>;
 
-/**
- * Binds every operation to its dependencies. To add an operation, write a function of dependencies and give it a name
- * here.
- */
+/** Binds every operation to its dependencies. To add an operation, write a function of dependencies and give it a name here. */
 export function createOperations(dependencies: Dependencies) {
   const bind = <O extends Record<string, Operation>>(operations: O) =>
     bindOperations(dependencies, operations);
@@ -188,17 +185,8 @@ export function createOperations(dependencies: Dependencies) {
     engine: bind({ list: listEngines, get: getEngine, lift: liftEngine }),
     usage: bind({ list: listUsage, series: listSeries }),
     conversation: bind({ list: listConversations }),
-    session: bind({
-      list: listContexts,
-      clear: clearSession,
-      clearWorker: clearWorkerContext,
-    }),
-    memory: bind({
-      list: listMemory,
-      get: getMemory,
-      save: saveMemory,
-      delete: deleteMemory,
-    }),
+    session: bind({ list: listContexts, clear: clearSession, clearWorker: clearWorkerContext }),
+    memory: bind({ list: listMemory, get: getMemory, save: saveMemory, delete: deleteMemory }),
     department: bind({
       list: listDepartments,
       create: createDepartment,

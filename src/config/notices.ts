@@ -7,9 +7,7 @@ const NOTICE_RULES_MAX = 50;
 
 const target = z.string().min(1).max(1_100).refine(
   (to) => /^[a-z][a-z0-9_-]*:./.test(to) && hasConversation(to),
-  {
-    error: `must be a session key such as local:<id>, or ${TO_WEBHOOK}<name>`,
-  },
+  { error: `must be a session key such as local:<id>, or ${TO_WEBHOOK}<name>` },
 );
 
 export const noticesSchema = z.array(

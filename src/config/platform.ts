@@ -48,11 +48,7 @@ const webhook = z.strictObject({
   error: "requires a secret that starts with whsec_, which signs the replies, and no hmac",
 });
 
-const telegram = z.strictObject({
-  ...common,
-  kind: z.literal("telegram"),
-  token: z.string().default(""),
-});
+const telegram = z.strictObject({ ...common, kind: z.literal("telegram"), token: z.string().default("") });
 
 const slack = z.strictObject({
   ...common,
@@ -81,11 +77,7 @@ const dingtalk = z.strictObject({
   oapi_url: z.union([z.literal(""), address]).default(""),
 });
 
-const discord = z.strictObject({
-  ...common,
-  kind: z.literal("discord"),
-  token: z.string().default(""),
-});
+const discord = z.strictObject({ ...common, kind: z.literal("discord"), token: z.string().default("") });
 
 const wecom = z.strictObject({
   ...common,

@@ -91,10 +91,7 @@ export const configSchema = z.strictObject({
     max_attempts: count(3, 1, 100),
   }).prefault({}),
   engines: z.object({ default: z.string().min(1).default("echo") }).catchall(engineSchema).prefault({}),
-  scheduler: z.strictObject({
-    time_zone: zone.default(""),
-    catch_up_window: duration("1h"),
-  }).prefault({}),
+  scheduler: z.strictObject({ time_zone: zone.default(""), catch_up_window: duration("1h") }).prefault({}),
   limits: z.strictObject({
     max_concurrent_runs: count(4, 1, 10_000),
     max_attempts: count(3, 1, 100),
@@ -197,10 +194,7 @@ function checkFiles({ files_dir, data_dir, database }: Config, source: ConfigSou
   );
 }
 
-/**
- * Checks the engines and fills in kinds and commands. Throws ConfigError. `beeEngine` is the coordinator's engine, if
- * any.
- */
+/** Checks the engines and fills in kinds and commands. Throws ConfigError. `beeEngine` is the coordinator's engine, if any. */
 export function checkEngines(given: Config["engines"], source: ConfigSource, beeEngine = "rules"): void {
   const { default: defaultName, ...engines } = given;
   const known = new Set(ENGINES_DEFAULT);
@@ -220,9 +214,7 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
     const flag = findReservedFlag(kind, engine.args);
     if (flag !== null) {
       const position = where(source, ["engines", name, "args"]);
-      throw new ConfigError(
-        `${position}engines.${name}.args: cannot contain ${flag}: the service sets it`,
-      );
+      throw new ConfigError(`${position}engines.${name}.args: cannot contain ${flag}: the service sets it`);
     }
     const canStay = adapter.driver === "agent" && adapter.open !== undefined;
     if (engine.warm !== undefined && engine.warm.max > 0 && !canStay) {

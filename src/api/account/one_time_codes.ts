@@ -37,9 +37,7 @@ export class OneTimeCodes {
     return code;
   }
 
-  /**
-   * Uses up a code and returns its grant, or null when it is unknown, used or expired. A wrong binding uses it up, too.
-   */
+  /** Uses up a code and returns its grant, or null when it is unknown, used or expired. A wrong binding uses it up, too. */
   take(code: string, binding: string): CodeGrant | null {
     const key = digest(code);
     const grant = this.#grants.get(key);

@@ -21,10 +21,7 @@ export async function checkPassword(
   const { db, clock, auth, authority, loginLimits } = deps;
   const network = networkOf(address);
   const counted = byName(nameKey(username), network, auth.login_failures_per_minute);
-  const attempt = await loginLimits.begin(
-    counted,
-    "Cannot log in: too many failed logins. Wait a minute.",
-  );
+  const attempt = await loginLimits.begin(counted, "Cannot log in: too many failed logins. Wait a minute.");
   const { hash, who } = await checked(attempt, findCandidate({ db, authority }, username));
   // A wrong name costs the same hash as a right one, so the response time reveals no names.
   const matches = await checked(attempt, verifyPassword(password, hash, network));
@@ -45,10 +42,7 @@ async function findCandidate(
 ): Promise<{ hash: string; who: LoggedIn | null }> {
   // Runs for every name, so that the response time does not reveal the operator's name.
   const credential = await operatorCredential({ db, authority });
-  const [user, other] = await Promise.all([
-    findUserByName(db, username),
-    findAnyHash(db),
-  ]);
+  const [user, other] = await Promise.all([findUserByName(db, username), findAnyHash(db)]);
   if (credential !== null && isSameText(username, credential.username)) {
     return { hash: credential.password_hash, who: operatorLoggedIn(credential.username, credential.version) };
   }
@@ -58,9 +52,7 @@ async function findCandidate(
   return { hash: other ?? credential?.password_hash ?? "", who: null };
 }
 
-/**
- * Awaits a password check. When the check throws, for example because the queue is full, the attempt is not counted.
- */
+/** Awaits a password check. When the check throws, for example because the queue is full, the attempt is not counted. */
 export async function checked<T>(attempt: Attempt, check: Promise<T>): Promise<T> {
   try {
     return await check;

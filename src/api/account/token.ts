@@ -26,9 +26,7 @@ import { type Answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-/**
- * Lists the caller's tokens, and all users' tokens with `write:tokens`. An unknown user in the filter matches no token.
- */
+/** Lists the caller's tokens, and all users' tokens with `write:tokens`. An unknown user in the filter matches no token. */
 export async function listTokens(
   { db }: Deps<"db">,
   call: Call,
@@ -65,9 +63,7 @@ export async function createToken(
     throw new ServiceError(
       "forbidden",
       `Cannot give a token the scope ${more}: you do not hold it yourself`,
-      {
-        required_scope: more,
-      },
+      { required_scope: more },
     );
   }
   const token: Token = {
@@ -97,9 +93,7 @@ export async function createToken(
     ],
     response: token,
     lost: () =>
-      conflict(
-        `Cannot create the token: this user has ${TOKENS_PER_USER_MAX} tokens. Delete some first.`,
-      ),
+      conflict(`Cannot create the token: this user has ${TOKENS_PER_USER_MAX} tokens. Delete some first.`),
     duplicate: () =>
       conflict(
         `Cannot name a token ${JSON.stringify(input.name)}: another token has this name. Case is ignored.`,
@@ -107,10 +101,7 @@ export async function createToken(
   };
   const created = await createOnce({ db, clock }, call, () => creation);
   const stored = valueOf(created.json);
-  return {
-    ...created,
-    json: jsonOf({ ...stored, token: await signNamedToken(authority.key, stored) }),
-  };
+  return { ...created, json: jsonOf({ ...stored, token: await signNamedToken(authority.key, stored) }) };
 }
 
 /** Revokes a token immediately. Throws `not_found`, also for another user's token without `write:tokens`. */

@@ -178,9 +178,7 @@ export async function setPassword(
     throw new ServiceError(
       "forbidden",
       "Cannot change another user's password: the token lacks the scope write:users",
-      {
-        required_scope: "write:users",
-      },
+      { required_scope: "write:users" },
     );
   }
   if (found === null) throw notFound("user", idOrName);

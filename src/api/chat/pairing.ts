@@ -23,10 +23,7 @@ const ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_CHARACTERS = 8;
 const MINUTE_MS = 60_000;
 
-/**
- * Sends a stranger in a direct chat one reply with a pairing code. Stores no message and calls no agent (contract
- * 10.2).
- */
+/** Sends a stranger in a direct chat one reply with a pairing code. Stores no message and calls no agent (contract 10.2). */
 export async function greetStranger(
   { db, clock }: Deps<"db" | "clock">,
   { name }: PlatformRules,

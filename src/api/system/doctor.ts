@@ -140,10 +140,7 @@ function checkStages({ stages, lifecycle }: Deps<"stages" | "lifecycle">): Promi
   const stalled = all.filter((stage) => !stage.well).map((stage) => stage.name);
   if (stalled.length > 0) {
     return Promise.resolve(
-      fail(
-        `stalled for over a minute: ${stalled.join(", ")}`,
-        "Read the log and restart the service.",
-      ),
+      fail(`stalled for over a minute: ${stalled.join(", ")}`, "Read the log and restart the service."),
     );
   }
   return Promise.resolve(
@@ -264,10 +261,7 @@ async function checkBackup({ db, clock }: Deps<"db" | "clock">): Promise<Finding
   }
   const fault = await findSetting(db, "backup_fault") ?? "";
   if (fault !== "") {
-    return fail(
-      `the last scheduled backup failed: ${fault}`,
-      "Fix the cause. See backup in config.yaml.",
-    );
+    return fail(`the last scheduled backup failed: ${fault}`, "Fix the cause. See backup in config.yaml.");
   }
   const at = Number(await findSetting(db, "last_backup_at") ?? 0);
   const hint = "Set backup.cron and backup.dir in config.yaml, or run `svc ctl system backup <file>`.";

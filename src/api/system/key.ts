@@ -39,10 +39,7 @@ export async function rotateKey(
         ...(db.remote ? [saveSetting("key_fingerprint", keyFingerprint(keyBytes(secret)))] : []),
         record(now, { kind: "system.key_rotated", actor: call.caller.subject }),
       ],
-      () =>
-        conflict(
-          "Cannot rotate the signing key: runs are open. Wait until they end, or cancel them.",
-        ),
+      () => conflict("Cannot rotate the signing key: runs are open. Wait until they end, or cancel them."),
     );
   } catch (error) {
     await file.drop();

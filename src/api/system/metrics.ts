@@ -100,11 +100,7 @@ async function readRowMetrics({ db, clock, retention }: RowDeps): Promise<Metric
       "Ended runs by outcome: completed, or the kind of failure.",
       ["completed", ...FAILURES].map((outcome) => [{ outcome }, ended[outcome] ?? 0]),
     ),
-    gauge(
-      "svc_tasks_waiting",
-      "Due tasks that nothing blocks and that wait for a run.",
-      backlog.pending,
-    ),
+    gauge("svc_tasks_waiting", "Due tasks that nothing blocks and that wait for a run.", backlog.pending),
     gauge(
       "svc_tasks_waiting_oldest_seconds",
       "Waiting time of the oldest task.",

@@ -117,10 +117,7 @@ export function originOf(url: string): string {
   return new URL(url).origin;
 }
 
-/**
- * Updates a webhook. A configured webhook only takes `enabled`, which switches it on again. Throws `not_found` or
- * `conflict`.
- */
+/** Updates a webhook. A configured webhook only takes `enabled`, which switches it on again. Throws `not_found` or `conflict`. */
 export async function updateWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,

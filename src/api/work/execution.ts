@@ -115,8 +115,5 @@ export async function findLog(
   const json = await findExecutionJson(db, id, boundTo(call.caller));
   const status = json === null ? await findBeeRunStatus(db, id, boundTo(call.caller)) : valueOf(json).status;
   if (status === null) throw notFound("execution", id);
-  return {
-    path: raw ? eventsPath(paths, id) : logPath(paths, id),
-    ended: isEndedExecution(status),
-  };
+  return { path: raw ? eventsPath(paths, id) : logPath(paths, id), ended: isEndedExecution(status) };
 }

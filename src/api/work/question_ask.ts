@@ -52,11 +52,7 @@ export async function askQuestion(
   }
 }
 
-async function planQuestion(
-  deps: AskDeps,
-  call: Call,
-  input: QuestionCreate,
-): Promise<Creation<Question>> {
+async function planQuestion(deps: AskDeps, call: Call, input: QuestionCreate): Promise<Creation<Question>> {
   const { db, clock, runLimits } = deps;
   const { run, subject } = call.caller;
   const origin = await findOrigin(db, run, input.message_id);

@@ -30,10 +30,7 @@ export function checkCommands(
     if (command === null || found === null || found.kind !== "command" || found.config.shell !== undefined) {
       continue;
     }
-    throw invalid(
-      name,
-      `engine ${found.name} of kind command requires engines.${found.name}.shell`,
-    );
+    throw invalid(name, `engine ${found.name} of kind command requires engines.${found.name}.shell`);
   }
 }
 

@@ -61,9 +61,7 @@ export async function creationOf(
 // Tasks checked before the loop yields: a cron's next time may take a millisecond.
 const CHECKED_AT_ONCE = 20;
 
-/**
- * Creates all tasks of a batch or none. Throws the errors of createTask(), with the task's index in each field's path.
- */
+/** Creates all tasks of a batch or none. Throws the errors of createTask(), with the task's index in each field's path. */
 export async function createTasks(
   deps: CreateDeps,
   call: Call,

@@ -201,9 +201,7 @@ async function measure(deps: BudgetDeps, ids: string[]): Promise<Budget[]> {
     measureBudgets(db, { ids }, now, month),
     listOpenRuns(db, now),
   ]);
-  return await Promise.all(
-    budgets.map((budget) => buildBudget(deps, budget, open, engines.tells(budget))),
-  );
+  return await Promise.all(budgets.map((budget) => buildBudget(deps, budget, open, engines.tells(budget))));
 }
 
 async function buildBudget(

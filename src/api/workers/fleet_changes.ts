@@ -221,10 +221,7 @@ function changeWebhook(
     statements.push(...insertWebhook(row, WEBHOOKS_MAX, now), buildEvent("webhook.created", data));
   } else if (action === "update") {
     const data = { changed: changed.map((one) => one.name) };
-    statements.push(
-      ...updateWebhook(id, { ...fields, name }, now),
-      buildEvent("webhook.updated", data),
-    );
+    statements.push(...updateWebhook(id, { ...fields, name }, now), buildEvent("webhook.updated", data));
   }
   statements.push(manage("webhook", id, fleet));
 }

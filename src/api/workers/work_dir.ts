@@ -4,17 +4,11 @@ import { conflict, invalid } from "../../domain/call/error.ts";
 import { mountsIn, replaceableAt } from "../../files/removal.ts";
 import { type DataPaths, realPath, touchesData, within } from "../../base/paths.ts";
 
-/**
- * Resolves a requested work directory to an absolute path. Throws `invalid_request` when it would expose the data
- * directory.
- */
+/** Resolves a requested work directory to an absolute path. Throws `invalid_request` when it would expose the data directory. */
 export function resolveWorkDir(requested: string, paths: DataPaths): string {
   const path = isAbsolute(requested) ? resolve(requested) : resolve(Deno.cwd(), requested);
   if (touchesData(path, paths) || touchesData(realPath(path), paths)) {
-    throw invalid(
-      "work_dir",
-      `${path} is in the service's data directory. Choose a directory outside it.`,
-    );
+    throw invalid("work_dir", `${path} is in the service's data directory. Choose a directory outside it.`);
   }
   return path;
 }

@@ -49,10 +49,7 @@ export async function deleteWorker(
   return DELETED;
 }
 
-/**
- * Builds the statements that delete a worker with its tasks and questions, and that notify conversations with open
- * tasks.
- */
+/** Builds the statements that delete a worker with its tasks and questions, and that notify conversations with open tasks. */
 export async function workerDeletion(
   db: Database,
   { id, name }: Pick<Worker, "id" | "name">,
