@@ -1,11 +1,9 @@
-import { listAudit } from "./system/audit.ts";
-import { createCode } from "./account/code.ts";
-import { rotateKey } from "./system/key.ts";
-import { logIn, logout, place, refresh } from "./account/login.ts";
+import { findEventStart, listAudit, listEvents, readEvents } from "./system/event.ts";
+import { createCode, logIn, logout, place, refresh, whoami } from "./account/login.ts";
+import { changePassword, getOverview, listBeeRuns, readiness, resume, rotateKey } from "./system/system.ts";
 import { beginOidc, finishOidc } from "./account/oidc_login.ts";
 import { createToken, deleteToken, listTokens } from "./account/token.ts";
 import { createUser, deleteUser, getUser, listUsers, setPassword, updateUser } from "./account/user.ts";
-import { whoami } from "./account/whoami.ts";
 import { askQuestion } from "./work/question_ask.ts";
 import {
   createBudget,
@@ -25,7 +23,14 @@ import {
   sendMessage as sendChatMessage,
   updateSession,
 } from "./chat/chat.ts";
-import { findStreamStart, listConversations, readConversation } from "./chat/conversation.ts";
+import {
+  clearSession,
+  clearWorkerContext,
+  findStreamStart,
+  listContexts,
+  listConversations,
+  readConversation,
+} from "./chat/conversation.ts";
 import {
   createDepartment,
   deleteDepartment,
@@ -34,8 +39,14 @@ import {
   updateDepartment,
 } from "./workers/department.ts";
 import { examine } from "./system/doctor.ts";
-import { findEventStart, listEvents, readEvents } from "./system/event.ts";
-import { explainMessage } from "./chat/explain.ts";
+import {
+  explainMessage,
+  listInbound,
+  listOutbound,
+  prepareAttachment,
+  sendMessage,
+  traceMessage,
+} from "./chat/message.ts";
 import { applyFleet, exportFleet, planOfFleet } from "./workers/fleet.ts";
 import { getEngine, liftEngine, listEngines } from "./workers/engine.ts";
 import {
@@ -57,10 +68,8 @@ import {
 } from "./work/question.ts";
 import { cancelQueue, listQueue } from "./work/queue.ts";
 import { listSeries, listUsage } from "./workers/usage.ts";
-import { readiness } from "./system/health.ts";
 import { keepUpload, openMedia, prepareUpload } from "./chat/media.ts";
 import { deleteMemory, getMemory, listMemory, saveMemory } from "./workers/memory.ts";
-import { listInbound, listOutbound, prepareAttachment, sendMessage, traceMessage } from "./chat/message.ts";
 import { readMetrics } from "./system/metrics.ts";
 import { pair } from "./chat/pairing.ts";
 import type { Services } from "./call/services.ts";
@@ -70,8 +79,6 @@ import { appendRunLog, beatRuns, claimRun, endRun, openRunMedia, reportRun } fro
 import { createRunner, deleteRunner, drainRunner, getRunner, listRunners } from "./workers/runner.ts";
 import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./chat/platform.ts";
 import { listSchedules, previewSchedule, updateTask } from "./work/schedule.ts";
-import { clearSession, clearWorkerContext, listContexts } from "./chat/conversation_context.ts";
-import { changePassword, getOverview, listBeeRuns, resume } from "./system/system.ts";
 import { cancelTask, getTask, listTasks, runTask, waitForTask } from "./work/task.ts";
 import { createTask, createTasks } from "./work/task_create.ts";
 import { isMissingReference } from "../store/db/database.ts";

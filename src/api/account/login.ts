@@ -5,7 +5,7 @@ import { newId } from "../../base/id.ts";
 import { nameOrigin } from "../../base/origin.ts";
 import { signToken } from "../../base/token.ts";
 import { ServiceError } from "../../domain/call/error.ts";
-import type { AccessToken, Login, LoginInput } from "../../domain/account/login.ts";
+import type { AccessToken, ConsoleCode, Login, LoginInput, Whoami } from "../../domain/account/login.ts";
 import {
   deleteRefreshToken,
   findRefreshToken,
@@ -15,11 +15,12 @@ import {
 import { record } from "../../store/events/journal.ts";
 import { findUserById, noteLogin } from "../../store/account/user.ts";
 import { type Answer, answer, NOTHING } from "../call/answer.ts";
-import { checkPassword } from "./password_check.ts";
-import { takeCode } from "./code.ts";
-import { type LoggedIn, loggedIn, operatorLoggedIn } from "./session_identity.ts";
+import { checkPassword, type LoggedIn, loggedIn, operatorLoggedIn } from "./password_check.ts";
 import type { Deps } from "../call/services.ts";
-import type { LoginKind } from "../../domain/call/vocabulary.ts";
+import { type LoginKind, ROLES } from "../../domain/call/vocabulary.ts";
+import { ROLE_SCOPES } from "../../domain/account/user.ts";
+import type { Call } from "../call/call.ts";
+import { CODE_LIFE_S, type CodeGrant } from "./one_time_codes.ts";
 
 type LoginDeps = Deps<"db" | "clock" | "auth" | "authority">;
 
@@ -186,4 +187,73 @@ export function place({ signIn }: SignInDeps): Place {
 export interface Place {
   publicUrl: string;
   cookieSuffix: string;
+}
+
+/** Returns the caller and the caller's scopes. */
+export function whoami(_needs: Deps<never>, { caller }: Call): Promise<Answer<Whoami>> {
+  const { subject, person, scopes } = caller;
+  // A token has no role, as it may hold fewer scopes than its owner.
+  const role = person === null || person.by === "token"
+    ? undefined
+    : ROLES.find((one) => ROLE_SCOPES[one].join(" ") === scopes.join(" "));
+  return Promise.resolve(answer({
+    subject,
+    user_id: person?.userId ?? null,
+    name: person?.name ?? subject,
+    role: role ?? null,
+    scopes: [...scopes],
+    by: person?.by ?? "run",
+  }));
+}
+
+/**
+ * Creates a code for POST /api/auth/console. The code logs one browser in as the caller, once, within a minute. Throws
+ * `forbidden` for tokens, which hold fewer scopes than a login.
+ */
+export async function createCode(
+  { db, authority, signIn, auth }: Deps<"db" | "authority" | "auth"> & SignInDeps,
+  call: Call,
+): Promise<Answer<ConsoleCode>> {
+  const { person } = call.caller;
+  if (person === null || person.by === "token") {
+    throw new ServiceError(
+      "forbidden",
+      "Cannot open the console with a token: only a login can. Run `svc ctl login`.",
+    );
+  }
+  const isOperator = person.userId === authority.operatorId;
+  const user = isOperator ? null : await findUserById(db, person.userId);
+  const code = signIn.codes.issue({
+    userId: isOperator ? "" : person.userId,
+    version: user?.version ?? await authority.operatorVersion(),
+    by: "code",
+    lastsMs: auth.refresh_ttl,
+    binding: "",
+  });
+  return answer({ code, expires_in: CODE_LIFE_S, url: signIn.publicUrl() });
+}
+
+/** Uses up a code and returns who logs in with it. Throws `invalid_credentials`. */
+export async function takeCode(
+  { authority, db, signIn }: Deps<"authority" | "db"> & SignInDeps,
+  code: string,
+  binding: string,
+): Promise<{ who: LoggedIn; grant: CodeGrant }> {
+  const grant = signIn.codes.take(code, binding);
+  const who = grant === null ? null : await findHolder(grant);
+  if (grant !== null && who !== null) return { who, grant };
+  throw new ServiceError(
+    "invalid_credentials",
+    "Cannot log in with this code: it was used, is older than a minute, or belongs to another browser. Get a new code.",
+  );
+
+  async function findHolder({ userId, version }: CodeGrant): Promise<LoggedIn | null> {
+    if (userId === "") {
+      return version === await authority.operatorVersion()
+        ? operatorLoggedIn(authority.username, version)
+        : null;
+    }
+    const user = await findUserById(db, userId);
+    return user === null || user.disabled === 1 || user.version !== version ? null : loggedIn(user);
+  }
 }

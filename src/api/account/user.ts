@@ -30,7 +30,7 @@ import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
 import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
-import { checkCurrent } from "./confirmation.ts";
+import { checkCurrent } from "./password_check.ts";
 
 type UserChangeDeps = Deps<"db" | "clock" | "authority">;
 

@@ -1,4 +1,4 @@
-import { endOpenRuns } from "./conversation_context.ts";
+import { endOpenRuns } from "./conversation.ts";
 import {
   type ChatCreate,
   type ChatFilter,
@@ -33,7 +33,7 @@ import type { Database } from "../../store/db/database.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { chainDepth } from "../call/chain_depth.ts";
+import { chainDepth } from "../call/run_limit.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { uploadFolder } from "./session_files.ts";

@@ -1,4 +1,4 @@
-import { endOpenRuns } from "./conversation_context.ts";
+import { endOpenRuns } from "./conversation.ts";
 import { newId } from "../../base/id.ts";
 import { type ChatCommand, helpText } from "../../domain/chat/chat_command.ts";
 import { outboundOf } from "../../domain/chat/message.ts";

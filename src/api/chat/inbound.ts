@@ -24,11 +24,13 @@ import {
   wasOver,
 } from "../../store/chat/platform_message.ts";
 import { findSetting, saveSetting } from "../../store/db/setting.ts";
-import { receiveClick } from "./button_press.ts";
 import { greetStranger } from "./pairing.ts";
 import type { Deps } from "../call/services.ts";
 import { IGNORED, type PlatformRules, senderActor } from "../call/platforms.ts";
 import { say } from "./send_notice.ts";
+import { readChoice } from "../../domain/call/choice.ts";
+import { answerWith } from "../../store/chat/answered_message.ts";
+import { listOpenQuestions } from "../../store/work/question.ts";
 
 // Conversations whose history is read after a gap.
 const CONVERSATIONS_HEARD_MAX = 50;
@@ -192,4 +194,53 @@ function cleanIncoming(incoming: Incoming, { threads }: PlatformRules): Incoming
 function cutToLimit(text: string): string {
   if (byteLength(text) <= CONTENT_MAX_BYTES) return text;
   return cutToBytes(text, CONTENT_MAX_BYTES - byteLength(CUT_NOTE)) + CUT_NOTE;
+}
+
+const LATE: Received = { outcome: "late", message_id: "" };
+
+/**
+ * Stores a button press in one batch as a message with the option's text and as the answer. Stores nothing when this
+ * conversation's question is closed (contract 12).
+ */
+export async function receiveClick(
+  { db, clock, limits }: Deps<"db" | "clock" | "limits">,
+  { name }: PlatformRules,
+  incoming: Incoming,
+): Promise<Received> {
+  const { chat, id, sender, isDirect } = incoming;
+  const now = clock.now();
+  const key = platformKey(name, incoming);
+  const chosen = readChoice(incoming.choice);
+  if (chosen === null) return LATE;
+  const open = await listOpenQuestions(db, [key]);
+  const question = open.find((one) => one.id === chosen.questionId);
+  const answer = question?.options[chosen.option];
+  if (question === undefined || answer === undefined) return LATE;
+  const by = senderActor(name, sender.id);
+  const message = {
+    id: newId(),
+    session_key: key,
+    platform: name,
+    platform_message_id: platformMessageId(chat, furtherId(incoming.repliesTo, `click-${id}`)),
+    sender: sender.id,
+    sender_name: sender.name,
+    content: answer,
+    media: null,
+    alone: false,
+    reply_to: "",
+    depth: 0,
+    is_direct: isDirect,
+    received_at: now,
+  };
+  try {
+    const { won } = await db.write([
+      ...insertInbound(message, limits.max_waiting_messages),
+      record(now, { kind: "message.received", session_key: key, message_id: message.id, actor: by }),
+      ...answerWith({ message, question, answer, by, taskId: newId() }, now),
+    ]);
+    return won ? { outcome: "queued", message_id: message.id } : LATE;
+  } catch (error) {
+    if (!isDuplicate(error)) throw error;
+    return { outcome: "repeated", message_id: "" };
+  }
 }

@@ -12,8 +12,7 @@ import type { Call } from "../call/call.ts";
 import { findVisibleSession } from "./chat.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
-import { inSession, uploadFolder } from "./session_files.ts";
-import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
+import { checkUploads, inSession, noRoom, quotaOf, uploadFolder } from "./session_files.ts";
 
 /** The destination of an upload's file, and its maximum size. */
 export interface UploadTarget {

@@ -26,14 +26,16 @@ import {
   sendMessage as sendMessageRows,
 } from "../../store/chat/outbound.ts";
 import { findTrace } from "../../store/chat/trace.ts";
-import { type Answer, page } from "../call/answer.ts";
+import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { SentFile, UploadTarget } from "./media.ts";
 import type { Deps } from "../call/services.ts";
-import { uploadFolder } from "./session_files.ts";
-import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
+import { checkUploads, noRoom, quotaOf, uploadFolder } from "./session_files.ts";
 import type { SourceType } from "../../domain/call/vocabulary.ts";
+import { type Explain, EXPLAINED_WORKERS_MAX, type Explanation } from "../../domain/chat/explanation.ts";
+import { explainRouting } from "../../domain/chat/routing.ts";
+import { listCandidates } from "../../store/workers/worker.ts";
 
 export async function listInbound(
   { db }: Deps<"db">,
@@ -190,4 +192,34 @@ async function storeFile(
   const media = await sent.file.finish(uploadFolder(deps.paths, place));
   const upload = { ...media, session_id: place, original_name: sent.originalName, created_at: now };
   return { media, statements: insertUpload(upload, quotaOf(deps)) };
+}
+
+/** Explains which rule would route a message and how each worker matches. Sends nothing. */
+export async function explainMessage(
+  { db, bee }: Deps<"db" | "bee">,
+  { session_key = "", content }: Explain,
+): Promise<Answer<Explanation>> {
+  const sessionId = chatSessionId(session_key);
+  const session = sessionId === null ? null : await findChatSession(db, sessionId);
+  const { rule, route, workers } = explainRouting(content, await listCandidates(db), {
+    defaultWorkerId: session?.worker_id ?? null,
+    withoutModel: bee.engine === "rules",
+  });
+  const chosen = route.to === "worker"
+    ? workers.find(({ worker }) => worker.id === route.workerId)?.worker
+    : undefined;
+  return answer({
+    rule,
+    worker_id: chosen?.id ?? null,
+    worker_name: chosen?.name ?? "",
+    reason: route.to === "bee" ? `the coordinator\'s model decides (engine ${bee.engine})` : route.reason,
+    reply: route.to === "nobody" ? route.text : "",
+    workers: workers.slice(0, EXPLAINED_WORKERS_MAX).map(({ worker: { id, name, paused }, shared }) => ({
+      id,
+      name,
+      paused,
+      score: shared.length,
+      words: shared,
+    })),
+  });
 }

@@ -10,6 +10,7 @@ import { type Answer, answer, DELETED, whole } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import type { Connected, Platforms } from "../call/platforms.ts";
+import type { Check } from "../../domain/system/system.ts";
 
 /** Lists `local` and the configured platforms by name. */
 export async function listPlatforms(
@@ -108,4 +109,34 @@ function requirePlatform(platforms: Platforms, name: string): Connected {
   const found = platforms.get(name);
   if (found === undefined) throw notFound("platform", name);
   return found;
+}
+
+// A reply that waits this long is a fault.
+const WAITING_WARN_MS = 10 * 60_000;
+
+/** Checks the connections of the platforms and the replies that wait for them. */
+export async function lookAtPlatforms(
+  deps: Deps<"db" | "platforms" | "lifecycle" | "clock">,
+): Promise<Omit<Check, "name">> {
+  const all = (await shownPlatforms(deps)).filter(({ kind }) => kind !== "local");
+  if (all.length === 0) return { status: "ok", detail: "none is configured", hint: "" };
+  const now = deps.clock.now();
+  const wrong = all.filter(({ state }) => ["down", "refused", "limited"].includes(state));
+  const late = all.filter(({ waiting_since }) =>
+    waiting_since !== null && now - waiting_since > WAITING_WARN_MS
+  );
+  const words = [
+    ...wrong.map(({ name, state, error }) => `${name} is ${state}: ${error}`),
+    ...late.map(({ name, waiting }) => `${waiting} replies wait for ${name}`),
+  ];
+  if (words.length === 0) {
+    return { status: "ok", detail: all.map(({ name, state }) => `${name} is ${state}`).join(", "), hint: "" };
+  }
+  return {
+    status: "warn",
+    detail: words.join("; "),
+    hint: wrong.some(({ state }) => state === "refused")
+      ? "Correct the platform's key in the configuration and restart the service."
+      : "Run `svc ctl platform list` and `svc ctl platform test <name>`.",
+  };
 }

@@ -13,7 +13,7 @@ import { saveSetting } from "../../store/db/setting.ts";
 import { VERSION } from "../../base/version.ts";
 import type { BackupRequest } from "../../domain/system/system.ts";
 import type { Call } from "../call/call.ts";
-import { confirmPassword } from "../account/confirmation.ts";
+import { confirmPassword } from "../account/password_check.ts";
 import type { Deps } from "../call/services.ts";
 import { refuseRuns } from "./system.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";

@@ -15,7 +15,7 @@ import {
 } from "../../store/events/health.ts";
 import { findSetting } from "../../store/db/setting.ts";
 import { listWorkDirs } from "../../store/workers/worker.ts";
-import { lookAtPlatforms } from "../chat/platform_doctor.ts";
+import { lookAtPlatforms } from "../chat/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";

@@ -3,9 +3,12 @@ import type { Event, EventFilter } from "../../domain/system/journal.ts";
 import { type Json, jsonList } from "../../domain/call/json.ts";
 import { boundTo } from "../../domain/call/scope.ts";
 import {
+  type AuditRow,
+  countAudit,
   countEvents,
   type JournalFilter,
   type JournalRow,
+  listAudit as listAuditRows,
   listEvents as listEventRows,
   listLatestEvents,
 } from "../../store/events/journal.ts";
@@ -13,6 +16,7 @@ import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { resume, type StreamStart } from "../call/stream_start.ts";
+import type { AuditEntry, AuditFilter } from "../../domain/system/audit.ts";
 
 const EVENTS_PER_STEP = 200;
 // After a reset the client gets this many of the latest events.
@@ -94,4 +98,21 @@ function formatEvent(row: JournalRow): Json<Event> {
 export function shownAs<T, R extends JournalRow>(row: R): Json<T> {
   const { data, ...fields } = row;
   return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}` as Json<T>;
+}
+
+/** Lists the changes that users and runs requested, oldest first, for as long as the journal keeps them. */
+export async function listAudit({ db }: Deps<"db">, filter: AuditFilter): Promise<Answer<AuditEntry[]>> {
+  const { after, page_size: size, actor: actors, kind: kinds, from, to } = filter;
+  const wanted = { actors, kinds, from, to };
+  const [found, total] = await Promise.all([
+    listAuditRows(db, after, size + 1, wanted),
+    countAudit(db, after, wanted),
+  ]);
+  const shown = found.slice(0, size);
+  const last = found.length > size ? shown.at(-1) : undefined;
+  return {
+    json: jsonList(shown.map((row) => shownAs<AuditEntry, AuditRow>(row))),
+    total,
+    next: last === undefined ? null : { name: "after", value: String(last.seq) },
+  };
 }

@@ -1,6 +1,7 @@
 import { conflict, ServiceError } from "../../domain/call/error.ts";
 import { boundTo } from "../../domain/call/scope.ts";
 import {
+  type KeyRotated,
   type Overview,
   OVERVIEW_EXECUTIONS_MAX,
   OVERVIEW_WORKERS_MAX,
@@ -20,18 +21,22 @@ import {
   findWorkerNames,
   listUsage,
 } from "../../store/events/overview.ts";
-import { findSetting, resumeSchedules } from "../../store/db/setting.ts";
+import { findSetting, resumeSchedules, saveSetting } from "../../store/db/setting.ts";
 import { listLimits } from "../../store/workers/rate_limit.ts";
 import { VERSION } from "../../base/version.ts";
-import { checkCurrent } from "../account/confirmation.ts";
+import { checkCurrent, operatorCredential } from "../account/password_check.ts";
 import { CHOSEN_COST, hashPassword } from "../account/password.ts";
 import type { BeeRun } from "../../domain/chat/bee_run.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { operatorCredential } from "../account/operator_credential.ts";
 import type { Deps } from "../call/services.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
+import { isReachable } from "../../store/events/health.ts";
+import { randomBytes } from "node:crypto";
+import { keyBytes, keyFingerprint } from "../../base/token.ts";
+import { prepareWhole } from "../../base/whole_file.ts";
+import { endEverySignature } from "../../store/account/key.ts";
 
 /**
  * Returns counts by status, today's usage and the latest executions. Counters and indexes keep it fast with any number
@@ -140,4 +145,54 @@ export async function resume({ db, clock }: Deps<"db" | "clock">, call: Call): P
     record(clock.now(), { kind: "system.resumed", actor: call.caller.subject }),
   ]);
   return answer({ resumed: true });
+}
+
+/** Returns "ready", or the reason why the service accepts no work. */
+export async function readiness(
+  { db, lifecycle, stages, owner }: Deps<"db" | "lifecycle" | "stages" | "owner">,
+): Promise<string> {
+  if (lifecycle.state !== "ready") return lifecycle.state;
+  if (!stages().every((stage) => stage.well)) return "a background stage is stalled (see the log)";
+  if (owner !== null && owner.fault !== null) return owner.fault;
+  return await isReachable(db) ? "ready" : "database unreachable";
+}
+
+const KEY_BYTES = 48;
+
+/**
+ * Replaces the signing key, which ends all logins and tokens (contract 8.16). Throws `forbidden` for runs. Throws
+ * `conflict` while the configuration sets the key, and during open runs, whose tokens would end.
+ */
+export async function rotateKey(
+  { db, clock, paths, auth, authority }: Deps<"db" | "clock" | "paths" | "auth" | "authority">,
+  call: Call,
+): Promise<Answer<KeyRotated>> {
+  refuseRuns(call, "rotate the signing key");
+  if (auth.jwt_secret !== "") {
+    throw conflict(
+      "Cannot rotate the signing key: auth.jwt_secret sets it. Change it there and restart the service.",
+    );
+  }
+  // A pending version would overwrite the one that replaceKey() sets.
+  await authority.operatorVersion();
+  const secret = randomBytes(KEY_BYTES).toString("base64url");
+  const file = await prepareWhole(paths.secretKey, `${secret}\n`);
+  const now = clock.now();
+  try {
+    await db.writeOr(
+      [
+        ...endEverySignature(now),
+        ...(db.remote ? [saveSetting("key_fingerprint", keyFingerprint(keyBytes(secret)))] : []),
+        record(now, { kind: "system.key_rotated", actor: call.caller.subject }),
+      ],
+      () => conflict("Cannot rotate the signing key: runs are open. Wait until they end, or cancel them."),
+    );
+  } catch (error) {
+    await file.drop();
+    throw error;
+  }
+  // Runs that start from now on get a token of the new key.
+  authority.replaceKey(keyBytes(secret));
+  await file.place();
+  return answer({ rotated_at: now });
 }

@@ -25,7 +25,7 @@ import { findTaskJson } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { chainDepth } from "../call/chain_depth.ts";
+import { chainDepth } from "../call/run_limit.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
 import type { Deps } from "../call/services.ts";
 

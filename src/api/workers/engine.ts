@@ -1,11 +1,15 @@
 import type { EngineShown } from "../../domain/workers/engine.ts";
-import { notFound } from "../../domain/call/error.ts";
+import { invalid, notFound } from "../../domain/call/error.ts";
 import { forgetWindows, listWindows } from "../../store/workers/engine_window.ts";
 import { record } from "../../store/events/journal.ts";
 import { liftLimit, listLimits } from "../../store/workers/rate_limit.ts";
 import { type Answer, answer, whole } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
+import type { WorkerUpdate } from "../../domain/workers/worker.ts";
+import { findReservedFlag } from "../../engine/registry.ts";
+import { splitArgs } from "../../engine/arguments.ts";
+import type { Catalog } from "../../engine/catalog.ts";
 
 type EngineDeps = Deps<"engines" | "db" | "clock">;
 
@@ -55,4 +59,40 @@ async function probe({ engines, db, clock }: EngineDeps): Promise<EngineShown[]>
     windows: windows.filter(({ engine }) => engine === name).map(({ engine: _engine, ...window }) => window),
     limited_until: limits.find((limit) => limit.engine === name)?.until ?? null,
   }));
+}
+
+/**
+ * Throws `invalid_request` for an unknown engine, and for arguments that are malformed or reserved for the service.
+ * `prefix` precedes the field in the message.
+ */
+export function checkEngines(
+  engines: Catalog,
+  input: Pick<WorkerUpdate, "engine" | "engine_args" | "runs_on">,
+  prefix = "",
+): void {
+  const known = engines.names;
+  // Runners may have engines that this machine does not have.
+  const isElsewhere = (input.runs_on ?? []).length > 0;
+  if (input.engine !== undefined && engines.find(input.engine) === null && !isElsewhere) {
+    throw invalid(
+      `${prefix}engine`,
+      `no engine is called ${JSON.stringify(input.engine)}. Known engines: ${known.join(", ")}.`,
+    );
+  }
+  for (const [name, text] of Object.entries(input.engine_args ?? {})) {
+    const path = `${prefix}engine_args.${name}`;
+    if (!known.includes(name) && !isElsewhere) {
+      throw invalid(path, `no engine has this name. Known engines: ${known.join(", ")}.`);
+    }
+    const flag = findReservedFlag(engines.find(name)?.kind ?? "", parseArgs(path, text));
+    if (flag !== null) throw invalid(path, `cannot contain ${flag}: the service sets it`);
+  }
+}
+
+function parseArgs(path: string, text: string): string[] {
+  try {
+    return splitArgs(text);
+  } catch (error) {
+    throw invalid(path, error instanceof Error ? error.message : String(error));
+  }
 }

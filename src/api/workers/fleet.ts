@@ -19,7 +19,7 @@ import { findWebhook } from "../../store/events/webhook.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { checkCommands, checkMaySet } from "../work/task_commands.ts";
-import { checkEngines } from "./engine_check.ts";
+import { checkEngines } from "./engine.ts";
 import { changesOf } from "./fleet_changes.ts";
 import { exported, listPresent, normalized } from "./fleet_present.ts";
 import type { Deps } from "../call/services.ts";
