@@ -13,7 +13,6 @@ import {
   type TokenFilter,
   TOKENS_PER_USER_MAX,
 } from "../../domain/account/token.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   deleteToken as deleteTokenRow,
   findTokenGrant,
@@ -23,7 +22,7 @@ import {
 import { findUser } from "../../store/account/user.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { type Answer, DELETED, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
 /** Lists the caller's tokens, and all users' tokens with `write:tokens`. An unknown user in the filter matches no token. */
@@ -79,9 +78,8 @@ export async function createToken(
   const creation: Creation<Token> = {
     statements: [
       ...insertToken(token, TOKENS_PER_USER_MAX),
-      record(now, {
+      recordBy(call, now, {
         kind: "token.created",
-        actor: call.caller.subject,
         data: {
           token_id: token.id,
           name: token.name,
@@ -115,9 +113,8 @@ export async function deleteToken(
   if (token === null || !seesAll(call.caller) && token.user_id !== person.userId) throw notFound("token", id);
   await db.writeOr([
     ...deleteTokenRow(id, seesAll(call.caller) ? null : person.userId),
-    record(clock.now(), {
+    recordBy(call, clock.now(), {
       kind: "token.deleted",
-      actor: call.caller.subject,
       data: { token_id: id, name: token.name, user_id: token.user_id },
     }),
   ], () => notFound("token", id));

@@ -14,7 +14,6 @@ import {
 import type { Role } from "../../domain/call/vocabulary.ts";
 import type { Deleted } from "../../domain/call/deleted.ts";
 import { type Database, isDuplicate } from "../../store/db/database.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   changeUserPassword,
   deleteUser as deleteUserRow,
@@ -27,8 +26,8 @@ import {
 } from "../../store/account/user.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
-import { type Answer, answer, DELETED, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { checkCurrent } from "./password_check.ts";
 
@@ -84,11 +83,7 @@ async function planUser(
   return {
     statements: [
       ...insertUser(row, USERS_MAX),
-      record(now, {
-        kind: "user.created",
-        actor: call.caller.subject,
-        data: { user_id: row.id, name, role },
-      }),
+      recordBy(call, now, { kind: "user.created", data: { user_id: row.id, name, role } }),
     ],
     response: toUser(row),
     lost: () => conflict(`Cannot create the user: ${USERS_MAX} users exist. Delete some first.`),
@@ -117,9 +112,8 @@ export async function updateUser(
   try {
     await db.writeOr([
       ...updateUserRow(user.id, { name, role, disabled }, now),
-      record(now, {
+      recordBy(call, now, {
         kind: "user.updated",
-        actor: call.caller.subject,
         data: {
           user_id: user.id,
           name: name ?? user.name,
@@ -149,11 +143,7 @@ export async function deleteUser(
   if (user.origin === "operator") throw buildOperatorError(user.name, "delete");
   await db.writeOr([
     ...deleteUserRow(user.id),
-    record(clock.now(), {
-      kind: "user.deleted",
-      actor: call.caller.subject,
-      data: { user_id: user.id, name: user.name },
-    }),
+    recordBy(call, clock.now(), { kind: "user.deleted", data: { user_id: user.id, name: user.name } }),
   ], () => explainLostUser(db, user, "delete"));
   authority.forget();
   return DELETED;
@@ -203,20 +193,14 @@ export async function setPassword(
   const now = clock.now();
   await db.writeOr([
     ...changeUserPassword(found, hash, now),
-    record(now, {
-      kind: "user.password_changed",
-      actor: call.caller.subject,
-      data: { user_id: found.id, name: found.name },
-    }),
+    recordBy(call, now, { kind: "user.password_changed", data: { user_id: found.id, name: found.name } }),
   ], () => conflict("Cannot change the password: another request changed it first. Try again."));
   authority.forget();
   return await getUser(deps, found.id);
 }
 
 async function requireUser(db: Database, idOrName: string): Promise<UserRow> {
-  const row = await findUser(db, idOrName);
-  if (row === null) throw notFound("user", idOrName);
-  return row;
+  return requireFound(await findUser(db, idOrName), "user", idOrName);
 }
 
 // A token with write:users alone must not create an admin or take one over.

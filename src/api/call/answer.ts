@@ -1,3 +1,4 @@
+import { notFound } from "../../domain/call/error.ts";
 import type { Deleted } from "../../domain/call/deleted.ts";
 import { type Json, jsonOf } from "../../domain/call/json.ts";
 import type { Listing } from "../../domain/call/page.ts";
@@ -41,4 +42,10 @@ export function whole<T>(rows: T[]): Answer<T[]> {
 /** Builds the answer for one page of a list. */
 export function page<T>({ json, total, next }: Listing<T>): Answer<T[]> {
   return { json, total, next: next === null ? null : { name: "cursor", value: next } };
+}
+
+/** Returns `found`. Throws `not_found` when nothing was found, or nothing that the caller can see (contract 1.7). */
+export function requireFound<T>(found: T | null | undefined, what: string, id: string): T {
+  if (found === null || found === undefined) throw notFound(what, id);
+  return found;
 }

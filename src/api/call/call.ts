@@ -1,3 +1,6 @@
+import type { JournalEntry } from "../../domain/system/journal.ts";
+import { record } from "../../store/events/journal.ts";
+import type { Statement } from "../../store/db/database.ts";
 import type { Caller } from "../../domain/call/scope.ts";
 import type { Ended } from "./authority.ts";
 
@@ -15,4 +18,9 @@ export interface IdempotencyKey {
   key: string;
   /** Hash of the input. The same key with another input is a conflict. */
   fingerprint: string;
+}
+
+/** Records an event that the caller causes. */
+export function recordBy({ caller }: Pick<Call, "caller">, at: number, entry: JournalEntry): Statement {
+  return record(at, { ...entry, actor: caller.subject });
 }

@@ -25,14 +25,13 @@ import {
   updateChatSession,
 } from "../../store/chat/chat.ts";
 import { type HistoryPart, pageHistory } from "../../store/chat/history.ts";
-import { record } from "../../store/events/journal.ts";
 import { insertInbound } from "../../store/chat/inbound.ts";
 import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 import type { Database } from "../../store/db/database.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, DELETED, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { chainDepth } from "../call/run_limit.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
@@ -59,11 +58,7 @@ async function planSession(
   return {
     statements: [
       insertChatSession(session),
-      record(now, {
-        kind: "chat.created",
-        session_key: chatSessionKey(session.id),
-        actor: call.caller.subject,
-      }),
+      recordBy(call, now, { kind: "chat.created", session_key: chatSessionKey(session.id) }),
     ],
     response: session,
   };
@@ -104,7 +99,7 @@ export async function updateSession(
   const now = clock.now();
   await db.writeOr([
     ...updateChatSession(id, { name: input.name, worker_id }, now),
-    record(now, { kind: "chat.updated", session_key: chatSessionKey(id), actor: call.caller.subject }),
+    recordBy(call, now, { kind: "chat.updated", session_key: chatSessionKey(id) }),
   ], () => notFound("session", id));
   return answer(await findVisibleSession(db, call, id));
 }
@@ -132,7 +127,7 @@ export async function deleteSession(
     ...deleteChatSession(id, key),
     cancelOccurrencesOf({ session_key: key }, now),
     cancelTasksOf({ session_key: key }, "session deleted", now),
-    record(now, { kind: "chat.deleted", session_key: key, actor: call.caller.subject }),
+    recordBy(call, now, { kind: "chat.deleted", session_key: key }),
   ], () => notFound("session", id));
   await endOpenRuns({ db, interruptRun, interruptRouting }, key);
   await Deno.remove(uploadFolder(paths, id), { recursive: true }).catch(() => {});
@@ -187,12 +182,7 @@ async function planMessage(
         depth,
         received_at: now,
       }, limits.max_waiting_messages),
-      record(now, {
-        kind: "message.received",
-        session_key: key,
-        message_id: messageId,
-        actor: call.caller.subject,
-      }),
+      recordBy(call, now, { kind: "message.received", session_key: key, message_id: messageId }),
     ],
     response: { status: "queued" as const, message_id: messageId },
     lost: async () =>

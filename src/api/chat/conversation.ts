@@ -3,7 +3,7 @@ import { boundTo } from "../../domain/call/scope.ts";
 import { type ConversationEvent, listConversationEvents, startOfReplay } from "../../store/chat/chat.ts";
 import { listConversations as listConversationRows } from "../../store/chat/conversation.ts";
 import { type Answer, answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { resume, type StreamStart } from "../call/stream_start.ts";
 import { notFound } from "../../domain/call/error.ts";
@@ -18,7 +18,6 @@ import {
   deleteContexts,
   forgetContexts,
   listContexts as listContextRows,
-} from "../../store/chat/conversation_context.ts";
 import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 
@@ -133,12 +132,7 @@ export async function clearWorkerContext(
   const { rows } = await db.write([
     deleteContexts(sessionKey, workerId),
     forgetContexts(sessionKey, workerId),
-    record(now, {
-      kind: "context.cleared",
-      session_key: sessionKey,
-      worker_id: workerId,
-      actor: call.caller.subject,
-    }),
+    recordBy(call, now, { kind: "context.cleared", session_key: sessionKey, worker_id: workerId }),
   ]);
   return answer({ cancelled_tasks: 0, cleared_contexts: rows[0]?.length ?? 0 });
 }

@@ -6,9 +6,8 @@ import { isId } from "../../domain/call/field.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import { IncomingFile, openInside } from "../../files/uploads.ts";
 import { findOriginalName, findUpload, insertUpload, touchChatSession } from "../../store/chat/chat.ts";
-import { record } from "../../store/events/journal.ts";
 import type { Answer } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { findVisibleSession } from "./chat.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
@@ -78,10 +77,9 @@ async function planUpload(
     statements: [
       ...touchChatSession(id, now),
       ...insertUpload(upload, quotaOf(deps)),
-      record(now, {
+      recordBy(call, now, {
         kind: "upload.stored",
         session_key: chatSessionKey(id),
-        actor: call.caller.subject,
         data: { path: media.path, size: media.size },
       }),
     ],

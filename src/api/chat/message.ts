@@ -26,7 +26,7 @@ import {
   sendMessage as sendMessageRows,
 } from "../../store/chat/outbound.ts";
 import { findTrace } from "../../store/chat/trace.ts";
-import { type Answer, answer, page } from "../call/answer.ts";
+import { type Answer, answer, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { SentFile, UploadTarget } from "./media.ts";
@@ -59,8 +59,7 @@ export async function traceMessage(
   call: Call,
   id: string,
 ): Promise<Answer<MessageTrace>> {
-  const message = await findWhole(db, call.caller, id);
-  if (message === null) throw notFound("message", id);
+  const message = requireFound(await findWhole(db, call.caller, id), "message", id);
   const trace = await findTrace(db, message.id);
   const lists = Object.entries(trace).map(([name, rows]) => `"${name}":[${rows.join(",")}]`);
   return { json: `{"message":${jsonOf(message)},${lists.join(",")}}` as Json<MessageTrace> };

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { digest } from "../../base/bytes.ts";
-import { conflict, invalid, notFound } from "../../domain/call/error.ts";
+import { conflict, invalid } from "../../domain/call/error.ts";
 import {
   type Pair,
   type Pairing,
@@ -9,11 +9,10 @@ import {
   STRANGERS_PER_MINUTE_MAX,
 } from "../../domain/chat/platform.ts";
 import type { Incoming, Received } from "../../platform/platform.ts";
-import { record } from "../../store/events/journal.ts";
 import { isDuplicate } from "../../store/db/database.ts";
 import { countPairings, findPairing, insertPairing, pairSender } from "../../store/chat/platform.ts";
-import { type Answer, answer } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { IGNORED, type PlatformRules } from "../call/platforms.ts";
 import { say } from "./send_notice.ts";
@@ -75,8 +74,7 @@ export async function pair(
   input: Pair,
 ): Promise<Answer<Pairing>> {
   const now = clock.now();
-  const found = await findPairing(db, hashCode(input.code), now);
-  if (found === null) throw notFound("code", input.code);
+  const found = requireFound(await findPairing(db, hashCode(input.code), now), "code", input.code);
   const shown = {
     platform: found.platform,
     sender: found.sender,
@@ -87,9 +85,8 @@ export async function pair(
   if (input.sender !== found.sender) throw invalid("sender", "is not the sender of this code");
   await db.writeOr([
     ...pairSender(found, call.caller.subject, now),
-    record(now, {
+    recordBy(call, now, {
       kind: "platform.paired",
-      actor: call.caller.subject,
       data: { platform: found.platform, sender: found.sender, name: found.name },
     }),
   ], () => conflict("Cannot pair: another request used the code first."));

@@ -3,11 +3,10 @@ import type { Deleted } from "../../domain/call/deleted.ts";
 import { jsonList } from "../../domain/call/json.ts";
 import type { PlatformShown, PlatformTest, Sender } from "../../domain/chat/platform.ts";
 import type { Health } from "../../platform/platform.ts";
-import { record } from "../../store/events/journal.ts";
 import { countWaiting } from "../../store/chat/outbound_part.ts";
 import { deleteSender, listSenders as listSenderRows } from "../../store/chat/platform.ts";
-import { type Answer, answer, DELETED, whole } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, DELETED, requireFound, whole } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import type { Connected, Platforms } from "../call/platforms.ts";
 import type { Check } from "../../domain/system/system.ts";
@@ -27,8 +26,7 @@ export async function getPlatform(
 ): Promise<Answer<PlatformShown>> {
   requirePlatform(deps.platforms, name);
   const all = await shownPlatforms(deps);
-  const found = all.find((one) => one.name === name);
-  if (found === undefined) throw notFound("platform", name);
+  const found = requireFound(all.find((one) => one.name === name), "platform", name);
   return answer(found);
 }
 
@@ -75,11 +73,7 @@ export async function revokeSender(
   requirePlatform(platforms, name);
   await db.writeOr([
     ...deleteSender(name, sender),
-    record(clock.now(), {
-      kind: "platform.revoked",
-      actor: call.caller.subject,
-      data: { platform: name, sender },
-    }),
+    recordBy(call, clock.now(), { kind: "platform.revoked", data: { platform: name, sender } }),
   ], () => notFound("sender", sender));
   return DELETED;
 }
@@ -97,18 +91,15 @@ export async function testPlatform(
       (detail) => ({ ok: true, detail }),
       (error) => ({ ok: false, detail: error instanceof Error ? error.message : String(error) }),
     );
-  await db.write([record(clock.now(), {
+  await db.write([recordBy(call, clock.now(), {
     kind: "platform.tested",
-    actor: call.caller.subject,
     data: { platform: name, ok: result.ok },
   })]);
   return answer(result);
 }
 
 function requirePlatform(platforms: Platforms, name: string): Connected {
-  const found = platforms.get(name);
-  if (found === undefined) throw notFound("platform", name);
-  return found;
+  return requireFound(platforms.get(name), "platform", name);
 }
 
 // A reply that waits this long is a fault.

@@ -1,10 +1,10 @@
-import { conflict, notFound } from "../../domain/call/error.ts";
+import { conflict } from "../../domain/call/error.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import { type OutboundMessage, type Resend, RESEND_MAX, type Resent } from "../../domain/chat/message.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { moved } from "../../store/events/journal.ts";
 import { findOutbound, listGivenUp, resendOutbound } from "../../store/chat/resend.ts";
-import type { Answer } from "../call/answer.ts";
+import { type Answer, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
@@ -27,8 +27,7 @@ async function planResend(
   call: Call,
   id: string,
 ): Promise<Creation<OutboundMessage>> {
-  const found = await findOutbound(db, id);
-  if (found === null) throw notFound("outbound message", id);
+  const found = requireFound(await findOutbound(db, id), "outbound message", id);
   const message = valueOf<OutboundMessage>(found);
   if (message.status === "sent") {
     throw conflict(

@@ -14,7 +14,6 @@ import { listBeeRuns as listBeeRunRows } from "../../store/chat/bee_run.ts";
 import { readCounters, tally } from "../../store/db/counters.ts";
 import { changePassword as changePasswordRow, deleteRefreshTokens } from "../../store/account/credential.ts";
 import type { Database } from "../../store/db/database.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   countWorkers,
   findRecentExecutions,
@@ -29,7 +28,7 @@ import { CHOSEN_COST, hashPassword } from "../account/password.ts";
 import type { BeeRun } from "../../domain/chat/bee_run.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import { type Answer, answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
 import { isReachable } from "../../store/events/health.ts";
@@ -130,7 +129,7 @@ export async function changePassword(
   await db.writeOr([
     ...changePasswordRow({ hash, source: "operator" }, credential.version, now),
     deleteRefreshTokens(),
-    record(now, { kind: "auth.password_changed", actor: call.caller.subject }),
+    recordBy(call, now, { kind: "auth.password_changed" }),
   ], () => conflict("Cannot change the password: another request changed it first. Try again."));
   authority.raiseVersion(credential.version + 1);
   return answer({ username: credential.username, updated_at: now });
@@ -140,10 +139,7 @@ export async function changePassword(
 export async function resume({ db, clock }: Deps<"db" | "clock">, call: Call): Promise<Answer<Resumed>> {
   refuseRuns(call, "resume schedules");
   if (await findSetting(db, "schedules_paused") === null) return answer({ resumed: false });
-  await db.write([
-    resumeSchedules(),
-    record(clock.now(), { kind: "system.resumed", actor: call.caller.subject }),
-  ]);
+  await db.write([resumeSchedules(), recordBy(call, clock.now(), { kind: "system.resumed" })]);
   return answer({ resumed: true });
 }
 
@@ -183,7 +179,7 @@ export async function rotateKey(
       [
         ...endEverySignature(now),
         ...(db.remote ? [saveSetting("key_fingerprint", keyFingerprint(keyBytes(secret)))] : []),
-        record(now, { kind: "system.key_rotated", actor: call.caller.subject }),
+        recordBy(call, now, { kind: "system.key_rotated" }),
       ],
       () => conflict("Cannot rotate the signing key: runs are open. Wait until they end, or cancel them."),
     );

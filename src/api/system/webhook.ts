@@ -15,7 +15,7 @@ import {
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
 import { sendEvent } from "../../platform/event.ts";
-import { journalRange, record } from "../../store/events/journal.ts";
+import { journalRange } from "../../store/events/journal.ts";
 import {
   deleteWebhook as deleteWebhookRow,
   findDueWebhook,
@@ -27,8 +27,8 @@ import {
   replayWebhook as replayWebhookRow,
   updateWebhook as updateWebhookRow,
 } from "../../store/events/webhook.ts";
-import { type Answer, answer, DELETED, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -55,9 +55,7 @@ export async function getWebhook({ db }: Deps<"db">, call: Call, ref: string): P
 }
 
 async function requireWebhook({ db }: Deps<"db">, ref: string): Promise<Webhook> {
-  const webhook = await findWebhook(db, ref);
-  if (webhook === null) throw notFound("webhook", ref);
-  return webhook;
+  return requireFound(await findWebhook(db, ref), "webhook", ref);
 }
 
 /**
@@ -85,9 +83,8 @@ async function planWebhook(
   return {
     statements: [
       ...insertWebhook({ ...webhook, secret, allow_private: false }, WEBHOOKS_MAX, now),
-      record(now, {
+      recordBy(call, now, {
         kind: "webhook.created",
-        actor: call.caller.subject,
         data: { webhook_id: webhook.id, name, url: originOf(url), events },
       }),
     ],
@@ -133,9 +130,8 @@ export async function updateWebhook(
   const now = clock.now();
   await db.writeOr([
     ...updateWebhookRow(id, input, now),
-    record(now, {
+    recordBy(call, now, {
       kind: "webhook.updated",
-      actor: call.caller.subject,
       data: { webhook_id: id, name, changed: Object.keys(input) },
     }),
   ], () => notFound("webhook", ref));
@@ -156,11 +152,7 @@ export async function deleteWebhook(
   }
   await db.writeOr([
     ...deleteWebhookRow(id),
-    record(clock.now(), {
-      kind: "webhook.deleted",
-      actor: call.caller.subject,
-      data: { webhook_id: id, name },
-    }),
+    recordBy(call, clock.now(), { kind: "webhook.deleted", data: { webhook_id: id, name } }),
   ], () => notFound("webhook", ref));
   return DELETED;
 }
@@ -172,8 +164,7 @@ export async function testWebhook(
   ref: string,
 ): Promise<Answer<WebhookDelivery>> {
   const { id, name } = await requireWebhook({ db }, ref);
-  const webhook = await findDueWebhook(db, id);
-  if (webhook === null) throw notFound("webhook", ref);
+  const webhook = requireFound(await findDueWebhook(db, id), "webhook", ref);
   const now = clock.now();
   const kind = "webhook.tested";
   const { url, secret, allow_private } = webhook;
@@ -186,7 +177,7 @@ export async function testWebhook(
   const delivery = { id: newId(), seq: 0, kind, attempt: 1, status, error, duration_ms, created_at: now };
   await db.write([
     ...insertDelivery(id, delivery),
-    record(now, { kind, actor: call.caller.subject, data: { webhook_id: id, name, status } }),
+    recordBy(call, now, { kind, data: { webhook_id: id, name, status } }),
   ]);
   return answer(delivery);
 }
@@ -213,11 +204,7 @@ export async function replayWebhook(
   const now = clock.now();
   await db.writeOr([
     ...replayWebhookRow(id, after, now),
-    record(now, {
-      kind: "webhook.replayed",
-      actor: call.caller.subject,
-      data: { webhook_id: id, name, after },
-    }),
+    recordBy(call, now, { kind: "webhook.replayed", data: { webhook_id: id, name, after } }),
   ], () => notFound("webhook", ref));
   return answer(await requireWebhook({ db }, id));
 }

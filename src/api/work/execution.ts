@@ -12,11 +12,10 @@ import { findChatSession, touchChatSession } from "../../store/chat/chat.ts";
 import { findExecution, findExecutionJson, markCancelled } from "../../store/work/execution.ts";
 import { findBeeRunStatus } from "../../store/chat/bee_run.ts";
 import { listExecutions as listExecutionRows } from "../../store/work/execution_list.ts";
-import { record } from "../../store/events/journal.ts";
 import { cancelRunOf } from "../../store/work/task_transitions.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import { type Answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { isEndedExecution } from "../../domain/call/vocabulary.ts";
 import { creationOf } from "./task_create.ts";
@@ -45,9 +44,7 @@ export async function getExecution({ db }: Deps<"db">, call: Call, id: string): 
 }
 
 async function findVisible(db: Database, call: Call, id: string): Promise<Json<Execution>> {
-  const json = await findExecutionJson(db, id, boundTo(call.caller));
-  if (json === null) throw notFound("execution", id);
-  return json;
+  return requireFound(await findExecutionJson(db, id, boundTo(call.caller)), "execution", id);
 }
 
 /** Ends a run with its processes and returns after its end. Throws `not_found` or `conflict`. */
@@ -63,7 +60,7 @@ export async function cancelExecution(
   await db.writeOr([
     ...markCancelled(id, call.caller.subject),
     cancelRunOf(keys, reason, now),
-    record(now, { kind: "execution.cancelling", ...keys, actor: call.caller.subject }),
+    recordBy(call, now, { kind: "execution.cancelling", ...keys }),
   ], async () => {
     const status = (await findExecution(db, id))?.status;
     return status === undefined

@@ -11,7 +11,7 @@ import {
   seeAnswer,
   setWaiting,
 } from "../../store/work/question_transitions.ts";
-import { type Answer, page } from "../call/answer.ts";
+import { type Answer, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
@@ -30,9 +30,7 @@ export async function getQuestion({ db }: Deps<"db">, call: Call, id: string): P
 }
 
 async function findVisible(db: Database, call: Call, id: string): Promise<Json<Question>> {
-  const json = await findQuestionJson(db, id, getOwnConversation(call));
-  if (json === null) throw notFound("question", id);
-  return json;
+  return requireFound(await findQuestionJson(db, id, getOwnConversation(call)), "question", id);
 }
 
 // Even a run with *:* does not see the questions of other conversations.

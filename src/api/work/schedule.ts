@@ -1,7 +1,7 @@
 import { isEndedTask } from "../../domain/call/vocabulary.ts";
 import { cronFault } from "../../domain/work/cron.ts";
 import { previewCron } from "../../domain/work/cron_preview.ts";
-import { conflict, invalid, notFound } from "../../domain/call/error.ts";
+import { conflict, invalid } from "../../domain/call/error.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import {
   optionFields,
@@ -13,7 +13,6 @@ import { boundTo } from "../../domain/call/scope.ts";
 import type { Task, TaskUpdate } from "../../domain/work/task.ts";
 import { checkFieldsOfType, nextTimeOf, zoneOf } from "../../domain/work/task_plan.ts";
 import { isRecurring, isTimed } from "../../domain/work/task_type.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   listSchedules as listScheduleRows,
   type ScheduleChange,
@@ -23,8 +22,8 @@ import {
 } from "../../store/work/schedule.ts";
 import { findTaskJson } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import { type Answer, answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { chainDepth } from "../call/run_limit.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
 import type { Deps } from "../call/services.ts";
@@ -83,8 +82,7 @@ async function changeTask(
 ): Promise<Answer<Task> | null> {
   const { db, clock } = deps;
   const read = () => findTaskJson(db, id, boundTo(call.caller));
-  const json = await read();
-  if (json === null) throw notFound("task", id);
+  const json = requireFound(await read(), "task", id);
   const task = valueOf(json);
   checkChangeable(task);
   const now = clock.now();
@@ -98,13 +96,12 @@ async function changeTask(
   const waiting = !isRecurring(task.type) && (changes.scheduled_at !== undefined || changes.paused === false);
   const { won } = await db.write([
     ...updateSchedule(id, change, { waiting, asRead: findTimeBasis(task, change) }, now),
-    record(now, {
+    recordBy(call, now, {
       kind: "task.updated",
       session_key: task.session_key,
       worker_id: change.worker_id ?? task.worker_id,
       message_id: task.message_id,
       task_id: id,
-      actor: call.caller.subject,
       data: { fields: Object.keys(changes) },
     }),
   ]);

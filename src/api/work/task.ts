@@ -10,7 +10,7 @@ import { cancelTask as cancelTaskRow, runTaskNow } from "../../store/work/task_t
 import { findRunOf } from "../../store/work/execution.ts";
 import { findTask, findTaskJson, listTasks as listTaskRows } from "../../store/work/task.ts";
 import { cancelOccurrence, findOccurrence, insertOccurrence } from "../../store/work/occurrence.ts";
-import { type Answer, answer, page } from "../call/answer.ts";
+import { type Answer, answer, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/run_limit.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
@@ -39,9 +39,7 @@ export async function getTask({ db }: Deps<"db">, call: Call, id: string): Promi
 }
 
 async function findVisible(db: Database, call: Call, id: string): Promise<Json<Task>> {
-  const json = await findTaskJson(db, id, boundTo(call.caller));
-  if (json === null) throw notFound("task", id);
-  return json;
+  return requireFound(await findTaskJson(db, id, boundTo(call.caller)), "task", id);
 }
 
 /** Cancels a pending or scheduled task, or the schedule of a running one. Throws `not_found` or `conflict`. */

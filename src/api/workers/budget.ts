@@ -37,7 +37,7 @@ import {
   roomAt,
 } from "../../store/workers/budget_ledger.ts";
 import { listWorkerIds } from "../../store/workers/worker.ts";
-import { type Answer, answer, DELETED, page } from "../call/answer.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
@@ -105,8 +105,7 @@ export async function updateBudget(
   input: BudgetUpdate,
 ): Promise<Answer<Budget>> {
   const { db, clock } = deps;
-  const before = await findBudget(db, id);
-  if (before === null) throw notFound("budget", id);
+  const before = requireFound(await findBudget(db, id), "budget", id);
   const { name, unit, limit, period, soft, action } = input;
   const target = input.target === undefined ? undefined : await resolveTarget(deps, input.target);
   checkLimit({ unit: unit ?? before.unit, limit: limit ?? before.limit });
@@ -132,8 +131,7 @@ export async function deleteBudget(
   call: Call,
   id: string,
 ): Promise<Answer<Deleted>> {
-  const budget = await findBudget(db, id);
-  if (budget === null) throw notFound("budget", id);
+  const budget = requireFound(await findBudget(db, id), "budget", id);
   await db.writeOr(
     [...deleteBudgetRow(id), buildEvent("budget.deleted", budget, call, clock.now())],
     () => notFound("budget", id),
@@ -149,8 +147,7 @@ export async function liftBudget(
   { for_ms }: BudgetLift,
 ): Promise<Answer<Budget>> {
   const { db, clock } = deps;
-  const budget = await findBudget(db, id);
-  if (budget === null) throw notFound("budget", id);
+  const budget = requireFound(await findBudget(db, id), "budget", id);
   const now = clock.now();
   const until = for_ms === 0 ? null : now + for_ms;
   await db.writeOr(

@@ -17,12 +17,11 @@ import {
   listDepartments as listDepartmentRows,
   updateDepartment as updateDepartmentRow,
 } from "../../store/workers/department.ts";
-import { record } from "../../store/events/journal.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { Deleted } from "../../domain/call/deleted.ts";
 import { jsonOf } from "../../domain/call/json.ts";
-import { type Answer, answer, DELETED } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, DELETED, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -38,9 +37,7 @@ export async function getDepartment({ db }: Deps<"db">, idOrName: string): Promi
 }
 
 async function requireDepartment(db: Database, idOrName: string): Promise<Department> {
-  const department = await findDepartment(db, idOrName);
-  if (department === null) throw notFound("department", idOrName);
-  return department;
+  return requireFound(await findDepartment(db, idOrName), "department", idOrName);
 }
 
 /** Creates a department. Throws `invalid_request` for an unknown parent, and `conflict` for a taken name. */
@@ -70,9 +67,8 @@ async function planDepartment(
   return {
     statements: [
       ...insertDepartment(department, DEPARTMENTS_MAX),
-      record(now, {
+      recordBy(call, now, {
         kind: "department.created",
-        actor: call.caller.subject,
         data: { department_id: department.id, name: department.name },
       }),
     ],
@@ -98,9 +94,8 @@ export async function updateDepartment(
     await db.writeOr(
       [
         ...updateDepartmentRow(id, change, now),
-        record(now, {
+        recordBy(call, now, {
           kind: "department.updated",
-          actor: call.caller.subject,
           data: { department_id: id, name: input.name ?? name },
         }),
       ],
@@ -126,11 +121,7 @@ export async function deleteDepartment(
   const { id, name } = await requireDepartment(db, idOrName);
   await db.writeOr([
     ...deleteDepartmentRow(id),
-    record(clock.now(), {
-      kind: "department.deleted",
-      actor: call.caller.subject,
-      data: { department_id: id, name },
-    }),
+    recordBy(call, clock.now(), { kind: "department.deleted", data: { department_id: id, name } }),
   ], async () =>
     await findDepartmentRef(db, id) === null ? notFound("department", idOrName) : conflict(
       `Cannot delete the department ${

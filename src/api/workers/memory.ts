@@ -9,15 +9,14 @@ import {
 import type { Deleted } from "../../domain/call/deleted.ts";
 import type { Page } from "../../domain/call/page.ts";
 import { boundTo } from "../../domain/call/scope.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   deleteMemory as deleteMemoryRow,
   findMemory,
   listMemory as listMemoryRows,
   saveMemory as saveMemoryRow,
 } from "../../store/workers/memory.ts";
-import { type Answer, answer, DELETED, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
 /** Lists the entries of a scope by key. Throws `not_found` for a scope that the caller cannot read. */
@@ -38,8 +37,7 @@ export async function getMemory(
   key: string,
 ): Promise<Answer<MemoryEntry>> {
   checkReadable(call, scope);
-  const entry = await findMemory(db, scope, key);
-  if (entry === null) throw notFound("memory entry", key);
+  const entry = requireFound(await findMemory(db, scope, key), "memory entry", key);
   return answer(entry);
 }
 
@@ -87,12 +85,7 @@ function buildEvent(
   now: number,
 ) {
   const sessionKey = entry.scope === GLOBAL_SCOPE ? {} : { session_key: entry.scope };
-  return record(now, {
-    kind,
-    ...sessionKey,
-    actor: call.caller.subject,
-    data: { scope: entry.scope, key: entry.key },
-  });
+  return recordBy(call, now, { kind, ...sessionKey, data: { scope: entry.scope, key: entry.key } });
 }
 
 // A run reads only its own conversation's memory and the global one (contract 2.8).

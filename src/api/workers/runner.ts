@@ -20,7 +20,7 @@ import {
   listRunners as listRunnerRows,
   setDraining,
 } from "../../store/workers/runner.ts";
-import { type Answer, answer, DELETED, page } from "../call/answer.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
@@ -37,9 +37,7 @@ export async function getRunner(deps: Deps<"db" | "clock">, who: string): Promis
 }
 
 async function requireRunner({ db, clock }: Deps<"db" | "clock">, who: string): Promise<RunnerShown> {
-  const runner = await findRunner(db, who, clock.now());
-  if (runner === null) throw notFound("runner", who);
-  return runner;
+  return requireFound(await findRunner(db, who, clock.now()), "runner", who);
 }
 
 /**

@@ -15,7 +15,6 @@ import { type DataPaths, stateDirOf } from "../../base/paths.ts";
 import { newId } from "../../base/id.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../../store/workers/department.ts";
-import { record } from "../../store/events/journal.ts";
 import { deleteForeignContexts, forgetWorkerContexts } from "../../store/chat/conversation_context.ts";
 import {
   findWorker,
@@ -25,8 +24,8 @@ import {
   updateWorker as updateWorkerRow,
   type WorkerChange,
 } from "../../store/workers/worker.ts";
-import { type Answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { checkCommands } from "../work/task_commands.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines } from "./engine.ts";
@@ -79,12 +78,7 @@ async function planWorker(
     ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
     statements: [
       ...insertWorker(response, departments.map((department) => department.id)),
-      record(now, {
-        kind: "worker.created",
-        worker_id: id,
-        actor: call.caller.subject,
-        data: { name: input.name },
-      }),
+      recordBy(call, now, { kind: "worker.created", worker_id: id, data: { name: input.name } }),
     ],
     response,
   };
@@ -155,8 +149,11 @@ async function requireWorker(
 ): Promise<Json<Worker>> {
   // Programs read the same worker repeatedly, and every read locks and unlocks the database file.
   const read = () => findWorkerJson(db, id);
-  const json = await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0);
-  if (json === null) throw notFound("worker", id);
+  const json = requireFound(
+    await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0),
+    "worker",
+    id,
+  );
   return await shownWorkers(deps, json);
 }
 
@@ -178,8 +175,7 @@ async function changeWorker(
   id: string,
   input: WorkerUpdate,
 ): Promise<void> {
-  const worker = await findWorker(db, id);
-  if (worker === null) throw notFound("worker", id);
+  const worker = requireFound(await findWorker(db, id), "worker", id);
   const change = findChanges(worker, input);
   checkAuthority(call.caller, Object.keys(change));
   if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
@@ -202,12 +198,7 @@ async function changeWorker(
   const now = clock.now();
   const statements: Statement[] = [
     ...updateWorkerRow(id, change, departments?.map((department) => department.id) ?? null, now),
-    record(now, {
-      kind: "worker.updated",
-      worker_id: id,
-      actor: call.caller.subject,
-      data: { fields: Object.keys(change) },
-    }),
+    recordBy(call, now, { kind: "worker.updated", worker_id: id, data: { fields: Object.keys(change) } }),
   ];
   // Contexts stay where the directory was, so they cannot continue on another machine.
   if (change.runs_on !== undefined) statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));

@@ -14,7 +14,7 @@ import { listWaitingReplies } from "../../store/work/task.ts";
 import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 import { deleteWorker as deleteWorkerRow, findWorker, listWorkDirs } from "../../store/workers/worker.ts";
-import { type Answer, DELETED } from "../call/answer.ts";
+import { type Answer, DELETED, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { checkDeletable } from "./work_dir.ts";
@@ -29,8 +29,7 @@ export async function deleteWorker(
   id: string,
   deleteWorkDir: boolean,
 ): Promise<Answer<Deleted>> {
-  const worker = await findWorker(db, id);
-  if (worker === null) throw notFound("worker", id);
+  const worker = requireFound(await findWorker(db, id), "worker", id);
   if (deleteWorkDir && worker.runs_on.length > 0) {
     throw conflict(
       `Cannot delete the work directory ${worker.work_dir}: it is on ${

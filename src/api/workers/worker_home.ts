@@ -1,12 +1,11 @@
-import type { Answer } from "../call/answer.ts";
+import { type Answer, requireFound } from "../call/answer.ts";
 import { conflict, invalid, notFound } from "../../domain/call/error.ts";
 import type { Worker, WorkerRehome } from "../../domain/workers/worker.ts";
 import { listOpenExecutionIds } from "../../store/work/execution.ts";
-import { record } from "../../store/events/journal.ts";
 import { findRunner } from "../../store/workers/runner.ts";
 import { deleteForeignContexts } from "../../store/chat/conversation_context.ts";
 import { findWorker, setWorkerHome } from "../../store/workers/worker.ts";
-import type { Call } from "../call/call.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { getWorker } from "./worker.ts";
 
@@ -21,8 +20,7 @@ export async function rehomeWorker(
   { home }: WorkerRehome,
 ): Promise<Answer<Worker>> {
   const { db, clock } = deps;
-  const worker = await findWorker(db, id);
-  if (worker === null) throw notFound("worker", id);
+  const worker = requireFound(await findWorker(db, id), "worker", id);
   const now = clock.now();
   const runner = home === "" ? null : await findRunner(db, home, now);
   if (home !== "" && runner === null) throw invalid("home", `no runner is called ${JSON.stringify(home)}`);
@@ -37,10 +35,9 @@ export async function rehomeWorker(
   const { won } = await db.write([
     ...setWorkerHome(id, runner?.name ?? "", now),
     deleteForeignContexts(id, ""),
-    record(now, {
+    recordBy(call, now, {
       kind: "worker.updated",
       worker_id: id,
-      actor: call.caller.subject,
       data: { fields: ["home"], from: worker.home, to: runner?.name ?? "" },
     }),
   ]);

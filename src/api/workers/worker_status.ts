@@ -1,4 +1,3 @@
-import { notFound } from "../../domain/call/error.ts";
 import { waitReason } from "../../domain/workers/rate_limit.ts";
 import type { Worker, WorkerStatus } from "../../domain/workers/worker.ts";
 import { stateDirOf } from "../../base/paths.ts";
@@ -10,7 +9,7 @@ import { findWorker } from "../../store/workers/worker.ts";
 import type { Availability } from "../../engine/engine.ts";
 import type { Database } from "../../store/db/database.ts";
 import { RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
-import { type Answer, answer } from "../call/answer.ts";
+import { type Answer, answer, requireFound } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
 import { workDirFault } from "./work_dir.ts";
 
@@ -19,8 +18,7 @@ export async function getWorkerStatus(
   { db, clock, engines, paths }: Deps<"db" | "clock" | "engines" | "paths">,
   id: string,
 ): Promise<Answer<WorkerStatus>> {
-  const worker = await findWorker(db, id);
-  if (worker === null) throw notFound("worker", id);
+  const worker = requireFound(await findWorker(db, id), "worker", id);
   const engine = engines.find(worker.engine);
   const away = worker.runs_on.length > 0;
   const found = away
