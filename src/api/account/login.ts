@@ -6,12 +6,7 @@ import { nameOrigin } from "../../base/origin.ts";
 import { signToken } from "../../base/token.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import type { AccessToken, ConsoleCode, Login, LoginInput, Whoami } from "../../domain/account/login.ts";
-import {
-  deleteRefreshToken,
-  findRefreshToken,
-  insertRefreshToken,
-  type RefreshToken,
-} from "../../store/account/credential.ts";
+import { deleteRefreshToken, findRefreshToken, insertRefreshToken } from "../../store/account/credential.ts";
 import { record } from "../../store/events/journal.ts";
 import { findUserById, noteLogin } from "../../store/account/user.ts";
 import { type Answer, answer, NOTHING } from "../call/answer.ts";
@@ -102,7 +97,7 @@ export async function refresh(
   kind: LoginKind,
 ): Promise<Answer<AccessToken>> {
   const stored = await findRefreshToken(deps.db, digest(secret), deps.clock.now());
-  const who = stored === null || stored.kind !== kind ? null : await findHolder(deps, stored);
+  const who = stored?.kind === kind ? await findHolder(deps, stored.user_id, stored.version) : null;
   if (who !== null) return answer(await issueAccessToken(deps, who));
   throw new ServiceError(
     "unauthenticated",
@@ -111,14 +106,19 @@ export async function refresh(
 }
 
 // A changed password and a disabled or deleted user end the login.
-async function findHolder({ db, authority }: LoginDeps, stored: RefreshToken): Promise<LoggedIn | null> {
-  if (stored.user_id === "") {
-    const current = await authority.operatorVersion();
-    return stored.version === current ? operatorLoggedIn(authority.username, stored.version) : null;
+async function findHolder(
+  { db, authority }: Deps<"db" | "authority">,
+  userId: string,
+  version: number,
+): Promise<LoggedIn | null> {
+  if (userId === "") {
+    return version === await authority.operatorVersion()
+      ? operatorLoggedIn(authority.username, version)
+      : null;
   }
-  const user = await findUserById(db, stored.user_id);
+  const user = await findUserById(db, userId);
   if (user === null || user.disabled === 1 || user.origin === "operator") return null;
-  return user.version === stored.version ? loggedIn(user) : null;
+  return user.version === version ? loggedIn(user) : null;
 }
 
 /** Ends a login. An unknown login is no error and leaves no trace. */
@@ -234,26 +234,16 @@ export async function createCode(
 }
 
 /** Uses up a code and returns who logs in with it. Throws `invalid_credentials`. */
-export async function takeCode(
-  { authority, db, signIn }: Deps<"authority" | "db"> & SignInDeps,
+async function takeCode(
+  deps: Deps<"authority" | "db"> & SignInDeps,
   code: string,
   binding: string,
 ): Promise<{ who: LoggedIn; grant: CodeGrant }> {
-  const grant = signIn.codes.take(code, binding);
-  const who = grant === null ? null : await findHolder(grant);
+  const grant = deps.signIn.codes.take(code, binding);
+  const who = grant === null ? null : await findHolder(deps, grant.userId, grant.version);
   if (grant !== null && who !== null) return { who, grant };
   throw new ServiceError(
     "invalid_credentials",
     "Cannot log in with this code: it was used, is older than a minute, or belongs to another browser. Get a new code.",
   );
-
-  async function findHolder({ userId, version }: CodeGrant): Promise<LoggedIn | null> {
-    if (userId === "") {
-      return version === await authority.operatorVersion()
-        ? operatorLoggedIn(authority.username, version)
-        : null;
-    }
-    const user = await findUserById(db, userId);
-    return user === null || user.disabled === 1 || user.version !== version ? null : loggedIn(user);
-  }
 }

@@ -3,7 +3,7 @@ import { invalid, ServiceError } from "../../domain/call/error.ts";
 import { nameKey } from "../../domain/call/name.ts";
 import { record } from "../../store/events/journal.ts";
 import { findAnyHash, findUserById, findUserByName, type UserRow } from "../../store/account/user.ts";
-import { type Attempt, byName } from "../call/login_limit.ts";
+import { byName } from "../call/login_limit.ts";
 import { verifyPassword } from "./password.ts";
 import type { Deps } from "../call/services.ts";
 import { type Credential, findCredential } from "../../store/account/credential.ts";
@@ -20,21 +20,22 @@ export async function checkPassword(
   { username, password }: { username: string; password: string },
   address: string,
 ): Promise<LoggedIn> {
-  const { db, clock, auth, authority, loginLimits } = deps;
-  const network = networkOf(address);
-  const counted = byName(nameKey(username), network, auth.login_failures_per_minute);
-  const attempt = await loginLimits.begin(counted, "Cannot log in: too many failed logins. Wait a minute.");
-  const { hash, who } = await checked(attempt, findCandidate({ db, authority }, username));
-  // A wrong name costs the same hash as a right one, so the response time reveals no names.
-  const matches = await checked(attempt, verifyPassword(password, hash, network));
-  if (who === null || !matches) {
-    await attempt.fail();
-    await db.write([record(clock.now(), { kind: "auth.refused", actor: "system", data: { address } })]);
-    throw new ServiceError("invalid_credentials", "Cannot log in: wrong username or password");
-  }
-  attempt.takeBack();
-  loginLimits.clear(counted[0].who);
-  return who;
+  const who = await runLimited(deps, {
+    name: nameKey(username),
+    address,
+    check: async (network) => {
+      const candidate = await findCandidate(deps, username);
+      // A wrong name costs the same hash as a right one, so the response time reveals no names.
+      const isRight = await verifyPassword(password, candidate.hash, network);
+      return isRight && candidate.who;
+    },
+    detail: "Cannot log in: too many failed logins. Wait a minute.",
+  });
+  if (who) return who;
+  await deps.db.write([
+    record(deps.clock.now(), { kind: "auth.refused", actor: "system", data: { address } }),
+  ]);
+  throw new ServiceError("invalid_credentials", "Cannot log in: wrong username or password");
 }
 
 // The user with this name and the hash to compare with. The configuration wins over the table (contract 9).
@@ -52,16 +53,6 @@ async function findCandidate(
     return { hash: user.password_hash, who: user.disabled === 1 ? null : loggedIn(user) };
   }
   return { hash: other ?? credential?.password_hash ?? "", who: null };
-}
-
-/** Awaits a password check. When the check throws, for example because the queue is full, the attempt is not counted. */
-export async function checked<T>(attempt: Attempt, check: Promise<T>): Promise<T> {
-  try {
-    return await check;
-  } catch (error) {
-    attempt.takeBack();
-    throw error;
-  }
 }
 
 /**
@@ -162,29 +153,34 @@ export async function checkCurrent(
   if (!isRight) throw invalid("current_password", "is wrong");
 }
 
-interface LimitedCheck {
+interface LimitedCheck<T> {
   /** The check and the user, as a key. */
   name: string;
   address: string;
-  check: (network: string) => Promise<boolean>;
-  /** The error text after too many wrong passwords. */
+  /** Returns a falsy value for a failed check. */
+  check: (network: string) => Promise<T>;
+  /** The error text after too many failed checks. */
   detail: string;
 }
 
-async function runLimited(
+// A check that throws, for example because too many passwords wait, does not count as an attempt.
+async function runLimited<T>(
   { auth, loginLimits }: Deps<"auth" | "loginLimits">,
-  { name, address, check, detail }: LimitedCheck,
-): Promise<boolean> {
+  { name, address, check, detail }: LimitedCheck<T>,
+): Promise<T> {
   const network = networkOf(address);
   const counted = byName(name, network, auth.login_failures_per_minute);
   const attempt = await loginLimits.begin(counted, detail);
-  const isRight = await checked(attempt, check(network));
-  if (!isRight) await attempt.fail();
+  const result = await check(network).catch((error) => {
+    attempt.takeBack();
+    throw error;
+  });
+  if (!result) await attempt.fail();
   else {
     attempt.takeBack();
     loginLimits.clear(counted[0].who);
   }
-  return isRight;
+  return result;
 }
 
 // Users of an OpenID provider have no password here, so no password matches.

@@ -18,6 +18,7 @@ import {
   deleteContexts,
   forgetContexts,
   listContexts as listContextRows,
+} from "../../store/chat/conversation_context.ts";
 import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 

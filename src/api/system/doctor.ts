@@ -46,15 +46,16 @@ export async function examine(deps: DoctorDeps, call: Call): Promise<Answer<Doct
   const checks: Check[] = [];
   for (const [name, check] of Object.entries(CHECKS)) {
     // Runs one check at a time for a low load. A check that throws is a finding, too.
-    const finding = await check(deps).catch((error): Finding =>
-      fail(error instanceof Error ? error.message : String(error), SEE_LOG)
-    );
-    checks.push({ name, ...finding });
+    try {
+      checks.push({ name, ...await check(deps) });
+    } catch (error) {
+      checks.push({ name, ...fail(error instanceof Error ? error.message : String(error), SEE_LOG) });
+    }
   }
   return answer({ status: worstOf(checks), checks });
 }
 
-const CHECKS: Record<string, (deps: DoctorDeps) => Promise<Finding>> = {
+const CHECKS: Record<string, (deps: DoctorDeps) => Finding | Promise<Finding>> = {
   database: checkDatabase,
   disk: checkDisk,
   permissions: checkPermissions,
@@ -135,17 +136,13 @@ async function checkPermissions({ paths }: Deps<"paths">): Promise<Finding> {
   return open.includes(paths.root) ? fail(words, hint) : warn(words, hint);
 }
 
-function checkStages({ stages, lifecycle }: Deps<"stages" | "lifecycle">): Promise<Finding> {
+function checkStages({ stages, lifecycle }: Deps<"stages" | "lifecycle">): Finding {
   const all = stages();
   const stalled = all.filter((stage) => !stage.well).map((stage) => stage.name);
   if (stalled.length > 0) {
-    return Promise.resolve(
-      fail(`stalled for over a minute: ${stalled.join(", ")}`, "Read the log and restart the service."),
-    );
+    return fail(`stalled for over a minute: ${stalled.join(", ")}`, "Read the log and restart the service.");
   }
-  return Promise.resolve(
-    pass(`${all.map((stage) => stage.name).join(", ")}; the service is ${lifecycle.state}`),
-  );
+  return pass(`${all.map((stage) => stage.name).join(", ")}; the service is ${lifecycle.state}`);
 }
 
 async function checkQueue({ db, clock, limits }: Deps<"db" | "clock" | "limits">): Promise<Finding> {
@@ -271,35 +268,31 @@ async function checkBackup({ db, clock }: Deps<"db" | "clock">): Promise<Finding
   return clock.now() - at > BACKUP_WARN_MS ? warn(words, hint) : pass(words);
 }
 
-function checkNetwork({ network }: Deps<"network">): Promise<Finding> {
+function checkNetwork({ network }: Deps<"network">): Finding {
   const { host, trusted_proxies } = network;
   const loopback = host === "localhost" || host === "::1" || host.startsWith("127.");
-  if (loopback) return Promise.resolve(pass(`reachable only from this machine (${host})`));
+  if (loopback) return pass(`reachable only from this machine (${host})`);
   if (trusted_proxies.length > 0) {
-    return Promise.resolve(pass(`reachable at ${host} through ${trusted_proxies.join(", ")}`));
+    return pass(`reachable at ${host} through ${trusted_proxies.join(", ")}`);
   }
-  return Promise.resolve(
-    warn(
-      `reachable at ${host} without TLS`,
-      "Put a proxy with TLS in front of the service and name it in server.trusted_proxies.",
-    ),
+  return warn(
+    `reachable at ${host} without TLS`,
+    "Put a proxy with TLS in front of the service and name it in server.trusted_proxies.",
   );
 }
 
 // A low limit of open files closes connections before server.max_connections does.
-function checkOpenFiles({ network }: Deps<"network">): Promise<Finding> {
+function checkOpenFiles({ network }: Deps<"network">): Finding {
   const files = openFilesMax();
   const wanted = network.max_connections;
   const connections = Math.min(connectionsMax(files), wanted);
   if (files === Infinity) {
-    return Promise.resolve(pass(`up to ${wanted} connections; the limit of open files is unknown here`));
+    return pass(`up to ${wanted} connections; the limit of open files is unknown here`);
   }
   const words = `the limit of ${files} open files allows ${connections} connections`;
-  if (connections === wanted) return Promise.resolve(pass(words));
-  return Promise.resolve(
-    warn(
-      `${words} of the ${wanted} of server.max_connections`,
-      "Raise the limit for the service: LimitNOFILE= in its unit, or ulimit -n.",
-    ),
+  if (connections === wanted) return pass(words);
+  return warn(
+    `${words} of the ${wanted} of server.max_connections`,
+    "Raise the limit for the service: LimitNOFILE= in its unit, or ulimit -n.",
   );
 }
