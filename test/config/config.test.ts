@@ -126,10 +126,10 @@ describe("configuration (contract 7)", () => {
     // A hash that was cut off, or whose dollar signs a shell expanded, would match no password.
     ["auth: {password_hash: '$scrypt$ln=16,r=8,p=2$c2FsdA'}", /scrypt hash/],
     ["database: {url: postgres://x}", /must start with/],
-    ["engines: {default: nope}", /^1:20: engines.default: no engine is called "nope"; known: /],
+    ["engines: {default: nope}", /^1:20: engines.default: no engine is called "nope". Known engines: /],
     ["bee: {engine: nope}", /bee.engine: no engine is called/],
-    ["engines: {x: {command: y}}", /engines.x.kind: is missing/],
-    ["engines: {x: {kind: command}}", /engines.x.command: is missing/],
+    ["engines: {x: {command: y}}", /engines.x.kind: is required/],
+    ["engines: {x: {kind: command}}", /engines.x.command: is required/],
     ["engines: {X: {kind: echo}}", /lower-case/],
     [
       "engines:\n  codex: {args: [--json]}",

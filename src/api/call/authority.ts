@@ -117,7 +117,7 @@ export class Authority {
 
   /** Finds the caller of verified claims. Streams and waits repeat this check. */
   async recognise(claims: Claims): Promise<Authentication | null> {
-    const caller = await this.#findCaller(claims);
+    const caller = await this.#loadCaller(claims);
     return caller === null ? null : { caller, claims };
   }
 
@@ -128,7 +128,7 @@ export class Authority {
   async ended({ caller, claims }: Authentication): Promise<Ended> {
     const expires = claims.ver !== OPERATOR_KEY_VERSION || claims.typ === "run";
     if (expires && claims.exp * 1000 <= this.#clock.now()) return "token_expired";
-    const now = await this.#findCaller(claims);
+    const now = await this.#loadCaller(claims);
     return now === null || now.scopes.join(" ") !== caller.scopes.join(" ") ? "revoked" : null;
   }
 
@@ -145,7 +145,7 @@ export class Authority {
     this.forget();
   }
 
-  async #findCaller(claims: Claims): Promise<Caller | null> {
+  async #loadCaller(claims: Claims): Promise<Caller | null> {
     switch (claims.typ) {
       case "run":
         return await this.#findRun(claims);

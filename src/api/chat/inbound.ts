@@ -57,7 +57,7 @@ export async function receiveMessage(
   if (!incoming.isData && !await mayReach(deps, rules, incoming)) {
     return incoming.isDirect ? await greetStranger(deps, rules, incoming) : IGNORED;
   }
-  if (incoming.choice !== "") return await receiveClick(deps, rules, incoming);
+  if (incoming.choice !== "") return await receiveButtonPress(deps, rules, incoming);
   return await storeIncoming(deps, rules, incoming, { actor, depth });
 }
 
@@ -202,7 +202,7 @@ const LATE: Received = { outcome: "late", message_id: "" };
  * Stores a button press in one batch as a message with the option's text and as the answer. Stores nothing when this
  * conversation's question is closed (contract 12).
  */
-export async function receiveClick(
+async function receiveButtonPress(
   { db, clock, limits }: Deps<"db" | "clock" | "limits">,
   { name }: PlatformRules,
   incoming: Incoming,

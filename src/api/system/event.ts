@@ -91,11 +91,11 @@ function boundFilter(call: Call, filter: EventFilter): JournalFilter {
 }
 
 function formatEvent(row: JournalRow): Json<Event> {
-  return shownAs<Event, JournalRow>(row);
+  return formatJournalRow<Event, JournalRow>(row);
 }
 
 /** Formats a journal row as JSON text. Its `data` is already JSON. */
-export function shownAs<T, R extends JournalRow>(row: R): Json<T> {
+function formatJournalRow<T, R extends JournalRow>(row: R): Json<T> {
   const { data, ...fields } = row;
   return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}` as Json<T>;
 }
@@ -111,7 +111,7 @@ export async function listAudit({ db }: Deps<"db">, filter: AuditFilter): Promis
   const shown = found.slice(0, size);
   const last = found.length > size ? shown.at(-1) : undefined;
   return {
-    json: jsonList(shown.map((row) => shownAs<AuditEntry, AuditRow>(row))),
+    json: jsonList(shown.map((row) => formatJournalRow<AuditEntry, AuditRow>(row))),
     total,
     next: last === undefined ? null : { name: "after", value: String(last.seq) },
   };

@@ -69,7 +69,9 @@ export async function changesOf(
     changeWorker(work, deps, change, { ...context, ids });
   }
   for (const change of listChanges("schedule")) {
-    work.statements.push(...scheduleStatements(deps.timeZone, change, { ...context, workers: ids.worker }));
+    work.statements.push(
+      ...buildScheduleStatements(deps.timeZone, change, { ...context, workers: ids.worker }),
+    );
   }
   // A schedule may have moved from a deleted worker to another one.
   for (const { present } of workers.filter(({ action }) => action === "delete")) {
@@ -288,7 +290,7 @@ interface ScheduleContext {
 }
 
 /** Builds the statements of one schedule change. `timeZone` is the default zone. */
-export function scheduleStatements(
+function buildScheduleStatements(
   timeZone: string,
   { action, name, present, wanted, fields: changed }: PlannedChange,
   { fleet, actor, now, workers }: ScheduleContext,

@@ -120,7 +120,7 @@ export async function listWorkers(
   filter: WorkerFilter,
 ): Promise<Answer<Worker[]>> {
   const found = page(await listInDepartments(deps, filter));
-  return { ...found, json: await shownWorkers(deps, found.json) };
+  return { ...found, json: await markUnavailable(deps, found.json) };
 }
 
 async function listInDepartments({ db }: Deps<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
@@ -154,7 +154,7 @@ async function requireWorker(
     "worker",
     id,
   );
-  return await shownWorkers(deps, json);
+  return await markUnavailable(deps, json);
 }
 
 /** Updates a worker. Throws `invalid_request`, `not_found` or `forbidden`. */
@@ -295,7 +295,7 @@ function findEngines(json: string): string[] {
  * Replaces `idle` with `unavailable` for workers whose engine is unusable. No row holds this, so the JSON of the
  * database is parsed only when one of its engines is unusable.
  */
-export async function shownWorkers<T extends Worker | Worker[]>(
+async function markUnavailable<T extends Worker | Worker[]>(
   { engines, paths }: Deps<"engines" | "paths">,
   json: Json<T>,
 ): Promise<Json<T>> {

@@ -138,7 +138,7 @@ describe("a browser that lies (contract 9) [USR-4]", () => {
       const begun = await signIn(app, (url) => url.searchParams.set("code", "x".repeat(3_000)));
       expect(begun.status).toBe(303);
       const fresh = await signIn(app);
-      expect((await finish(fresh.callback, "")).detail).toContain("this browser did not begin it");
+      expect((await finish(fresh.callback, "")).detail).toContain("this browser did not start it");
       const [name = "", value = ""] = fresh.cookie.split("=");
       const [head, body] = value.split(".");
       for (const forged of [`${head}.${body}.AAAA`, `eyJhbGciOiJub25lIn0.${body}.`, await app.token(), "x"]) {
@@ -211,7 +211,7 @@ describe("who a provider means (contract 9)", () => {
     await using provider = await lyingProvider(lies);
     await using app = await appWith(provider);
     const { status, detail } = await signIn(app);
-    expect([status, detail]).toEqual([409, expect.stringContaining("is not taken for you")]);
+    expect([status, detail]).toEqual([409, expect.stringContaining("is not linked to you")]);
     expect(await users(app)).toHaveLength(1);
     // The same subject of another issuer is somebody else, too.
     lies.claims = { preferred_username: "mallory" };

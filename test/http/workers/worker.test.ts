@@ -77,7 +77,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     for (const bad of [{ nope: "-x" }, { fake: "'open" }, { fake: "a | b" }, { fake: "a\\" }, { fake: 1 }]) {
       expect((await put(bad)).status, JSON.stringify(bad)).toBe(400);
     }
-    expect((await app.send(`PUT /api/workers/${id}`, { engine: "nope" })).body.detail).toContain("known: ");
+    expect((await app.send(`PUT /api/workers/${id}`, { engine: "nope" })).body.detail).toContain("Known engines: ");
     expect((await app.send("POST /api/workers", { name: "x", engine: "nope" })).status).toBe(400);
   });
 
@@ -212,8 +212,8 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       one: { content: string },
     ) => one.content);
     expect(said.slice(2).sort()).toEqual([
-      expect.stringMatching(/^Ada was stopped/),
       expect.stringMatching(/^Ada was deleted, so this task was cancelled: say later/),
+      expect.stringMatching(/^Ada was stopped/),
     ]);
     expect(await app.db.read("select distinct status, reason from task")).toMatchObject([
       { status: "cancelled", reason: "worker deleted" },
