@@ -62,7 +62,7 @@ export class RunLimits {
     if (total <= MOST[thing]) return void made.set(thing, total);
     await this.tell(call, thing, MOST[thing]);
     throw conflict(
-      `Cannot continue: one run can make at most ${MOST[thing]} ${
+      `Cannot continue: one run can create at most ${MOST[thing]} ${
         thing.replace("_", " ")
       }. Leave the rest to a person.`,
     );

@@ -332,7 +332,10 @@ describe("GET /api/system/doctor (contract 5)", () => {
     const queue = (await app.call("GET /api/system/doctor")).checks.find((one: { name: string }) =>
       one.name === "queue"
     );
-    expect(queue).toMatchObject({ status: "warn", hint: expect.stringContaining("max_concurrent_runs is 1") });
+    expect(queue).toMatchObject({
+      status: "warn",
+      hint: expect.stringContaining("max_concurrent_runs is 1"),
+    });
   });
 });
 

@@ -76,7 +76,7 @@ describe("limits of one run [SCP-7]", () => {
       body: {
         code: "conflict",
         detail:
-          `Cannot continue: one run can make at most ${RUN_TASKS_MAX} tasks. Leave the rest to a person.`,
+          `Cannot continue: one run can create at most ${RUN_TASKS_MAX} tasks. Leave the rest to a person.`,
       },
     });
     expect((await make(other)).status).toBe(201);
