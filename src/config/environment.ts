@@ -1,7 +1,7 @@
 import { environmentOverrides } from "./file.ts";
 
 /**
- * Sets the environment's keys in the input and returns the variable name of each key. `shapeOf` describes one top-level
+ * Sets the environment's keys in the input and returns the variable name of each key. `findShape` describes one top-level
  * key, because describing all takes 20 ms at every start.
  */
 export function applyEnvironment(
@@ -35,7 +35,6 @@ export interface Shape {
   additionalProperties?: Shape | boolean;
 }
 
-/** Finds the schema of a key. */
 export function inside(shape: Shape | undefined, key: string): Shape | undefined {
   const { additionalProperties: rest } = shape ?? {};
   return shape?.properties?.[key] ?? (typeof rest === "object" ? rest : undefined);

@@ -1,6 +1,5 @@
 interface Exposure {
   path: string;
-  /** The name of the secret. */
   key: string;
 }
 

@@ -30,10 +30,7 @@ function shapeAt(schema: z.ZodType, path: string[]): Shape | undefined {
   return path.reduce<Shape | undefined>(inside, z.toJSONSchema(schema, { io: "input" }) as Shape);
 }
 
-/**
- * Formats the position of a key's value, or of the key itself, as `file:line:column: `. Returns "" when the file has no
- * such key.
- */
+/** Formats the position of a key or its value as `file:line:column: `, or "" when the file lacks it. */
 export function where(source: ConfigSource, path: string[], atKey = false): string {
   if (source.path === null || source.document === null) return "";
   const parent = source.document.getIn(path.slice(0, -1), true);

@@ -21,7 +21,6 @@ export function parseYaml(
   return { document, position };
 }
 
-/** Formats a value as YAML. */
 export function yamlText(value: unknown): string {
   return stringify(value);
 }

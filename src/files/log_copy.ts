@@ -16,10 +16,7 @@ export class LogCopies {
     this.#maxBytes = maxBytes + LOG_BEYOND_MAX_BYTES;
   }
 
-  /**
-   * Appends the new bytes of a part that starts at `offset`, up to the limit. Returns the next expected offset, which
-   * is the start of a missing part.
-   */
+  /** Appends the new bytes of a part, up to the limit. Returns the next expected offset. */
   append(path: string, offset: number, bytes: Uint8Array): Promise<number> {
     const done = (this.#turns.get(path) ?? Promise.resolve()).catch(() => {})
       .then(() => this.#append(path, offset, bytes));

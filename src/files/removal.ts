@@ -4,7 +4,6 @@ import { realPath, within } from "../base/paths.ts";
 
 /** A file system entry, as it was when its removal was decided. */
 export interface Removal {
-  /** Real path of the parent directory. */
   parent: string;
   name: string;
   dev: number;

@@ -85,7 +85,6 @@ async function storeLogin(
   ]);
 }
 
-/** Joins both halves of a browser login's secret. */
 export function whole(cookie: string, session: string): string {
   return `${cookie}.${session}`;
 }
@@ -159,10 +158,7 @@ interface LoginFrom {
   flow: string | null;
 }
 
-/**
- * Logs in with a name and a password, or with a code in a browser (contract 2.3). Throws `invalid_credentials` or
- * `rate_limited`.
- */
+/** Logs in with name and password, or a browser with a code. Throws `invalid_credentials` or `rate_limited`. */
 export async function logIn(
   deps: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
   input: LoginInput,
@@ -183,7 +179,6 @@ export function place({ signIn }: SignInDeps): Place {
   return { publicUrl: signIn.publicUrl(), cookieSuffix: signIn.cookieSuffix };
 }
 
-/** The public URL of the service and the suffix of its cookie names. */
 export interface Place {
   publicUrl: string;
   cookieSuffix: string;
@@ -206,10 +201,7 @@ export function whoami(_needs: Deps<never>, { caller }: Call): Promise<Answer<Wh
   }));
 }
 
-/**
- * Creates a code for POST /api/auth/console. The code logs one browser in as the caller, once, within a minute. Throws
- * `forbidden` for tokens, which hold fewer scopes than a login.
- */
+/** Creates a code that logs one browser in as the caller, once, within a minute. Throws `forbidden` for tokens. */
 export async function createCode(
   { db, authority, signIn, auth }: Deps<"db" | "authority" | "auth"> & SignInDeps,
   call: Call,

@@ -64,10 +64,7 @@ export class OidcSignIn {
     this.#used = new LRUCache({ max: USED_FLOWS_MAX, ttl: FLOW_LIFE_S * 1000 });
   }
 
-  /**
-   * Starts a sign-in. Returns the provider's URL and the cookie that the browser must send back. Throws `unavailable`
-   * when the provider does not respond.
-   */
+  /** Returns the provider's URL and the cookie that the browser must send back. Throws `unavailable`. */
   async begin(redirectUri: string, returnTo: string): Promise<{ url: URL; cookie: string }> {
     const openId = await this.#load();
     const provider = await this.#getProvider();

@@ -16,7 +16,6 @@ export interface CodeGrant {
   binding: string;
 }
 
-/** Lifetime of a code in seconds. */
 export const CODE_LIFE_S = 60;
 
 const CODES_MAX = 1_000;

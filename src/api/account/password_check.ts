@@ -55,10 +55,7 @@ async function findCandidate(
   return { hash: other ?? credential?.password_hash ?? "", who: null };
 }
 
-/**
- * Parses the network that login attempts are counted by. One client may own a whole IPv6 network, so a count per
- * address would never reach its limit.
- */
+/** Finds the network that attempts are counted by: a client may own a whole IPv6 network of addresses. */
 export function networkOf(address: string): string {
   if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address;
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
@@ -78,10 +75,7 @@ function isSameText(a: string, b: string): boolean {
   return timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest());
 }
 
-/**
- * Finds the operator's stored password, or null. Waits until this start's password is stored, because the old one must
- * not work. Throws `unavailable` like operatorVersion().
- */
+/** Waits until this start's password is stored, and finds it. Throws `unavailable` like operatorVersion(). */
 export async function operatorCredential(
   { db, authority }: Deps<"db" | "authority">,
 ): Promise<Credential | null> {
@@ -134,10 +128,7 @@ export async function confirmPassword(
   if (!isRight) throw invalid("password", "is wrong, or your user has no password here");
 }
 
-/**
- * Checks the current password of user `name` before a change. Limits attempts like a login. Throws `invalid_request`
- * with the field, or `rate_limited`.
- */
+/** Checks the current password of user `name`, limited like a login. Throws `invalid_request`, `rate_limited`. */
 export async function checkCurrent(
   deps: Deps<"auth" | "loginLimits">,
   hash: string,

@@ -5,7 +5,6 @@ import { OneTimeCodes } from "./one_time_codes.ts";
 /** The services for sign-in without a password. `boot` creates them once. */
 interface SignIn {
   codes: OneTimeCodes;
-  /** Null while no OpenID provider is configured. */
   oidc: OidcSignIn | null;
   /** Public address of this service: `server.public_url`, else the listening address. */
   publicUrl: () => string;

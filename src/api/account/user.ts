@@ -129,10 +129,7 @@ export async function updateUser(
   return await getUser({ db }, user.id);
 }
 
-/**
- * Deletes a user with all tokens and logins. Throws `not_found`, `forbidden`, and `conflict` for the operator and the
- * last admin.
- */
+/** Deletes a user. Throws `not_found`, `forbidden`, and `conflict` for the operator and the last admin. */
 export async function deleteUser(
   { db, clock, authority }: UserChangeDeps,
   call: Call,

@@ -3,10 +3,7 @@ import type { Deleted } from "../../domain/call/deleted.ts";
 import { type Json, jsonOf } from "../../domain/call/json.ts";
 import type { Listing } from "../../domain/call/page.ts";
 
-/**
- * The answer of a JSON operation: the text of a T, and values for headers. SQL builds the text where that is faster
- * (decision 0003).
- */
+/** The JSON text of a T and values for headers. SQL builds the text where that is faster (decision 0003). */
 export interface Answer<T> {
   json: Json<T>;
   /** Matching rows, counted up to COUNT_MAX + 1 (contract 1.4). */

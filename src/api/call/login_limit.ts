@@ -26,7 +26,6 @@ export function byNetwork(network: string, max: number): Counted {
   return { who: digest(network), max: max * NETWORK_SHARE };
 }
 
-/** Builds the limits of a name in a network and of the network. */
 export function byName(name: string, network: string, max: number): [name: Counted, network: Counted] {
   return [{ who: digest(`${network}\n${name}`), max }, byNetwork(network, max)];
 }
@@ -87,12 +86,10 @@ export class LoginLimits {
     };
   }
 
-  /** Forgets the failures of `who` after a login. */
   clear(who: string): void {
     this.#failures.delete(who);
   }
 
-  /** Stores the counts of this minute, the highest first. */
   async save(): Promise<void> {
     // Before the first attempt nothing is loaded, and the stored counts may still be valid.
     if (this.#loaded === null) return;

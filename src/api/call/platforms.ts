@@ -24,7 +24,6 @@ export type Platforms = ReadonlyMap<string, Connected>;
 
 export const IGNORED: Received = { outcome: "ignored", message_id: "" };
 
-/** Formats a platform's sender as an actor of the journal. */
 export function senderActor(platform: string, sender: string): string {
   return `platform:${platform}:${sender}`;
 }

@@ -96,10 +96,7 @@ export class RunLimits {
   }
 }
 
-/**
- * Counts the agent tasks that led to the caller's new task or message: 0 for people and programs. Throws `conflict` for
- * a run above `limits.max_chain_depth`.
- */
+/** Counts the agent tasks before the caller's next one. Throws `conflict` above `limits.max_chain_depth`. */
 export async function chainDepth(
   { limits, runLimits }: Deps<"limits" | "runLimits">,
   call: Pick<Call, "caller">,

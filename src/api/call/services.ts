@@ -13,10 +13,7 @@ import type { LoginLimits } from "./login_limit.ts";
 import type { RemoteRuns } from "./remote_runs.ts";
 import type { RunLimits } from "./run_limit.ts";
 
-/**
- * Everything that operations depend on. Only `boot` and `operations.ts` hold all of it: an operation names the
- * dependencies that it uses.
- */
+/** Everything that operations depend on. Each operation names the dependencies that it uses. */
 export interface Services {
   db: Database;
   clock: Clock;
@@ -49,7 +46,6 @@ export interface Services {
   interruptRun: (executionId: string) => Promise<void>;
   /** Ends the bee's run for a conversation. Resolves afterwards. */
   interruptRouting: (sessionKey: string) => Promise<void>;
-  /** The runs of runners. */
   remote: () => RemoteRuns;
 }
 
@@ -57,11 +53,9 @@ export interface Services {
 interface DatabaseOwner {
   /** The server's fault and its remedy, or null. */
   readonly fault: string | null;
-  /** Processes that wait to take over. */
   readonly standbys: readonly { host: string; pid: number }[];
 }
 
-/** The dependencies of one operation. */
 export type Deps<K extends keyof Services> = Pick<Services, K>;
 
 export interface Lifecycle {

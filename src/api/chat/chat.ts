@@ -109,10 +109,7 @@ async function checkWorker(db: Database, id: string | null): Promise<void> {
   throw invalid("worker_id", `no worker has the id ${JSON.stringify(id)}`);
 }
 
-/**
- * Deletes a session with its messages, replies, contexts and uploads, and ends its open work, including the bee's.
- * Throws `not_found`.
- */
+/** Deletes a session with its messages, contexts and uploads, and ends its open work. Throws `not_found`. */
 export async function deleteSession(
   { db, clock, paths, interruptRun, interruptRouting }: Deps<
     "db" | "clock" | "paths" | "interruptRun" | "interruptRouting"
@@ -134,10 +131,7 @@ export async function deleteSession(
   return DELETED;
 }
 
-/**
- * Stores a chat message before acknowledging it (contract 4.1). Throws `invalid_request`, `not_found`, or
- * `rate_limited` when too many messages wait.
- */
+/** Stores a message before acknowledging it. Throws `invalid_request`, `not_found` or `rate_limited`. */
 export async function sendMessage(
   deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
   call: Call,

@@ -50,14 +50,10 @@ interface ConversationStep {
   /** The events after `after`, formatted by `render`. */
   rendered: Uint8Array;
   after: number;
-  /** The conversation was deleted. */
   deleted: boolean;
 }
 
-/**
- * Reads the next events after number `after`. All clients of a conversation read at the same time and share the result
- * of `render`.
- */
+/** Reads the events after number `after`. Parallel reads share the result of `render`. */
 export function readConversation(
   { db }: Deps<"db">,
   sessionKey: string,
@@ -86,10 +82,7 @@ export async function listContexts(
   return page(await listContextRows(db, sessionKey, paging));
 }
 
-/**
- * Cancels all active tasks of a conversation with their processes, drops unrouted messages and deletes all contexts. An
- * unknown key returns zeros.
- */
+/** Cancels a conversation's active tasks, drops unrouted messages and deletes all contexts. */
 export async function clearSession(
   { db, clock, interruptRun, interruptRouting }: Deps<"db" | "clock" | "interruptRun" | "interruptRouting">,
   call: Call,

@@ -198,10 +198,7 @@ function cutToLimit(text: string): string {
 
 const LATE: Received = { outcome: "late", message_id: "" };
 
-/**
- * Stores a button press in one batch as a message with the option's text and as the answer. Stores nothing when this
- * conversation's question is closed (contract 12).
- */
+/** Stores a button press as a message and as the answer, unless the question is closed (contract 12). */
 async function receiveButtonPress(
   { db, clock, limits }: Deps<"db" | "clock" | "limits">,
   { name }: PlatformRules,

@@ -13,7 +13,6 @@ import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { checkUploads, inSession, noRoom, quotaOf, uploadFolder } from "./session_files.ts";
 
-/** The destination of an upload's file, and its maximum size. */
 export interface UploadTarget {
   maxBytes: number;
   /** Opens the file. `bytes` is its approximate size, or 0 when the client does not send it. */
@@ -45,10 +44,7 @@ export async function prepareUpload(
   };
 }
 
-/**
- * Stores an uploaded file, once per idempotency key. Throws `not_found`, `storage_full`, or `conflict` for a key that
- * was used with another file.
- */
+/** Stores an upload. Throws `not_found`, `storage_full`, or `conflict` for a key used with another file. */
 export function keepUpload(
   deps: Deps<"db" | "clock" | "paths" | "limits">,
   call: Call,

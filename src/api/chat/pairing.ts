@@ -64,10 +64,7 @@ function hashCode(code: string): string {
   return digest(code.toUpperCase().replace(/[^A-Z0-9]/g, ""));
 }
 
-/**
- * Finds the sender of a code and gives access when the request names the same `sender`. Throws `not_found` for an
- * expired or unknown code.
- */
+/** Finds a code's sender and gives access when the request names the same one. Throws `not_found`. */
 export async function pair(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,

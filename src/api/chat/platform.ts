@@ -30,7 +30,6 @@ export async function getPlatform(
   return answer(found);
 }
 
-/** Lists all platforms with their health and queue. */
 export async function shownPlatforms(
   { db, platforms, lifecycle }: Deps<"db" | "platforms" | "lifecycle">,
 ): Promise<PlatformShown[]> {

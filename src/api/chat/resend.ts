@@ -44,10 +44,7 @@ async function planResend(
   };
 }
 
-/**
- * Sends up to RESEND_MAX failed messages of a platform again, oldest first (contract 10.3). Throws `conflict` when the
- * platform is not connected.
- */
+/** Resends up to RESEND_MAX failed messages of a platform, oldest first. Throws `conflict` without a connection. */
 export async function resendMessages(
   deps: Deps<"db" | "clock" | "platforms">,
   call: Call,

@@ -9,10 +9,7 @@ export function uploadFolder(paths: DataPaths, sessionId: string): string {
   return join(paths.uploads, sessionId);
 }
 
-/**
- * Runs `work` on a session's files. When the session is deleted meanwhile, throws `not_found` and removes the empty
- * directory.
- */
+/** Runs `work`. If the session is deleted meanwhile, removes its empty directory and throws `not_found`. */
 export async function inSession<T>(
   { db, paths }: Deps<"db" | "paths">,
   sessionId: string,

@@ -37,10 +37,7 @@ import { keyBytes, keyFingerprint } from "../../base/token.ts";
 import { prepareWhole } from "../../base/whole_file.ts";
 import { endEverySignature } from "../../store/account/key.ts";
 
-/**
- * Returns counts by status, today's usage and the latest executions. Counters and indexes keep it fast with any number
- * of rows.
- */
+/** Returns counts by status, today's usage and the latest executions, from counters and indexes only. */
 export async function getOverview(
   { db, clock, timeZone, lifecycle }: Deps<"db" | "clock" | "timeZone" | "lifecycle">,
   call: Call,

@@ -58,10 +58,7 @@ async function requireWebhook({ db }: Deps<"db">, ref: string): Promise<Webhook>
   return requireFound(await findWebhook(db, ref), "webhook", ref);
 }
 
-/**
- * Creates a webhook for events from now on. Only this answer shows the secret. Throws `conflict` for a taken name and
- * above WEBHOOKS_MAX.
- */
+/** Creates a webhook. Only this answer shows the secret. Throws `conflict` for a taken name or too many webhooks. */
 export async function createWebhook(
   deps: Deps<"db" | "clock">,
   call: Call,

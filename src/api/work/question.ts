@@ -38,10 +38,7 @@ function getOwnConversation({ caller }: Call): string | null {
   return caller.run?.session_key ?? null;
 }
 
-/**
- * Stores a person's answer once. Throws `not_found`, or `conflict` for a question that was answered or cancelled or
- * that expired.
- */
+/** Stores a person's answer once. Throws `not_found`, or `conflict` when the question is not open. */
 export async function answerQuestion(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,

@@ -23,10 +23,7 @@ export async function listQueue(
   return page(await listQueueRows(db, filter, boundTo(call.caller), filter));
 }
 
-/**
- * Cancels all matching tasks that are waiting or scheduled, or none of them. Throws `conflict` when their number is not
- * `expected` or one of them started.
- */
+/** Cancels all matching tasks or none. Throws `conflict` when their number is not `expected` or one has started. */
 export async function cancelQueue(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,

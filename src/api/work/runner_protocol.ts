@@ -67,10 +67,7 @@ export async function reportRun(
   return answer(STORED);
 }
 
-/**
- * Stores a run's outcome. A repeated report gets the same answer. Throws `conflict` when the run no longer belongs to
- * the caller.
- */
+/** Stores a run's outcome, also repeatedly. Throws `conflict` when the run no longer belongs to the caller. */
 export async function endRun(
   { remote }: Deps<"remote">,
   call: Call,

@@ -61,10 +61,7 @@ async function probe({ engines, db, clock }: EngineDeps): Promise<EngineShown[]>
   }));
 }
 
-/**
- * Throws `invalid_request` for an unknown engine, and for arguments that are malformed or reserved for the service.
- * `prefix` precedes the field in the message.
- */
+/** Throws `invalid_request` for an unknown engine and for malformed or reserved arguments. */
 export function checkEngines(
   engines: Catalog,
   input: Pick<WorkerUpdate, "engine" | "engine_args" | "runs_on">,

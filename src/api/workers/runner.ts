@@ -40,10 +40,7 @@ async function requireRunner({ db, clock }: Deps<"db" | "clock">, who: string): 
   return requireFound(await findRunner(db, who, clock.now()), "runner", who);
 }
 
-/**
- * Creates a runner. The answer shows its token, which is stored nowhere; a repeated request gets the same token. Throws
- * `conflict` for a taken name.
- */
+/** Creates a runner and its token, which is stored nowhere. Throws `conflict` for a taken name. */
 export async function createRunner(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,

@@ -58,10 +58,7 @@ export async function listUsage(
   }
 }
 
-/**
- * Returns usage and waiting times in intervals of `step` from `since` until now, including empty ones. Throws
- * `invalid_request`.
- */
+/** Returns usage and waiting times per `step` from `since` until now. Throws `invalid_request`. */
 export async function listSeries(
   { db, clock }: Deps<"db" | "clock">,
   { since: given, step }: { since?: number | undefined; step: number },

@@ -247,10 +247,7 @@ function checkAuthority(caller: Caller, fields: readonly string[]): void {
   throw new ServiceError("forbidden", `Cannot set ${field}: only an operator can, not a run token`);
 }
 
-/**
- * Throws `forbidden` when the caller adds a scope to a worker without holding it. For a run this includes the default
- * scopes, which an empty list means (contract 2.9).
- */
+/** Throws `forbidden` when the caller does not hold a new scope of a worker (contract 2.9). */
 export function checkGrant(caller: Caller, scopes: readonly string[], had: readonly string[] = []): void {
   const wanted = scopes.length === 0 && caller.run !== null ? WORKER_SCOPES_DEFAULT : scopes;
   const missing = wanted.find((entry) => !grants(caller.scopes, entry) && !grants(had, entry));
@@ -291,10 +288,7 @@ function findEngines(json: string): string[] {
   return [...new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name))];
 }
 
-/**
- * Replaces `idle` with `unavailable` for workers whose engine is unusable. No row holds this, so the JSON of the
- * database is parsed only when one of its engines is unusable.
- */
+/** Replaces `idle` with `unavailable` for unusable engines. Parses the JSON only when an engine is unusable. */
 async function markUnavailable<T extends Worker | Worker[]>(
   { engines, paths }: Deps<"engines" | "paths">,
   json: Json<T>,
