@@ -105,7 +105,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     const made = await ctl(app, ["worker", "create", "-n", "Ada", "--engine", "gone", "-q"]);
     expect(made).toMatchObject({
       code: 0,
-      err: "svc: warning: its engine gone cannot be used: /no/such/program does not exist\n",
+      err: "svc: warning: engine gone cannot be used: /no/such/program does not exist\n",
     });
     expect((await ctl(app, ["worker", "list"])).out.split("\t").slice(1, 3)).toEqual(["Ada", "unavailable"]);
     const shown = await ctl(app, ["worker", "list"], { terminal: true });
