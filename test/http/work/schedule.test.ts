@@ -191,7 +191,7 @@ describe("PUT /api/tasks/:id (contract 15)", () => {
     clock.advance(5 * MINUTE_MS);
     await app.until("execution.completed", 2);
     const late = await app.send(`PUT /api/tasks/${once.id}`, { paused: false });
-    expect([late.status, late.body.detail]).toEqual([409, expect.stringContaining("it expired")]);
+    expect([late.status, late.body.detail]).toEqual([409, expect.stringContaining("its time is over")]);
     await app.call(`PUT /api/tasks/${once.id}`, { paused: false, scheduled_at: clock.now() + 5_000 });
     clock.advance(5_000);
     await app.until("execution.completed", 3);
