@@ -6,7 +6,12 @@ import { nameOrigin } from "../../base/origin.ts";
 import { signToken } from "../../base/token.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import type { AccessToken, ConsoleCode, Login, LoginInput, Whoami } from "../../domain/account/login.ts";
-import { deleteRefreshToken, findRefreshToken, insertRefreshToken } from "../../store/account/credential.ts";
+import {
+  deleteRefreshToken,
+  findRefreshToken,
+  insertRefreshToken,
+  type RefreshToken,
+} from "../../store/account/credential.ts";
 import { record } from "../../store/events/journal.ts";
 import { findUserById, noteLogin } from "../../store/account/user.ts";
 import { type Answer, answer, NOTHING } from "../call/answer.ts";
@@ -96,7 +101,7 @@ export async function refresh(
   kind: LoginKind,
 ): Promise<Answer<AccessToken>> {
   const stored = await findRefreshToken(deps.db, digest(secret), deps.clock.now());
-  const who = stored?.kind === kind ? await findHolder(deps, stored.user_id, stored.version) : null;
+  const who = stored?.kind === kind ? await findHolder(deps, stored) : null;
   if (who !== null) return answer(await issueAccessToken(deps, who));
   throw new ServiceError(
     "unauthenticated",
@@ -107,15 +112,14 @@ export async function refresh(
 // A changed password and a disabled or deleted user end the login.
 async function findHolder(
   { db, authority }: Deps<"db" | "authority">,
-  userId: string,
-  version: number,
+  { user_id, version }: Pick<RefreshToken, "user_id" | "version">,
 ): Promise<LoggedIn | null> {
-  if (userId === "") {
+  if (user_id === "") {
     return version === await authority.operatorVersion()
       ? operatorLoggedIn(authority.username, version)
       : null;
   }
-  const user = await findUserById(db, userId);
+  const user = await findUserById(db, user_id);
   if (user === null || user.disabled === 1 || user.origin === "operator") return null;
   return user.version === version ? loggedIn(user) : null;
 }
@@ -232,7 +236,9 @@ async function takeCode(
   binding: string,
 ): Promise<{ who: LoggedIn; grant: CodeGrant }> {
   const grant = deps.signIn.codes.take(code, binding);
-  const who = grant === null ? null : await findHolder(deps, grant.userId, grant.version);
+  const who = grant === null
+    ? null
+    : await findHolder(deps, { user_id: grant.userId, version: grant.version });
   if (grant !== null && who !== null) return { who, grant };
   throw new ServiceError(
     "invalid_credentials",
