@@ -9,7 +9,6 @@ import { record } from "../../store/events/journal.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Database } from "../../store/db/database.ts";
-import type { Deps } from "./services.ts";
 
 /** Limits of one run: far above the needs of a task, and low enough to end a loop early (reliability SCP-7). */
 export const RUN_TASKS_MAX = 100;
@@ -94,20 +93,4 @@ export class RunLimits {
     this.#made.set(key, known);
     return known;
   }
-}
-
-/** Counts the agent tasks before the caller's next one. Throws `conflict` above `limits.max_chain_depth`. */
-export async function chainDepth(
-  { limits, runLimits }: Deps<"limits" | "runLimits">,
-  call: Pick<Call, "caller">,
-  action: string,
-): Promise<number> {
-  const { run } = call.caller;
-  const depth = run === null ? 0 : run.depth + 1;
-  if (depth <= limits.max_chain_depth) return depth;
-  await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
-  throw conflict(
-    `Cannot ${action}: it would be number ${depth} in a chain of tasks by agents ` +
-      `(limits.max_chain_depth is ${limits.max_chain_depth})`,
-  );
 }

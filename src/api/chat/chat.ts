@@ -32,7 +32,7 @@ import type { Database } from "../../store/db/database.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, DELETED, page } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
-import { chainDepth } from "../call/run_limit.ts";
+import { chainDepth } from "../call/chain_depth.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { uploadFolder } from "./session_files.ts";

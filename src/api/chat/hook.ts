@@ -6,7 +6,7 @@ import type { WebhookPlatformConfig } from "../../config/platform.ts";
 import { expand } from "../../domain/call/template.ts";
 import { type Signed, verifyGitHub, verifySlack, verifyStandard } from "../../platform/signature.ts";
 import { type Answer, answer } from "../call/answer.ts";
-import { chainDepth } from "../call/run_limit.ts";
+import { chainDepth } from "../call/chain_depth.ts";
 import { receiveMessage } from "./inbound.ts";
 import { senderActor } from "../call/platforms.ts";
 import type { Deps } from "../call/services.ts";

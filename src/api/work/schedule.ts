@@ -24,7 +24,7 @@ import { findTaskJson } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, page, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
-import { chainDepth } from "../call/run_limit.ts";
+import { chainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
 import type { Deps } from "../call/services.ts";
 

@@ -12,7 +12,7 @@ import { findTask, findTaskJson, listTasks as listTaskRows } from "../../store/w
 import { cancelOccurrence, findOccurrence, insertOccurrence } from "../../store/work/occurrence.ts";
 import { type Answer, answer, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { chainDepth } from "../call/run_limit.ts";
+import { chainDepth } from "../call/chain_depth.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";

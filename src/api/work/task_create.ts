@@ -15,7 +15,7 @@ import { insertTasks, listEnginesOf, listOrigins, type Origin } from "../../stor
 import { findWorker } from "../../store/workers/worker.ts";
 import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { chainDepth } from "../call/run_limit.ts";
+import { chainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";

@@ -1,0 +1,19 @@
+import { conflict } from "../../domain/call/error.ts";
+import type { Call } from "./call.ts";
+import type { Deps } from "./services.ts";
+
+/** Counts the agent tasks before the caller's next one. Throws `conflict` above `limits.max_chain_depth`. */
+export async function chainDepth(
+  { limits, runLimits }: Deps<"limits" | "runLimits">,
+  call: Pick<Call, "caller">,
+  action: string,
+): Promise<number> {
+  const { run } = call.caller;
+  const depth = run === null ? 0 : run.depth + 1;
+  if (depth <= limits.max_chain_depth) return depth;
+  await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
+  throw conflict(
+    `Cannot ${action}: it would be number ${depth} in a chain of tasks by agents ` +
+      `(limits.max_chain_depth is ${limits.max_chain_depth})`,
+  );
+}
