@@ -1,11 +1,9 @@
-import { listAudit } from "./system/audit.ts";
-import { createCode } from "./account/code.ts";
-import { rotateKey } from "./system/key.ts";
-import { logIn, logout, place, refresh } from "./account/login.ts";
+import { findEventStart, listAudit, listEvents, readEvents } from "./system/event.ts";
+import { createCode, logIn, logout, place, refresh, whoami } from "./account/login.ts";
+import { changePassword, getOverview, listBeeRuns, readiness, resume, rotateKey } from "./system/system.ts";
 import { beginOidc, finishOidc } from "./account/oidc_login.ts";
 import { createToken, deleteToken, listTokens } from "./account/token.ts";
 import { createUser, deleteUser, getUser, listUsers, setPassword, updateUser } from "./account/user.ts";
-import { whoami } from "./account/whoami.ts";
 import { askQuestion } from "./work/question_ask.ts";
 import {
   createBudget,
@@ -25,7 +23,14 @@ import {
   sendMessage as sendChatMessage,
   updateSession,
 } from "./chat/chat.ts";
-import { findStreamStart, listConversations, readConversation } from "./chat/conversation.ts";
+import {
+  clearSession,
+  clearWorkerContext,
+  findStreamStart,
+  listContexts,
+  listConversations,
+  readConversation,
+} from "./chat/conversation.ts";
 import {
   createDepartment,
   deleteDepartment,
@@ -34,8 +39,14 @@ import {
   updateDepartment,
 } from "./workers/department.ts";
 import { examine } from "./system/doctor.ts";
-import { findEventStart, listEvents, readEvents } from "./system/event.ts";
-import { explainMessage } from "./chat/explain.ts";
+import {
+  explainMessage,
+  listInbound,
+  listOutbound,
+  prepareAttachment,
+  sendMessage,
+  traceMessage,
+} from "./chat/message.ts";
 import { applyFleet, exportFleet, planOfFleet } from "./workers/fleet.ts";
 import { getEngine, liftEngine, listEngines } from "./workers/engine.ts";
 import {
@@ -57,10 +68,8 @@ import {
 } from "./work/question.ts";
 import { cancelQueue, listQueue } from "./work/queue.ts";
 import { listSeries, listUsage } from "./workers/usage.ts";
-import { readiness } from "./system/health.ts";
 import { keepUpload, openMedia, prepareUpload } from "./chat/media.ts";
 import { deleteMemory, getMemory, listMemory, saveMemory } from "./workers/memory.ts";
-import { listInbound, listOutbound, prepareAttachment, sendMessage, traceMessage } from "./chat/message.ts";
 import { readMetrics } from "./system/metrics.ts";
 import { pair } from "./chat/pairing.ts";
 import type { Services } from "./call/services.ts";
@@ -70,8 +79,6 @@ import { appendRunLog, beatRuns, claimRun, endRun, openRunMedia, reportRun } fro
 import { createRunner, deleteRunner, drainRunner, getRunner, listRunners } from "./workers/runner.ts";
 import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./chat/platform.ts";
 import { listSchedules, previewSchedule, updateTask } from "./work/schedule.ts";
-import { clearSession, clearWorkerContext, listContexts } from "./chat/conversation_context.ts";
-import { changePassword, getOverview, listBeeRuns, resume } from "./system/system.ts";
 import { cancelTask, getTask, listTasks, runTask, waitForTask } from "./work/task.ts";
 import { createTask, createTasks } from "./work/task_create.ts";
 import { isMissingReference } from "../store/db/database.ts";
@@ -90,17 +97,27 @@ import { deleteWorker } from "./workers/worker_deletion.ts";
 import { rehomeWorker } from "./workers/worker_home.ts";
 import { getWorkerStatus } from "./workers/worker_status.ts";
 
-/** Everything that operations depend on: `boot` hands it over. */
+/** Everything that operations depend on. `boot` passes it in. */
 export type Dependencies = Services & SignInDeps;
 
-/** Every operation by noun and verb, as the route table calls them. */
 export type Operations = ReturnType<typeof createOperations>;
 
-/** Binds every operation to its parts. A new operation is a function of its needs, with a name here. */
-export function createOperations(parts: Dependencies) {
+/** Binds every operation to its dependencies. To add an operation, write a function of dependencies and give it a name here. */
+export function createOperations(dependencies: Dependencies) {
+  const bind = <O extends Record<string, Operation>>(operations: O) =>
+    bindOperations(dependencies, operations);
   return {
-    auth: bound(parts, { logIn, refresh, logout, place, whoami, createCode, beginOidc, finishOidc }),
-    user: bound(parts, {
+    auth: bind({
+      logIn,
+      refresh,
+      logout,
+      place,
+      whoami,
+      createCode,
+      beginOidc,
+      finishOidc,
+    }),
+    user: bind({
       list: listUsers,
       create: createUser,
       get: getUser,
@@ -108,9 +125,9 @@ export function createOperations(parts: Dependencies) {
       delete: deleteUser,
       setPassword,
     }),
-    token: bound(parts, { list: listTokens, create: createToken, delete: deleteToken }),
-    audit: bound(parts, { list: listAudit }),
-    worker: bound(parts, {
+    token: bind({ list: listTokens, create: createToken, delete: deleteToken }),
+    audit: bind({ list: listAudit }),
+    worker: bind({
       create: createWorker,
       list: listWorkers,
       get: getWorker,
@@ -119,7 +136,7 @@ export function createOperations(parts: Dependencies) {
       delete: deleteWorker,
       rehome: rehomeWorker,
     }),
-    task: bound(parts, {
+    task: bind({
       create: createTask,
       createAll: createTasks,
       list: listTasks,
@@ -129,8 +146,8 @@ export function createOperations(parts: Dependencies) {
       run: runTask,
       wait: waitForTask,
     }),
-    schedule: bound(parts, { list: listSchedules, preview: previewSchedule }),
-    execution: bound(parts, {
+    schedule: bind({ list: listSchedules, preview: previewSchedule }),
+    execution: bind({
       list: listExecutions,
       listOfWorker: listWorkerExecutions,
       get: getExecution,
@@ -138,7 +155,7 @@ export function createOperations(parts: Dependencies) {
       retry: retryExecution,
       findLog,
     }),
-    budget: bound(parts, {
+    budget: bind({
       list: listBudgets,
       create: createBudget,
       get: getBudget,
@@ -146,15 +163,15 @@ export function createOperations(parts: Dependencies) {
       delete: deleteBudget,
       lift: liftBudget,
     }),
-    fleet: bound(parts, { export: exportFleet, plan: planOfFleet, apply: applyFleet }),
-    runner: bound(parts, {
+    fleet: bind({ export: exportFleet, plan: planOfFleet, apply: applyFleet }),
+    runner: bind({
       list: listRunners,
       create: createRunner,
       get: getRunner,
       delete: deleteRunner,
       drain: drainRunner,
     }),
-    run: bound(parts, {
+    run: bind({
       openMedia: openRunMedia,
       claim: claimRun,
       beat: beatRuns,
@@ -162,8 +179,8 @@ export function createOperations(parts: Dependencies) {
       events: reportRun,
       end: endRun,
     }),
-    inbox: bound(parts, { list: listInbox }),
-    question: bound(parts, {
+    inbox: bind({ list: listInbox }),
+    question: bind({
       ask: askQuestion,
       list: listQuestions,
       get: getQuestion,
@@ -171,20 +188,20 @@ export function createOperations(parts: Dependencies) {
       answer: answerQuestion,
       cancel: cancelQuestion,
     }),
-    queue: bound(parts, { list: listQueue, cancel: cancelQueue }),
-    engine: bound(parts, { list: listEngines, get: getEngine, lift: liftEngine }),
-    usage: bound(parts, { list: listUsage, series: listSeries }),
-    conversation: bound(parts, { list: listConversations }),
-    session: bound(parts, { list: listContexts, clear: clearSession, clearWorker: clearWorkerContext }),
-    memory: bound(parts, { list: listMemory, get: getMemory, save: saveMemory, delete: deleteMemory }),
-    department: bound(parts, {
+    queue: bind({ list: listQueue, cancel: cancelQueue }),
+    engine: bind({ list: listEngines, get: getEngine, lift: liftEngine }),
+    usage: bind({ list: listUsage, series: listSeries }),
+    conversation: bind({ list: listConversations }),
+    session: bind({ list: listContexts, clear: clearSession, clearWorker: clearWorkerContext }),
+    memory: bind({ list: listMemory, get: getMemory, save: saveMemory, delete: deleteMemory }),
+    department: bind({
       list: listDepartments,
       create: createDepartment,
       get: getDepartment,
       update: updateDepartment,
       delete: deleteDepartment,
     }),
-    message: bound(parts, {
+    message: bind({
       send: sendMessage,
       prepareAttachment,
       list: listInbound,
@@ -194,8 +211,8 @@ export function createOperations(parts: Dependencies) {
       resend: resendMessage,
       resendAll: resendMessages,
     }),
-    hook: bound(parts, { receive: receiveHook }),
-    platform: bound(parts, {
+    hook: bind({ receive: receiveHook }),
+    platform: bind({
       list: listPlatforms,
       get: getPlatform,
       senders: listSenders,
@@ -203,7 +220,7 @@ export function createOperations(parts: Dependencies) {
       revoke: revokeSender,
       test: testPlatform,
     }),
-    webhook: bound(parts, {
+    webhook: bind({
       list: listWebhooks,
       get: getWebhook,
       create: createWebhook,
@@ -213,7 +230,7 @@ export function createOperations(parts: Dependencies) {
       deliveries: listDeliveries,
       replay: replayWebhook,
     }),
-    chat: bound(parts, {
+    chat: bind({
       create: createSession,
       list: listSessions,
       get: getSession,
@@ -227,8 +244,8 @@ export function createOperations(parts: Dependencies) {
       findStreamStart,
       readStream: readConversation,
     }),
-    event: bound(parts, { list: listEvents, findStart: findEventStart, read: readEvents }),
-    system: bound(parts, {
+    event: bind({ list: listEvents, findStart: findEventStart, read: readEvents }),
+    system: bind({
       overview: getOverview,
       executions: listBeeRuns,
       doctor: examine,
@@ -242,22 +259,28 @@ export function createOperations(parts: Dependencies) {
   };
 }
 
-type Bound<O> = {
-  [K in keyof O]: O[K] extends (parts: never, ...input: infer I) => infer A ? (...input: I) => A : never;
+type Operation = (dependencies: Dependencies, ...input: never[]) => unknown;
+
+type BoundOperations<O> = {
+  [K in keyof O]: O[K] extends (dependencies: never, ...input: infer I) => infer A ? (...input: I) => A
+    : never;
 };
 
-// An operation that needs something that no service has is a type error here.
-function bound<O extends Record<string, (parts: Dependencies, ...input: never[]) => unknown>>(
-  parts: Dependencies,
+// An operation with an unknown dependency is a type error here.
+function bindOperations<O extends Record<string, Operation>>(
+  dependencies: Dependencies,
   operations: O,
-): Bound<O> {
-  return Object.fromEntries(
-    Object.entries(operations).map(([name, operation]) => [name, tryAgain(operation.bind(null, parts))]),
-  ) as Bound<O>;
+): BoundOperations<O> {
+  const bound = Object.entries(operations).map(([name, operation]) =>
+    [name, retryMissingReference(operation.bind(null, dependencies))] as const
+  );
+  return Object.fromEntries(bound) as BoundOperations<O>;
 }
 
-// An operation whose object was deleted between its check and its write runs once more: its check then says what is missing.
-function tryAgain<I extends unknown[]>(operation: (...input: I) => unknown): (...input: I) => unknown {
+// When an object is deleted between an operation's check and its write, a second run reports what is missing.
+function retryMissingReference<I extends unknown[]>(
+  operation: (...input: I) => unknown,
+): (...input: I) => unknown {
   return (...input) => {
     const answer = operation(...input);
     if (!(answer instanceof Promise)) return answer;

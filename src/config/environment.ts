@@ -1,19 +1,19 @@
 import { environmentOverrides } from "./file.ts";
 
 /**
- * Puts the environment's keys into the input; answers which keys they were, with the variable's name (contract 7). `shapeOf`
- * describes one top-level key: to describe them all takes a start 20 ms.
+ * Sets the environment's keys in the input and returns the variable name of each key. `findShape` describes one top-level
+ * key, because describing all takes 20 ms at every start.
  */
 export function applyEnvironment(
   input: Record<string, unknown>,
   env: Record<string, string>,
-  shapeOf: (key: string) => Shape | undefined,
+  findShape: (key: string) => Shape | undefined,
 ): Map<string, string> {
   const names = new Map<string, string>();
   const shapes = new Map<string, Shape | undefined>();
   for (const { name, path, text } of environmentOverrides(env)) {
     const [top = "", ...deeper] = path;
-    if (!shapes.has(top)) shapes.set(top, shapeOf(top));
+    if (!shapes.has(top)) shapes.set(top, findShape(top));
     let target = input;
     for (const key of path.slice(0, -1)) {
       const inner = target[key];
@@ -22,26 +22,25 @@ export function applyEnvironment(
         unknown
       >;
     }
-    target[path.at(-1) ?? ""] = typed(text, deeper.reduce(inside, shapes.get(top))?.type);
+    target[path.at(-1) ?? ""] = parseValue(text, deeper.reduce(inside, shapes.get(top))?.type);
     names.set(path.join("."), name);
   }
   return names;
 }
 
-/** What is used of a JSON schema. */
+/** The used subset of JSON Schema. */
 export interface Shape {
   type?: string;
   properties?: Record<string, Shape>;
   additionalProperties?: Shape | boolean;
 }
 
-/** The schema of one key of a map. */
 export function inside(shape: Shape | undefined, key: string): Shape | undefined {
   const { additionalProperties: rest } = shape ?? {};
   return shape?.properties?.[key] ?? (typeof rest === "object" ? rest : undefined);
 }
 
-function typed(text: string, type: string | undefined): unknown {
+function parseValue(text: string, type: string | undefined): unknown {
   if (type === "integer" || type === "number") return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
   if (type === "boolean") return text === "true" || text === "false" ? text === "true" : text;
   if (type === "array") return text === "" ? [] : text.split(",").map((part) => part.trim());

@@ -2,7 +2,7 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import type { Document } from "yaml";
 import { load } from "../base/lazy_import.ts";
 
-/** The configuration cannot be used. Exit code 2; the message says where and what to do (contract 7). */
+/** The configuration is invalid. Exit code 2. */
 export class ConfigError extends Error {
   constructor(message: string) {
     super(message);
@@ -10,16 +10,12 @@ export class ConfigError extends Error {
   }
 }
 
-/** An invalid command line, reported like an invalid configuration, by the name of the program. */
+/** The command line is invalid. Reported like an invalid configuration. */
 export class UsageError extends ConfigError {}
 
-/** Path of the configuration file when no flag names one. */
 export const CONFIG_DEFAULT = "config.yaml";
 
-/**
- * What `-c` or `--config` names among the words of a command line, and the words without it. Throws UsageError when it
- * names nothing.
- */
+/** Extracts the value of `-c` or `--config` from a command line. Throws UsageError for an empty value. */
 export function takeConfig(words: readonly string[]): { config: string | undefined; rest: string[] } {
   let config: string | undefined;
   const rest: string[] = [];
@@ -37,7 +33,7 @@ export function takeConfig(words: readonly string[]): { config: string | undefin
   return { config, rest };
 }
 
-/** What `-c` or `--config` names, for a command that takes nothing else. Throws UsageError for every other word. */
+/** Reads `-c` or `--config` of a command without other arguments. Throws UsageError for any other word. */
 export function onlyConfig(command: string, words: readonly string[]): string | undefined {
   const { config, rest: [unknown] } = takeConfig(words);
   if (unknown === undefined) return config;
@@ -48,17 +44,17 @@ export function onlyConfig(command: string, words: readonly string[]): string | 
   );
 }
 
-/** What was found on disk: the file's path (null: none, which is fine), its directory and its YAML document. */
+/** The configuration file's path (null: no file), directory and YAML document. */
 export interface ConfigSource {
   path: string | null;
-  /** Relative paths count from here. */
+  /** Base of relative paths. */
   base: string;
   document: Document.Parsed | null;
-  /** Line and column (from 1) of an offset in the file. */
+  /** Finds line and column (from 1) of an offset. */
   position: (offset: number) => { line: number; column: number };
 }
 
-/** Reads the file that `-c` names, or `config.yaml`. A named file must exist; the default one need not. Throws ConfigError. */
+/** Reads the file of `-c`, or `config.yaml` if it exists. Throws ConfigError. */
 export async function readConfigSource(flag: string | undefined): Promise<ConfigSource> {
   const path = resolve(flag ?? CONFIG_DEFAULT);
   const none = { path: null, base: Deno.cwd(), document: null, position: () => ({ line: 0, column: 0 }) };
@@ -75,7 +71,7 @@ export async function readConfigSource(flag: string | undefined): Promise<Config
     const reason = error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);
     throw new ConfigError(`Cannot read the configuration ${path}: ${reason}`);
   }
-  // Only a file that is there costs the YAML parser: ctl starts faster without one.
+  // Loads the YAML parser only for an existing file, so that ctl starts faster without one.
   const { parseYaml } = await load<typeof import("./yaml.ts")>("./yaml.ts", import.meta.url);
   try {
     return { path, base: dirname(path), ...parseYaml(text) };
@@ -84,7 +80,6 @@ export async function readConfigSource(flag: string | undefined): Promise<Config
   }
 }
 
-/** One key taken from the environment. */
 interface EnvironmentOverride {
   name: string;
   path: string[];
@@ -102,7 +97,7 @@ const TOP_LEVEL = new Map([["SVC_DATA_DIR", "data_dir"], ["SVC_FILES_DIR", "file
   "shutdown_grace",
 ]]);
 
-/** The keys that the environment sets: `SVC_A__B` for `a.b`, `SVC_A__B_FILE` for secrets (contract 7). Throws ConfigError. */
+/** Lists the keys that the environment sets: `SVC_A__B` for `a.b`, `SVC_A__B_FILE` for secrets. Throws ConfigError. */
 export function environmentOverrides(env: Record<string, string>): EnvironmentOverride[] {
   const overrides: EnvironmentOverride[] = [];
   for (const name of Object.keys(env).sort()) {
@@ -110,7 +105,7 @@ export function environmentOverrides(env: Record<string, string>): EnvironmentOv
     const top = TOP_LEVEL.get(name);
     if (top !== undefined) overrides.push({ name, path: [top], text: value });
     if (!/^SVC_[A-Z0-9]+(_[A-Z0-9]+)*__[A-Z0-9_]+$/.test(name)) continue;
-    const path = keyPath(name);
+    const path = parseKeyPath(name);
     const secret = path.join(".").replace(/_file$/, "");
     if (name.endsWith("_FILE") && SECRET_KEYS.has(secret)) {
       overrides.push({ name, path: secret.split("."), text: readSecretFile(name, value) });
@@ -119,14 +114,14 @@ export function environmentOverrides(env: Record<string, string>): EnvironmentOv
   return overrides;
 }
 
-function keyPath(name: string): string[] {
+function parseKeyPath(name: string): string[] {
   const parts = name.slice(4).split("__");
-  // Below engines.<name>.env stand names of variables, which keep their case.
+  // Names below engines.<name>.env are variables, which keep their case.
   const isVariable = parts[0] === "ENGINES" && parts[2] === "ENV";
   return parts.map((part, index) => isVariable && index === 3 ? part : part.toLowerCase());
 }
 
-/** The text of a secret's file without its last line break. Throws ConfigError naming the variable. */
+/** Reads a secret from a file without its last line break. Throws ConfigError with the variable's name. */
 export function readSecretFile(name: string, path: string): string {
   try {
     return Deno.readTextFileSync(path).replace(/\r?\n$/, "");
@@ -135,12 +130,11 @@ export function readSecretFile(name: string, path: string): string {
   }
 }
 
-/** A configured path made absolute from the configuration's directory. */
 export function absolutePath(base: string, path: string): string {
   return isAbsolute(path) ? path : resolve(base, path);
 }
 
-/** What `ctl` has to know to reach its server. */
+/** The settings that `ctl` needs to reach its server. */
 export interface ClientConfig {
   host: string;
   port: number;
@@ -149,7 +143,7 @@ export interface ClientConfig {
   username: string;
 }
 
-/** The keys that `ctl` needs, from environment, file and defaults, without loading the whole schema. Throws ConfigError. */
+/** Reads the client's settings from environment, file and defaults without loading the schema. Throws ConfigError. */
 export async function readClientConfig(
   flag: string | undefined,
   env: Record<string, string>,
@@ -157,7 +151,7 @@ export async function readClientConfig(
   const source = await readConfigSource(flag);
   const overrides = environmentOverrides(env);
   const get = (...path: string[]): string | undefined => {
-    // Of a secret that is there twice the file counts, as for the server.
+    // The file of a secret wins over its value, as on the server.
     const override = overrides.findLast((entry) => entry.path.join(".") === path.join("."));
     if (override !== undefined) return override.text;
     const value = source.document?.getIn(path);

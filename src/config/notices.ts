@@ -3,17 +3,13 @@ import { duration } from "./value.ts";
 import { hasConversation } from "../domain/chat/message.ts";
 import { noticeKindsOf, TO_WEBHOOK } from "../domain/system/notice.ts";
 
-/** Most rules for notices. */
 const NOTICE_RULES_MAX = 50;
 
-const place = z.string().min(1).max(1_100).refine(
+const target = z.string().min(1).max(1_100).refine(
   (to) => /^[a-z][a-z0-9_-]*:./.test(to) && hasConversation(to),
-  {
-    error: `must be a session key such as local:<id>, or ${TO_WEBHOOK}<name>`,
-  },
+  { error: `must be a session key such as local:<id>, or ${TO_WEBHOOK}<name>` },
 );
 
-/** `notices:` (contract 11). */
 export const noticesSchema = z.array(
   z.strictObject({
     on: z.array(
@@ -21,13 +17,13 @@ export const noticesSchema = z.array(
         error: 'must be a kind of notice such as schedule.paused or budget.*, or "*"',
       }),
     ).min(1).max(100),
-    to: place.optional(),
+    to: target.optional(),
     program: z.array(z.string()).min(1).max(100).refine(
       ([name = ""]) => name !== "" && (name.startsWith("/") || !name.includes("/")),
-      { error: "must begin with a program on PATH, or with its absolute path" },
+      { error: "must start with a program on PATH, or with its absolute path" },
     ).optional(),
     every: duration("10m"),
   }).refine(({ to, program }) => (to === undefined) !== (program === undefined), {
-    error: "needs either to: or program:",
+    error: "requires either to: or program:",
   }),
 ).max(NOTICE_RULES_MAX, { error: `must be at most ${NOTICE_RULES_MAX} rules` }).default([]);

@@ -26,7 +26,7 @@ export const platformsSchema = z.record(
   }),
   platformSchema,
 ).refine((all) => Object.keys(all).length <= PLATFORMS_MAX, {
-  error: `must be at most ${PLATFORMS_MAX} platforms`,
+  error: `must contain at most ${PLATFORMS_MAX} platforms`,
 }).default({});
 
 export const webhooksSchema = z.array(z.strictObject({

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { inside, type Shape } from "./environment.ts";
 import type { ConfigSource } from "./file.ts";
 
-/** What is wrong with a file, each with its place; `fromEnvironment` has the names of variables by key. */
+/** Formats a file's problems with their positions. `fromEnvironment` maps keys to variables. */
 export function problems(
   error: z.ZodError,
   source: ConfigSource,
@@ -18,7 +18,7 @@ export function problems(
         const known = Object.keys(shapeAt(schema, path)?.properties ?? {}).join(", ");
         return `${name ? `${name}: ` : where(source, full, true)}${
           full.join(".")
-        }: no such key; known here: ${known}`;
+        }: unknown key. Known keys: ${known}.`;
       });
     }
     const name = fromEnvironment.get(path.join("."));
@@ -30,7 +30,7 @@ function shapeAt(schema: z.ZodType, path: string[]): Shape | undefined {
   return path.reduce<Shape | undefined>(inside, z.toJSONSchema(schema, { io: "input" }) as Shape);
 }
 
-/** `file:line:column: ` of a key's value (or of the key itself), "" when it is not in the file. */
+/** Formats the position of a key or its value as `file:line:column: `, or "" when the file lacks it. */
 export function where(source: ConfigSource, path: string[], atKey = false): string {
   if (source.path === null || source.document === null) return "";
   const parent = source.document.getIn(path.slice(0, -1), true);

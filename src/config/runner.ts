@@ -5,20 +5,19 @@ import { checkEngines, configSchema } from "./schema.ts";
 import { count } from "./value.ts";
 import { RUNS_PER_RUNNER_MAX } from "../domain/workers/runner.ts";
 
-/** Every key of `runner.yaml` with its default (contract 18). */
 const runnerConfigSchema = z.strictObject({
   work_root: z.string().min(1).default("runner"),
   max_runs: count(4, 1, RUNS_PER_RUNNER_MAX),
   engines: configSchema.shape.engines,
 });
 
-/** What a runner is set to, with absolute paths. */
+/** A runner's settings, with absolute paths. */
 export interface RunnerConfig extends z.output<typeof runnerConfigSchema> {
-  /** How programs are ended, and how much they may write: as a service that sets nothing. */
+  /** The defaults of a service, for ending programs and limiting their output. */
   limits: z.output<typeof configSchema>["limits"];
 }
 
-/** Reads the file that `-c` names, or takes the defaults. Throws ConfigError with file, line, column and the way out. */
+/** Reads the file of `-c`, or uses the defaults. Throws ConfigError with position and remedy. */
 export async function loadRunnerConfig(flag: string | undefined): Promise<RunnerConfig> {
   const { limits } = configSchema.parse({});
   if (flag === undefined) {

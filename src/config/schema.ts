@@ -19,12 +19,11 @@ const zone = z.string().refine((name) => name === "" || isTimeZone(name), {
 
 const KINDS = ADAPTERS.map(({ kind }) => kind);
 
-/** Engines that are there without an entry in the configuration, each called by its kind. */
+/** Engines that exist without configuration, named after their kind. */
 export const ENGINES_DEFAULT: readonly string[] = ADAPTERS.filter(needsNoConfiguration).map(({ kind }) =>
   kind
 );
 
-/** What is set for one engine (contract 7). */
 export const engineSchema = z.strictObject({
   kind: z.enum(KINDS).optional(),
   command: z.string().default(""),
@@ -50,7 +49,7 @@ export const engineSchema = z.strictObject({
 
 const MIB = 1024 * 1024;
 
-/** Every key of `config.yaml` with its default (contract 7). */
+/** All keys of `config.yaml` with defaults (contract 7). */
 export const configSchema = z.strictObject({
   server: z.strictObject({
     host: z.string().min(1).default("127.0.0.1"),
@@ -77,7 +76,7 @@ export const configSchema = z.strictObject({
       error: "must be a scrypt hash in PHC form that takes at most 1 GiB of memory",
     }).default(""),
     jwt_secret: z.string().refine((text) => text === "" || text.length >= 32, {
-      error: "must be at least 32 characters; make one with: openssl rand -base64 48",
+      error: "must be at least 32 characters. Create one: openssl rand -base64 48",
     }).default(""),
     access_ttl: duration("15m", 1_000),
     refresh_ttl: duration("30d", 1_000),
@@ -92,10 +91,7 @@ export const configSchema = z.strictObject({
     max_attempts: count(3, 1, 100),
   }).prefault({}),
   engines: z.object({ default: z.string().min(1).default("echo") }).catchall(engineSchema).prefault({}),
-  scheduler: z.strictObject({
-    time_zone: zone.default(""),
-    catch_up_window: duration("1h"),
-  }).prefault({}),
+  scheduler: z.strictObject({ time_zone: zone.default(""), catch_up_window: duration("1h") }).prefault({}),
   limits: z.strictObject({
     max_concurrent_runs: count(4, 1, 10_000),
     max_attempts: count(3, 1, 100),
@@ -129,16 +125,15 @@ export const configSchema = z.strictObject({
 
 export type Config = z.output<typeof configSchema>;
 
-/** A configuration that can be used: paths absolute, database URL filled in. */
+/** A checked configuration with absolute paths and the database URL. */
 export interface LoadedConfig {
   config: Config;
-  /** The file it came from, or null. */
   path: string | null;
-  /** From SVC_AUTH_PASSWORD or SVC_AUTH_PASSWORD_FILE; "" when neither is set. */
+  /** From SVC_AUTH_PASSWORD or SVC_AUTH_PASSWORD_FILE; "" when both are unset. */
   password: string;
 }
 
-/** Reads file, environment and defaults. Throws ConfigError with file, line, column and the way out (contract 7). */
+/** Reads file, environment and defaults. Throws ConfigError with position and remedy. */
 export async function loadConfig(
   flag: string | undefined,
   env: Record<string, string>,
@@ -148,7 +143,7 @@ export async function loadConfig(
   if (typeof input !== "object" || Array.isArray(input)) {
     throw new ConfigError(`${source.path}:1:1: must be a map of keys, such as "server:"`);
   }
-  const fromEnvironment = applyEnvironment(input, env, inputShape);
+  const fromEnvironment = applyEnvironment(input, env, findInputShape);
   readSecretFiles(input, source.base);
   const result = configSchema.safeParse(input);
   if (!result.success) {
@@ -158,7 +153,7 @@ export async function loadConfig(
   }
   const config = result.data;
   config.data_dir = absolutePath(fromEnvironment.has("data_dir") ? Deno.cwd() : source.base, config.data_dir);
-  config.database.url = databaseUrl(config.database.url, config.data_dir, source.base);
+  config.database.url = resolveDatabaseUrl(config.database.url, config.data_dir, source.base);
   config.files_dir = config.files_dir === ""
     ? config.data_dir
     : absolutePath(fromEnvironment.has("files_dir") ? Deno.cwd() : source.base, config.files_dir);
@@ -174,7 +169,7 @@ export async function loadConfig(
   return { config, path: source.path, password };
 }
 
-function databaseUrl(url: string, dataDir: string, base: string): string {
+function resolveDatabaseUrl(url: string, dataDir: string, base: string): string {
   if (url === "") return `file:${dataDir}/svc.db`;
   const path = /^file:(?!\/)(.*)$/.exec(url)?.[1];
   return path === undefined ? url : `file:${absolutePath(base, path)}`;
@@ -184,51 +179,49 @@ function checkBackup({ backup: { cron }, database, scheduler }: Config, source: 
   if (cron === "") return;
   const fault = database.url.startsWith("file:")
     ? cronFault(cron, scheduler.time_zone || "UTC", Date.now())
-    : "the database is on a libSQL server, which has its own backup; take this away";
+    : "the database is on a libSQL server, which has its own backup. Remove this key.";
   if (fault !== null) throw new ConfigError(`${where(source, ["backup", "cron"])}backup.cron: ${fault}`);
 }
 
-// A backup of a database that is a file, and its restore, take files and database from one place.
+// Backup and restore of a local database expect files and database in one directory.
 function checkFiles({ files_dir, data_dir, database }: Config, source: ConfigSource): void {
   if (files_dir === data_dir || !database.url.startsWith("file:")) return;
   throw new ConfigError(
     `${
       where(source, ["files_dir"])
     }files_dir: is only for a database on a libSQL server, where several machines share ` +
-      "files; take it away, or set database.url",
+      "files. Remove it, or set database.url.",
   );
 }
 
-/** Throws ConfigError for an engine that cannot be; completes kinds and commands. `beeEngine`: the coordinator's, where there is one. */
+/** Checks the engines and fills in kinds and commands. Throws ConfigError. `beeEngine` is the coordinator's engine, if any. */
 export function checkEngines(given: Config["engines"], source: ConfigSource, beeEngine = "rules"): void {
   const { default: defaultName, ...engines } = given;
   const known = new Set(ENGINES_DEFAULT);
   for (const [name, engine] of Object.entries(engines)) {
     const at = `${where(source, ["engines", name])}engines.${name}`;
     if (!/^[a-z][a-z0-9_-]{0,63}$/.test(name)) {
-      throw new ConfigError(`${at}: an engine's name is lower-case letters, digits, - and _`);
+      throw new ConfigError(`${at}: an engine's name must be lower-case letters, digits, - and _`);
     }
     const adapter = findAdapter(engine.kind ?? name);
     if (adapter === undefined) {
-      throw new ConfigError(`${at}.kind: is missing; one of ${KINDS.join(", ")}`);
+      throw new ConfigError(`${at}.kind: is required. Use one of ${KINDS.join(", ")}.`);
     }
     const { kind, program } = adapter;
     if (program === "" && engine.command === "") {
-      throw new ConfigError(`${at}.command: is missing; name the program that is the worker`);
+      throw new ConfigError(`${at}.command: is required. Name the worker's program.`);
     }
     const flag = findReservedFlag(kind, engine.args);
     if (flag !== null) {
-      const place = where(source, ["engines", name, "args"]);
-      throw new ConfigError(
-        `${place}engines.${name}.args: cannot have ${flag}: the service itself decides this`,
-      );
+      const position = where(source, ["engines", name, "args"]);
+      throw new ConfigError(`${position}engines.${name}.args: cannot contain ${flag}: the service sets it`);
     }
     const canStay = adapter.driver === "agent" && adapter.open !== undefined;
     if (engine.warm !== undefined && engine.warm.max > 0 && !canStay) {
       throw new ConfigError(
         `${
           where(source, ["engines", name, "warm"])
-        }engines.${name}.warm: ${kind} ends after each turn; take it away`,
+        }engines.${name}.warm: ${kind} ends after each turn. Remove this key.`,
       );
     }
     if (engine.command.includes("/")) engine.command = absolutePath(source.base, engine.command);
@@ -239,12 +232,14 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
     if (known.has(name) || (key === "bee.engine" && name === "rules")) continue;
     const names = [...known].sort().join(", ");
     throw new ConfigError(
-      `${where(source, key.split("."))}${key}: no engine is called ${JSON.stringify(name)}; known: ${names}`,
+      `${where(source, key.split("."))}${key}: no engine is called ${
+        JSON.stringify(name)
+      }. Known engines: ${names}.`,
     );
   }
 }
 
-function inputShape(key: string): Shape | undefined {
+function findInputShape(key: string): Shape | undefined {
   const { shape } = configSchema;
   if (!Object.hasOwn(shape, key)) return undefined;
   return z.toJSONSchema(shape[key as keyof typeof shape], { io: "input" }) as Shape;

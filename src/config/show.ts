@@ -11,18 +11,17 @@ const QUIET_WINDOWS = `${durationText(QUIET_WINDOW_LOCAL_MS)} for local, ${
   durationText(QUIET_WINDOW_OTHER_MS)
 } for other platforms`;
 
-/** A part of a configuration as it stands in a file. */
 interface ShownConfig {
   [key: string]: unknown;
 }
 
-/** The configuration in the words of its file: durations as text, secrets and the engines' own keys hidden. */
+/** Formats the configuration as in a file: durations as text, secrets and environment variables hidden. */
 export function shownConfig(config: Config): ShownConfig {
   const shown = structuredClone(z.encode(configSchema, config)) as unknown as Record<string, ShownConfig>;
   for (const [group, key] of SECRETS) {
     if (shown[group]?.[key]) shown[group][key] = HIDDEN;
   }
-  // It has no single default: what holds depends on the platform.
+  // The default depends on the platform.
   if (shown.bee !== undefined && config.bee.quiet_window === undefined) {
     shown.bee.quiet_window = QUIET_WINDOWS;
   }
@@ -50,7 +49,6 @@ function hideSecrets(entry: ShownConfig): void {
   }
 }
 
-/** JSON Schema of the configuration file. */
 export function configJsonSchema(): object {
   return z.toJSONSchema(configSchema, { io: "input" });
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ROLES } from "../domain/call/vocabulary.ts";
 
-/** Where people reach the service: what links, OpenID Connect and secure cookies go by (contract 9). "": where it listens. */
+/** Public address for links, OpenID Connect and secure cookies. "" means the listening address. */
 export const publicUrl = z.string().refine((text) => text === "" || isOrigin(text), {
   error: "must be an address such as https://svc.example.org, without a path",
 }).default("");
@@ -11,7 +11,7 @@ function isOrigin(text: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol) && url.origin === text.replace(/\/$/, "");
 }
 
-// Without TLS whoever sits in between is the provider: on this machine only.
+// Plain http is safe only on this machine: elsewhere an attacker could impersonate the provider.
 function isIssuer(text: string): boolean {
   const url = URL.parse(text);
   if (url === null || url.username !== "" || url.search !== "" || url.hash !== "") return false;
@@ -19,7 +19,7 @@ function isIssuer(text: string): boolean {
     url.protocol === "http:" && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname);
 }
 
-/** An OpenID provider; none while `issuer` is empty (contract 9). */
+/** The OpenID provider; disabled while `issuer` is empty. */
 export const oidcSchema = z.strictObject({
   issuer: z.string().refine((text) => text === "" || isIssuer(text), {
     error: "must be an https address, or http on this machine",
@@ -31,11 +31,11 @@ export const oidcSchema = z.strictObject({
   roles: z.record(z.string(), z.enum(ROLES)).default({}),
 }).refine(({ issuer, client_id }) => issuer === "" || client_id !== "", {
   path: ["client_id"],
-  error: "is needed with an issuer",
+  error: "is required with an issuer",
 }).refine(({ issuer, scopes }) => issuer === "" || scopes.includes("openid"), {
   path: ["scopes"],
-  error: "must have openid among them",
+  error: "must contain openid",
 }).refine(({ issuer, roles }) => issuer === "" || Object.keys(roles).length > 0, {
   path: ["roles"],
-  error: "must say which role_claim is which role, or nobody could sign in",
+  error: "must map values of role_claim to roles, or users cannot sign in",
 });

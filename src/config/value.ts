@@ -3,7 +3,7 @@ import { DURATION, durationMs, durationText } from "../base/duration.ts";
 
 const DURATION_ERROR = "must be a duration such as 300ms, 30s, 5m, 2h or 7d";
 
-/** A duration such as `300ms 30s 5m 2h 7d`, kept in ms. */
+/** Builds the schema of a duration such as `300ms`, `5m` or `7d`, stored in ms. */
 export function duration(fallback: string, minMs = 0) {
   const decode = (text: string) => durationMs(text) ?? NaN;
   return z.codec(
@@ -15,7 +15,7 @@ export function duration(fallback: string, minMs = 0) {
 
 const SHARE_ERROR = "must be a share such as 20%";
 
-/** A percentage such as `20%`, kept as a part of 1. */
+/** Builds the schema of a percentage such as `20%`, stored as a fraction. */
 export function share(fallback: string) {
   const decode = (text: string) => Number(text.slice(0, -1)) / 100;
   return z.codec(
@@ -25,12 +25,11 @@ export function share(fallback: string) {
   ).default(decode(fallback));
 }
 
-/** US dollars for a million tokens. */
-export const price = z.number({ error: "must be a number of US dollars for a million tokens" }).min(0).max(
+/** US dollars per million tokens. */
+export const price = z.number({ error: "must be a number of US dollars per million tokens" }).min(0).max(
   1_000_000,
 );
 
-/** A whole number within bounds. */
 export function count(fallback: number, min: number, max: number) {
   return z.int({ error: "must be a whole number" }).check(
     z.gte(min, { error: `must be at least ${min}` }),

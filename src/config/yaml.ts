@@ -1,6 +1,6 @@
 import { type Document, LineCounter, parseDocument, stringify } from "yaml";
 
-/** A parsed configuration file. Throws a message that begins with line and column when it is not YAML. */
+/** Parses a configuration file. Throws an error whose message starts with line and column. */
 export function parseYaml(
   text: string,
 ): { document: Document.Parsed; position: (offset: number) => { line: number; column: number } } {
@@ -21,7 +21,6 @@ export function parseYaml(
   return { document, position };
 }
 
-/** A value as the text of a YAML file. */
 export function yamlText(value: unknown): string {
   return stringify(value);
 }

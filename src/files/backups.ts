@@ -1,28 +1,27 @@
 import { join } from "node:path";
 import { syncPath } from "../base/whole_file.ts";
 
-// Only files with such names are ever removed: what an operator puts there stays.
-const OURS = /^svc-scheduled-\d{8}-\d{6}\.tar$/;
-const OUR_PARTS = /^\.svc-scheduled-.*\.part$/;
+// Removes only files with such names, so an operator's own files stay.
+const SCHEDULED_NAME = /^svc-scheduled-\d{8}-\d{6}\.tar$/;
+const PARTIAL_NAME = /^\.svc-scheduled-.*\.part$/;
 
-/** A file that is to be written. */
-interface Incoming {
+interface BackupFile {
   folder: string;
   name: string;
   content: ReadableStream<Uint8Array>;
 }
 
-/** The name of a backup that the configuration asked for; in the order of their names the newest is last. */
+/** Formats the name of a scheduled backup. Names sort by time. */
 export function scheduledName(at: number): string {
   const stamp = new Date(at).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
   return `svc-scheduled-${stamp}.tar`;
 }
 
 /**
- * Writes a backup that only its owner may read. It has another name until all of it is on the disk, so there is never half
- * a file under the final one (reliability BAK-10). Throws what went wrong, and leaves nothing then.
+ * Writes a backup that only its owner can read. A temporary name keeps a partial file from getting the final name.
+ * Throws the cause of a failure and removes the partial file.
  */
-export async function storeBackup({ folder, name, content }: Incoming, signal: AbortSignal): Promise<void> {
+export async function storeBackup({ folder, name, content }: BackupFile, signal: AbortSignal): Promise<void> {
   await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   await removeParts(folder);
   const partial = join(folder, `.${name}.part`);
@@ -46,23 +45,23 @@ export async function storeBackup({ folder, name, content }: Incoming, signal: A
 }
 
 /**
- * Removes all scheduled backups of a folder but the newest `keep`. `newest` was made just now: a later name is one that a clock ahead of
- * its time had given, and goes first.
+ * Removes all scheduled backups but the newest `keep`. A name later than `newest`, which was just written, comes from a
+ * wrong clock and is removed first.
  */
 export async function keepNewest(folder: string, keep: number, newest: string): Promise<void> {
-  const names = (await namesIn(folder)).filter((name) => OURS.test(name)).sort();
+  const names = (await listNames(folder)).filter((name) => SCHEDULED_NAME.test(name)).sort();
   const order = [...names.filter((name) => name > newest), ...names.filter((name) => name <= newest)];
   for (const name of order.slice(0, Math.max(0, order.length - keep))) await Deno.remove(join(folder, name));
 }
 
-// Of a service that was killed while it wrote.
+// Removes partial files of a killed service.
 async function removeParts(folder: string): Promise<void> {
-  for (const name of await namesIn(folder)) {
-    if (OUR_PARTS.test(name)) await Deno.remove(join(folder, name));
+  for (const name of await listNames(folder)) {
+    if (PARTIAL_NAME.test(name)) await Deno.remove(join(folder, name));
   }
 }
 
-async function namesIn(folder: string): Promise<string[]> {
+async function listNames(folder: string): Promise<string[]> {
   return (await Array.fromAsync(Deno.readDir(folder))).filter((entry) => entry.isFile).map(({ name }) =>
     name
   );

@@ -1,47 +1,48 @@
 import { statfsSync } from "node:fs";
 import { ServiceError } from "../domain/call/error.ts";
 
-// The database and the logs need what is left of a disk: uploads never take the last of it. Of a small one it is a share.
+// Uploads leave free space for database and logs: a share on a small disk.
 const FLOOR_BYTES = 100_000_000;
 const FLOOR_SHARE = 0.05;
 
-// What all uploads together have reserved and not written yet. Between a look at the disk and a reservation nothing else runs.
+// Bytes that uploads have reserved and not written yet. Checking the disk and reserving is synchronous, so it cannot
+// interleave.
 let reserved = 0;
 
-/** The room that one file on its way in has on its disk (reliability UPL-2). */
+/** The disk space that one incoming file reserves. */
 export class DiskRoom {
   readonly #folder: string;
   #left = 0;
 
-  /** Reserves room for a file in `folder` whose size is known, or 0. Throws `storage_full`. */
+  /** Reserves space for a file in `folder`; `bytes` is 0 for an unknown size. Throws `storage_full`. */
   constructor(folder: string, bytes: number) {
     this.#folder = folder;
     this.#reserve(bytes);
   }
 
-  /** Makes sure that so many bytes more may be written. Throws `storage_full`. */
+  /** Reserves space for `bytes` more bytes. Throws `storage_full`. */
   need(bytes: number): void {
     if (bytes > this.#left) this.#reserve(bytes - this.#left);
   }
 
-  /** Notes that so many bytes were written. */
+  /** Frees the reservation of written bytes. */
   written(bytes: number): void {
     const used = Math.min(bytes, this.#left);
     this.#left -= used;
     reserved -= used;
   }
 
-  /** Gives back what was reserved and not written. */
+  /** Frees the unused reservation. */
   release(): void {
     reserved -= this.#left;
     this.#left = 0;
   }
 
-  // What another server says of a file's size may be no number, and one that is none would spoil the count of all.
-  #reserve(said: number): void {
-    const bytes = Number.isFinite(said) ? Math.max(0, said) : 0;
-    const room = roomOf(this.#folder);
-    if (room - reserved < bytes) {
+  // Another server may report a size that is not a number, which would corrupt the total.
+  #reserve(size: number): void {
+    const bytes = Number.isFinite(size) ? Math.max(0, size) : 0;
+    const free = measureFreeBytes(this.#folder);
+    if (free - reserved < bytes) {
       throw new ServiceError("storage_full", "Cannot store the file: the disk is nearly full");
     }
     this.#left += bytes;
@@ -49,8 +50,8 @@ export class DiskRoom {
   }
 }
 
-/** How many bytes uploads may still take of the disk of a folder; negative when they have less than that. */
-function roomOf(folder: string): number {
+/** Free bytes for uploads on a folder's disk. Negative when less than the minimum is free. */
+function measureFreeBytes(folder: string): number {
   try {
     const { bavail, bsize, blocks } = statfsSync(folder);
     return bavail * bsize - Math.min(FLOOR_BYTES, blocks * bsize * FLOOR_SHARE);

@@ -3,23 +3,20 @@ import { logger } from "../base/log.ts";
 
 const log = logger("runner");
 
-/** The line that says that a log was cut comes behind its limit. */
+/** The line that marks a truncated log goes beyond the limit. */
 const LOG_BEYOND_MAX_BYTES = 4_096;
 
-/** Logs that come in parts from elsewhere: a part that is there already changes nothing (contract 18). */
+/** Stores logs that arrive in parts. A repeated part changes nothing (contract 18). */
 export class LogCopies {
   readonly #maxBytes: number;
-  /** Two parts of one log, one after the other. */
+  /** Appends to one log run one after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes + LOG_BEYOND_MAX_BYTES;
   }
 
-  /**
-   * Appends what of these bytes, which begin at `offset`, is not there yet, up to the limit of a log; answers how much of
-   * the log is taken care of. When a part before it is missing, that is where the next one has to begin.
-   */
+  /** Appends the new bytes of a part, up to the limit. Returns the next expected offset. */
   append(path: string, offset: number, bytes: Uint8Array): Promise<number> {
     const done = (this.#turns.get(path) ?? Promise.resolve()).catch(() => {})
       .then(() => this.#append(path, offset, bytes));
@@ -31,7 +28,7 @@ export class LogCopies {
     return done;
   }
 
-  /** Resolves when what there is of it is on the disk, or cannot be: on a full disk only the log ends (reliability DBF-2). Never throws. */
+  /** Syncs a log to disk. Never throws: on a full disk only the log ends. */
   async sync(path: string): Promise<void> {
     await this.#turns.get(path)?.catch(() => {});
     try {
@@ -53,11 +50,11 @@ export class LogCopies {
     });
     const { size } = await file.stat();
     const end = offset + bytes.length;
-    // What is beyond the limit is dropped, as in a log of this machine.
+    // Drops bytes beyond the limit, like a local log.
     if (size >= this.#maxBytes) return end;
     if (offset > size) return size;
     const fresh = bytes.subarray(size - offset, Math.max(size - offset, this.#maxBytes - offset));
-    // Not at whatever is the end by now: another server may have written the same part meanwhile.
+    // Seeks instead of appending: another server may have written the same part meanwhile.
     await file.seek(size, Deno.SeekMode.Start);
     for (let at = 0; at < fresh.length;) at += await file.write(fresh.subarray(at));
     return Math.max(size, end);

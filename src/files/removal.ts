@@ -2,9 +2,8 @@ import { closeSync, constants, openSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { realPath, within } from "../base/paths.ts";
 
-/** A file system entry that is to be removed, as it was when this was decided. */
+/** A file system entry, as it was when its removal was decided. */
 export interface Removal {
-  /** Real path of the directory that holds it. */
   parent: string;
   name: string;
   dev: number;
@@ -12,10 +11,10 @@ export interface Removal {
   isDirectory: boolean;
 }
 
-/** The entry is another one by now: it or a parent directory was replaced. Nothing was removed. */
+/** The entry or a parent directory was replaced, so nothing was removed. */
 export class ReplacedError extends Error {}
 
-/** Notes which entry a path names, a symbolic link being itself; null when there is none. */
+/** Identifies the entry at a path without following a symbolic link. Returns null for a missing entry. */
 export function planRemoval(path: string): Removal | null {
   const parent = realPath(dirname(path));
   const name = basename(path);
@@ -28,18 +27,18 @@ export function planRemoval(path: string): Removal | null {
 }
 
 /**
- * Removes exactly the entry that was noted, with all that it holds. The directory above it is held open meanwhile, so
- * that no other entry can take its place. Throws ReplacedError when path and entry no longer belong together.
+ * Removes exactly the planned entry with its contents. The open parent directory keeps another entry from taking its
+ * place. Throws ReplacedError when the path leads to another entry.
  */
 export async function remove(removal: Removal): Promise<void> {
   const { name, isDirectory } = removal;
   const descriptor = openParent(removal);
   try {
-    const opened = openedPath(descriptor);
-    if (opened !== null && Deno.readLinkSync(opened) !== removal.parent) throw replaced(removal);
+    const opened = getOpenPath(descriptor);
+    if (opened !== null && Deno.readLinkSync(opened) !== removal.parent) throw buildReplaced(removal);
     const path = join(opened ?? removal.parent, name);
     const info = Deno.lstatSync(path);
-    if (info.dev !== removal.dev || info.ino !== removal.ino) throw replaced(removal);
+    if (info.dev !== removal.dev || info.ino !== removal.ino) throw buildReplaced(removal);
     await Deno.remove(path, { recursive: isDirectory });
   } finally {
     closeSync(descriptor);
@@ -51,20 +50,20 @@ function openParent(removal: Removal): number {
     return openSync(removal.parent, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : "";
-    throw code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT" ? replaced(removal) : error;
+    throw code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT" ? buildReplaced(removal) : error;
   }
 }
 
-// Only Linux lets a path begin at an open directory; elsewhere the path itself has to do.
-function openedPath(descriptor: number): string | null {
+// Only Linux can address a path relative to an open directory. Other systems use the path itself.
+function getOpenPath(descriptor: number): string | null {
   return Deno.build.os === "linux" ? `/proc/self/fd/${descriptor}` : null;
 }
 
-function replaced({ parent, name }: Removal): Error {
+function buildReplaced({ parent, name }: Removal): Error {
   return new ReplacedError(`${join(parent, name)} was replaced by something else in the meantime`);
 }
 
-/** The mount points at or below a real path, bind mounts included (Linux; elsewhere none are found). */
+/** Lists mount points at or below a real path, including bind mounts. Linux only. */
 export function mountsIn(path: string, mountinfo: string = readMountinfo()): string[] {
   return mountinfo.split("\n")
     .map((line) => unescapeMount(line.split(" ")[4] ?? ""))
@@ -96,8 +95,8 @@ const OTHERS_WRITE = 0o002;
 const GROUP_WRITE = 0o020;
 
 /**
- * The first directory from `/` down to `parent` in which another user could replace an entry on the way, or null. A
- * service that runs as root also deletes for others, so for root a group with write permission counts as another user, too.
+ * Finds the first directory from `/` down to `parent` in which another user could replace an entry, or null. For root a
+ * group with write permission counts, too, because root also deletes other users' files.
  */
 export function replaceableAt(parent: string): string | null {
   const uid = Deno.uid();

@@ -5,61 +5,61 @@ import { faultPoint } from "../base/fault_point.ts";
 import type { Media } from "../domain/chat/message.ts";
 import { DiskRoom } from "./disk_space.ts";
 
-/** Most files of one conversation, and how many of the largest size they may be together (reliability UPL-2). */
+/** Limit of files per conversation, and limit of their total size in files of the largest size. */
 export const UPLOADS_PER_SESSION_MAX = 1_000;
 export const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
 
-/** How much a conversation may hold, by the size of the largest file (reliability UPL-2). */
+/** Returns a conversation's quota for a maximum file size. */
 export function uploadQuota(maxUploadBytes: number): { files: number; bytes: number } {
   return { files: UPLOADS_PER_SESSION_MAX, bytes: UPLOADS_PER_SESSION_MAX_LARGEST * maxUploadBytes };
 }
 
 const SNIFF_BYTES = 4_100;
 const PARTIAL = ".part";
-// More of a name is not looked at: taking characters apart costs the square of a run of marks.
+// Only the end of a name is used, as normalizing takes quadratic time on long runs of marks.
 const NAME_READ_CHARACTERS = 400;
 
-/** Whether a file is still being uploaded: the name of a stored one never begins with a dot. */
+/** Whether a file is an unfinished upload. Names of stored files never start with a dot. */
 export function isPartial(name: string): boolean {
   return name.startsWith(".") && name.endsWith(PARTIAL);
 }
 
-/** A file that is being uploaded: it has a temporary name until finish() gives it its own. */
+/** A file during its upload. It has a temporary name until finish(). */
 export class IncomingFile {
   size = 0;
   readonly #file: Deno.FsFile;
   readonly #partial: string;
   readonly #folder: string;
   readonly #name: string;
-  readonly #room: DiskRoom;
+  readonly #space: DiskRoom;
   readonly #head: Uint8Array[] = [];
   #headBytes = 0;
   #open = true;
 
   private constructor(
     file: Deno.FsFile,
-    place: { folder: string; name: string; partial: string },
-    room: DiskRoom,
+    location: { folder: string; name: string; partial: string },
+    space: DiskRoom,
   ) {
     this.#file = file;
-    this.#folder = place.folder;
-    this.#name = place.name;
-    this.#partial = place.partial;
-    this.#room = room;
+    this.#folder = location.folder;
+    this.#name = location.name;
+    this.#partial = location.partial;
+    this.#space = space;
   }
 
-  /** Opens a new file in `folder`, which is made when missing, and reserves its room where its size is known. Throws `storage_full`. */
+  /** Opens a file in `folder`, which is created if missing, and reserves `bytes`. Throws `storage_full`. */
   static async open(folder: string, id: string, originalName: string, bytes = 0): Promise<IncomingFile> {
-    return await mapped(async () => {
+    return await mapDiskErrors(async () => {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
-      const room = new DiskRoom(folder, bytes);
-      const name = safeName(id, originalName);
+      const space = new DiskRoom(folder, bytes);
+      const name = buildSafeName(id, originalName);
       const partial = join(folder, `.${id}${PARTIAL}`);
       try {
         const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
-        return new IncomingFile(file, { folder, name, partial }, room);
+        return new IncomingFile(file, { folder, name, partial }, space);
       } catch (error) {
-        room.release();
+        space.release();
         throw error;
       }
     });
@@ -71,16 +71,16 @@ export class IncomingFile {
       this.#head.push(part);
       this.#headBytes += part.length;
     }
-    this.#room.need(chunk.length);
-    await mapped(async () => {
+    this.#space.need(chunk.length);
+    await mapDiskErrors(async () => {
       for (let at = 0; at < chunk.length;) at += await this.#file.write(chunk.subarray(at));
     });
-    this.#room.written(chunk.length);
+    this.#space.written(chunk.length);
     this.size += chunk.length;
     faultPoint("upload.part");
   }
 
-  /** SHA-256 of the bytes so far, in hex. */
+  /** Hashes the bytes so far: SHA-256 in hex. */
   async digest(): Promise<string> {
     const hash = createHash("sha256");
     const file = await Deno.open(this.#partial, { read: true });
@@ -88,36 +88,34 @@ export class IncomingFile {
     return hash.digest("hex");
   }
 
-  /** Syncs the file to the disk and moves it to its name in `folder`. Throws `storage_full`. */
+  /** Syncs the file to disk and moves it to its name in `folder`. Throws `storage_full`. */
   async finish(folder: string = this.#folder): Promise<Media> {
-    await mapped(() => this.#file.sync());
+    await mapDiskErrors(() => this.#file.sync());
     this.#close();
-    await mapped(() => Deno.mkdir(folder, { recursive: true, mode: 0o700 }));
+    await mapDiskErrors(() => Deno.mkdir(folder, { recursive: true, mode: 0o700 }));
     const path = join(folder, this.#name);
-    await mapped(() => Deno.rename(this.#partial, path));
+    await mapDiskErrors(() => Deno.rename(this.#partial, path));
     const head = new Uint8Array(await new Blob(this.#head as BlobPart[]).arrayBuffer());
     return { path, name: this.#name, size: this.size, mime: await sniff(head) };
   }
 
-  /** Whether finish() was called. */
   get finished(): boolean {
     return !this.#open;
   }
 
-  /** Removes the file. */
   async discard(): Promise<void> {
     this.#close();
     await Deno.remove(this.#partial).catch(() => {});
   }
 
   #close(): void {
-    this.#room.release();
+    this.#space.release();
     if (this.#open) this.#file.close();
     this.#open = false;
   }
 }
 
-async function mapped<T>(work: () => Promise<T>): Promise<T> {
+async function mapDiskErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -128,8 +126,8 @@ async function mapped<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-// The id in front makes the name unique and excludes device names and leading dots; the rest is for people.
-function safeName(id: string, originalName: string): string {
+// The id makes the name unique and prevents device names and leading dots. The rest is for people.
+function buildSafeName(id: string, originalName: string): string {
   const last = (originalName.split(/[/\\]/).at(-1) ?? "").slice(-NAME_READ_CHARACTERS);
   const slug = last.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9._-]+/g, "_").replace(
     /\.{2,}/g,
@@ -138,7 +136,7 @@ function safeName(id: string, originalName: string): string {
   return slug.replace(/^[._-]+/, "") === "" ? id : `${id}-${slug.replace(/^[._-]+/, "")}`;
 }
 
-/** The media type of a file, by its first bytes. */
+/** Detects a media type from the first bytes. */
 async function sniff(head: Uint8Array): Promise<string> {
   const { fileTypeFromBuffer } = await import("file-type");
   const found = await fileTypeFromBuffer(head);
@@ -152,37 +150,35 @@ async function sniff(head: Uint8Array): Promise<string> {
   }
 }
 
-/** A file that is open for reading and was checked to lie in its folder. The caller closes it. */
+/** An open file that was checked to be in its folder. The caller closes it. */
 interface OpenFile {
   file: Deno.FsFile;
-  /** Its real path. */
   path: string;
   size: number;
 }
 
 /**
- * Opens a file that lies in `folder`, or answers null: it has to exist, be a plain file with one name, and stay inside
- * when every symbolic link is followed (interface 8, reliability PTH-1). The open file is the one
- * that was checked, even when another one takes its place meanwhile (reliability PTH-2).
+ * Opens a file in `folder`. Returns null unless it exists, is a plain file with one name, and is inside after following
+ * all symbolic links. The open file is the checked one even when another replaces it meanwhile (reliability PTH-2).
  */
 export async function openInside(folder: string, path: string): Promise<OpenFile | null> {
-  // Checked before the open, too: opening a pipe would wait, and opening a device can have effects.
-  const before = await lookInside(folder, path);
+  // Checks before opening, too: opening a pipe would block, and opening a device can have effects.
+  const before = await findInside(folder, path);
   if (before === null) return null;
   const file = await Deno.open(before.path, { read: true }).catch(() => null);
   if (file === null) return null;
   try {
-    const [open, after] = [await file.stat(), await lookInside(folder, path)];
+    const [open, after] = [await file.stat(), await findInside(folder, path)];
     const same = after !== null && open.isFile && open.dev === after.dev && open.ino === after.ino;
     if (same && (open.nlink ?? 1) === 1) return { file, path: after.path, size: open.size };
   } catch {
-    // It was removed meanwhile.
+    // The file was removed meanwhile.
   }
   file.close();
   return null;
 }
 
-async function lookInside(
+async function findInside(
   folder: string,
   path: string,
 ): Promise<{ path: string; dev: number; ino: number | null } | null> {
@@ -199,7 +195,7 @@ async function lookInside(
   }
 }
 
-/** The description of a file in `folder`, or null; see openInside(). */
+/** Describes a file in `folder`, or returns null; see openInside(). */
 export async function fileInside(folder: string, path: string): Promise<Media | null> {
   const found = await openInside(folder, path);
   if (found === null) return null;
@@ -213,7 +209,7 @@ export async function fileInside(folder: string, path: string): Promise<Media | 
   }
 }
 
-/** Removes the temporary files of uploads that a crash cut off. Returns how many (reliability UPL-5). */
+/** Removes the partial uploads of a crash and returns their number. */
 export async function removePartials(uploads: string): Promise<number> {
   let removed = 0;
   try {

@@ -248,7 +248,7 @@ describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, con
     const made = await ctl(app, "worker create -n Ada --engine gone -q");
     expect([made.code, made.err]).toEqual([
       0,
-      expect.stringMatching(/^svc: warning: its engine gone cannot be used: /),
+      expect.stringMatching(/^svc: warning: engine gone cannot be used: /),
     ]);
     const { checks } = await app.call("GET /api/system/doctor");
     expect(checks.find(({ name }: { name: string }) => name === "workers")).toMatchObject({

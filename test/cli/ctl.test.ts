@@ -75,7 +75,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
   it("worker create stores an unknown scope and warns on stderr (contract 2)", async () => {
     await using app = await openApp();
     const made = await ctl(app, "worker create -n Ada --scopes read:workers,read:cakes,fly:moon");
-    const words = "svc: warning: no route asks for read:cakes, fly:moon, so it grants nothing\n";
+    const words = "svc: warning: no route needs read:cakes, fly:moon, so it has no effect\n";
     expect([made.code, made.err]).toEqual([0, words]);
     const id = /^id\t(.*)$/m.exec(made.out)?.[1] ?? "";
     expect((await app.call(`GET /api/workers/${id}`)).scopes).toEqual([
@@ -94,7 +94,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     const made = await ctl(app, "worker create -n Ada --engine gone -q");
     expect(made).toMatchObject({
       code: 0,
-      err: "svc: warning: its engine gone cannot be used: /no/such/program does not exist\n",
+      err: "svc: warning: engine gone cannot be used: /no/such/program does not exist\n",
     });
     expect((await ctl(app, "worker list")).out.split("\t").slice(1, 3)).toEqual(["Ada", "unavailable"]);
     const shown = await ctl(app, "worker list", { terminal: true });

@@ -213,7 +213,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     await Deno.writeTextFile(path, "server:\n  prot: 1\n");
     const faulty = await run("config", "validate");
     expect([faulty.code, faulty.out]).toEqual([2, ""]);
-    expect(faulty.err).toMatch(/config\.yaml:2:3: server\.prot: no such key; known here: host, port/);
+    expect(faulty.err).toMatch(/config\.yaml:2:3: server\.prot: unknown key. Known keys: host, port/);
     await Deno.writeTextFile(path, "server: [\n");
     expect((await run("config", "show")).err).toMatch(/config\.yaml:\d+:\d+/);
     expect((await run("worker", "list")).code).toBe(2);

@@ -37,5 +37,5 @@ it("a timeout names the missing runner, and doctor reports no engine of this mac
   const { checks } = JSON.parse((await ctl(app, "system doctor --json")).out);
   const detail = (name: string) => checks.find((check: { name: string }) => check.name === name);
   expect(detail("workers")).toMatchObject({ status: "ok" });
-  expect(JSON.stringify(detail("queue"))).toContain("1 for what holds them");
+  expect(JSON.stringify(detail("queue"))).toContain("1 are blocked");
 });

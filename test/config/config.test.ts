@@ -58,13 +58,13 @@ describe("configuration (contract 7)", () => {
     ]);
     for (
       const [rule, words] of [
-        ['{on: ["*"]}', /needs either to: or program:/],
-        ['{on: ["*"], to: "local:a", program: [page]}', /needs either to: or program:/],
+        ['{on: ["*"]}', /requires either to: or program:/],
+        ['{on: ["*"], to: "local:a", program: [page]}', /requires either to: or program:/],
         ['{on: ["nothing.*"], to: "local:a"}', /must be a kind of notice/],
         ['{on: [], to: "local:a"}', /notices\.0\.on/],
         ['{on: ["*"], to: "cli:nightly"}', /must be a session key/],
         ['{on: ["*"], to: "somebody"}', /must be a session key/],
-        ['{on: ["*"], program: ["./page"]}', /must begin with a program on PATH/],
+        ['{on: ["*"], program: ["./page"]}', /must start with a program on PATH/],
         ['{on: ["*"], program: []}', /notices\.0\.program/],
       ] as const
     ) expect(await findFault(`notices: [${rule}]`), rule).toMatch(words);
@@ -111,7 +111,7 @@ describe("configuration (contract 7)", () => {
   });
 
   it.each([
-    ["server:\n  prot: 1", /^2:3: server.prot: no such key; known here: host, port/],
+    ["server:\n  prot: 1", /^2:3: server.prot: unknown key. Known keys: host, port/],
     ["server:\n  port: '80'", /^2:9: server.port: must be a whole number/],
     ["server: {port: 70000}", /^1:16: server.port: must be at most 65535/],
     ["bee:\n  timeout: 5", /^2:12: bee.timeout: must be a duration such as/],
@@ -126,14 +126,14 @@ describe("configuration (contract 7)", () => {
     // A truncated hash, or one with shell-expanded dollar signs, would match no password.
     ["auth: {password_hash: '$scrypt$ln=16,r=8,p=2$c2FsdA'}", /scrypt hash/],
     ["database: {url: postgres://x}", /must start with/],
-    ["engines: {default: nope}", /^1:20: engines.default: no engine is called "nope"; known: /],
+    ["engines: {default: nope}", /^1:20: engines.default: no engine is called "nope". Known engines: /],
     ["bee: {engine: nope}", /bee.engine: no engine is called/],
-    ["engines: {x: {command: y}}", /engines.x.kind: is missing/],
-    ["engines: {x: {kind: command}}", /engines.x.command: is missing/],
+    ["engines: {x: {command: y}}", /engines.x.kind: is required/],
+    ["engines: {x: {kind: command}}", /engines.x.command: is required/],
     ["engines: {X: {kind: echo}}", /lower-case/],
     [
       "engines:\n  codex: {args: [--json]}",
-      /^2:\d+: engines.codex.args: cannot have --json: the service itself/,
+      /^2:\d+: engines.codex.args: cannot contain --json: the service sets it/,
     ],
     ["engines: {x: {kind: wat}}", /engines.x.kind/],
     ["backup: {cron: 3 o'clock}", /^1:16: backup.cron: a cron expression has five fields/],
@@ -144,14 +144,14 @@ describe("configuration (contract 7)", () => {
     ["server: {port: 1, port: 2}", /^1:\d+: not valid YAML: Map keys must be unique/],
     ["a: [", /not valid YAML/],
     ["- list", /must be a map of keys/],
-    ["nope: 1", /^1:1: nope: no such key; known here: server, data_dir/],
+    ["nope: 1", /^1:1: nope: unknown key. Known keys: server, data_dir/],
   ])(
     "%j is refused with its position and the way out",
     async (yaml, words) => expect(await findFault(yaml)).toMatch(words),
   );
 
   it.each([
-    [{ SVC_SERVER__PROT: "1" }, /^SVC_SERVER__PROT: server.prot: no such key/],
+    [{ SVC_SERVER__PROT: "1" }, /^SVC_SERVER__PROT: server.prot: unknown key/],
     [{ SVC_SERVER__CONSOLE: "no" }, /^SVC_SERVER__CONSOLE: server.console: must be true or false/],
     [{ SVC_SERVER__PORT: "x" }, /^SVC_SERVER__PORT: server.port: must be a whole number/],
     [{ SVC_AUTH__JWT_SECRET_FILE: "/no/such" }, /SVC_AUTH__JWT_SECRET_FILE: cannot read/],
@@ -226,7 +226,7 @@ describe("configuration (contract 7)", () => {
     expect(missing.err).toMatch(/^Cannot read the configuration .*nope.yaml: no such file/);
     const bad = await svc(["serve", "-c", "bad.yaml"], { dataDir: folder.path });
     expect(bad.code).toBe(2);
-    expect(bad.err).toMatch(/bad.yaml:2:3: server.prot: no such key/);
+    expect(bad.err).toMatch(/bad.yaml:2:3: server.prot: unknown key/);
   });
 
   it("serve warns only when other users can read a secret in the file [SEC-7]", async () => {

@@ -19,7 +19,7 @@ describe("the time zone of a service that has none configured (contract 7) [CRN-
 
   it.each(["Nonsense/Zone", "+05:30", "<+03>-3", ":/tmp/zone", "CST-8"])("TZ=%j is refused", (tz) => {
     expect(() => machineTimeZone(tz)).toThrow(
-      `scheduler.time_zone: is not set, and TZ is ${JSON.stringify(tz)}; set it to a time zone such as`,
+      `scheduler.time_zone: is not set, and TZ is ${JSON.stringify(tz)}. Set a time zone such as`,
     );
   });
 

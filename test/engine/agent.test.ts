@@ -256,7 +256,7 @@ describe("agent: settings (contract 3, Worker; contract 7)", () => {
     const reply = await app.send("POST /api/workers", { name: "Ada", engine_args: { [engine]: args } });
     expect(reply.status).toBe(400);
     expect(reply.body.errors).toMatchObject([{ path: `engine_args.${engine}` }]);
-    expect(reply.body.detail).toContain(`cannot have ${flag}:`);
+    expect(reply.body.detail).toContain(`cannot contain ${flag}:`);
   });
 
   it("shows version, login and problems in the worker's status", async () => {

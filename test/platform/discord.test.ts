@@ -416,24 +416,24 @@ describe("the history of Discord (contract 10.1)", () => {
   ])(
     "ends where a channel %s permanently: its earlier messages stay, and other channels are read",
     async (_words, then) => {
-    await using world = new DiscordWorld();
-    const { fake } = world;
-    const clock = new TestClock(Date.now());
-    fake.channels.set("D7", { type: 1 });
-    const known = fake.id(Date.now() - 60_000);
-    const long = Array.from({ length: 130 }, (_, i) => message(fake.id(Date.now() - 50_000 + i), `${i}`));
-    fake.said.set("D7", long);
-    fake.breaking.set("D7", { pages: 1, then });
-    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }], clock);
-    await world.say("live", { from: "8" });
-    await eventually("what is said now", () => {
-      clock.advance(500);
-      return there.came.at(-1)?.text === "live";
-    });
-    expect(there.came.map(({ text }) => text)).toEqual([
-      ...long.slice(0, 100).map(({ content }) => content),
-      "live",
-    ]);
+      await using world = new DiscordWorld();
+      const { fake } = world;
+      const clock = new TestClock(Date.now());
+      fake.channels.set("D7", { type: 1 });
+      const known = fake.id(Date.now() - 60_000);
+      const long = Array.from({ length: 130 }, (_, i) => message(fake.id(Date.now() - 50_000 + i), `${i}`));
+      fake.said.set("D7", long);
+      fake.breaking.set("D7", { pages: 1, then });
+      await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }], clock);
+      await world.say("live", { from: "8" });
+      await eventually("what is said now", () => {
+        clock.advance(500);
+        return there.came.at(-1)?.text === "live";
+      });
+      expect(there.came.map(({ text }) => text)).toEqual([
+        ...long.slice(0, 100).map(({ content }) => content),
+        "live",
+      ]);
     },
   );
 

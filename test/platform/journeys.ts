@@ -224,10 +224,13 @@ export const JOURNEYS: Journey[] = [
       await world.say("!status");
       await eventually(
         "status",
-        () => texts(stage).some((text) => /^Ada has worked for \d+ s\.$/.test(text)),
+        () => texts(stage).some((text) => /^Ada: running for \d+ s\.$/.test(text)),
       );
       await world.say("!new");
-      await eventually("new", () => texts(stage).some((text) => text.startsWith("A new beginning")));
+      await eventually(
+        "new",
+        () => texts(stage).some((text) => text.startsWith("Started a new conversation")),
+      );
       await world.say("!stop");
       await eventually("stopped", () => texts(stage).some((text) => text.startsWith("Stopped: 1 that ran")));
       await app.settle();

@@ -57,7 +57,7 @@ describe("chats", () => {
     fake.say("!stop", { chat: 2, from: 2 });
     await eventually(
       "it is answered",
-      () => texts(fake).some((text) => text?.startsWith("Nothing was being")),
+      () => texts(fake).some((text) => text?.startsWith("Nothing was running")),
     );
     expect((await stored(app)).map(({ status }: { status: string }) => status)).toEqual([
       "bee_processed",

@@ -160,19 +160,19 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
   });
 
   it("users answer with write:questions: operators have it, viewers don't, and tokens only if listed", async () => {
-      await using app = await openApp({ inMemory: true });
-      const viewer = await someUser(app, "Vera", "viewer");
-      const operator = await someUser(app, "Otto", "operator");
-      const token = await someToken(app, "bot", ["write:questions"]);
-      const poor = await someToken(app, "poor", ["read:*", "write:chat"]);
-      const give = async (headers: Record<string, string>) => {
-        const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
-        return await app.send(`POST /api/questions/${id}/answer`, { answer: "This" }, headers);
-      };
-      expect((await give(viewer.headers)).status).toBe(403);
-      expect((await give(poor.headers)).status).toBe(403);
-      expect((await give(operator.headers)).body.answered_by).toBe("user:Otto");
-      expect((await give(token.headers)).body.answered_by).toBe("token:bot");
+    await using app = await openApp({ inMemory: true });
+    const viewer = await someUser(app, "Vera", "viewer");
+    const operator = await someUser(app, "Otto", "operator");
+    const token = await someToken(app, "bot", ["write:questions"]);
+    const poor = await someToken(app, "poor", ["read:*", "write:chat"]);
+    const give = async (headers: Record<string, string>) => {
+      const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
+      return await app.send(`POST /api/questions/${id}/answer`, { answer: "This" }, headers);
+    };
+    expect((await give(viewer.headers)).status).toBe(403);
+    expect((await give(poor.headers)).status).toBe(403);
+    expect((await give(operator.headers)).body.answered_by).toBe("user:Otto");
+    expect((await give(token.headers)).body.answered_by).toBe("token:bot");
   });
 });
 

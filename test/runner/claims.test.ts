@@ -171,7 +171,7 @@ it("a worker's tasks go to its home only, until it gets another one (contract 18
   const refused = await app.send(`POST /api/workers/${worker}/rehome`, { home: "gpu" });
   expect([refused.status, refused.body.detail]).toEqual([
     400,
-    expect.stringContaining("does not have the label x"),
+    expect.stringContaining("lacks the label x"),
   ]);
   await app.call(`POST /api/workers/${worker}/rehome`, { home: "r2" });
   expect((await two.claim()).body.run.execution.task_id).toBe(task);

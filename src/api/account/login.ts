@@ -5,7 +5,7 @@ import { newId } from "../../base/id.ts";
 import { nameOrigin } from "../../base/origin.ts";
 import { signToken } from "../../base/token.ts";
 import { ServiceError } from "../../domain/call/error.ts";
-import type { AccessToken, Login, LoginInput } from "../../domain/account/login.ts";
+import type { AccessToken, ConsoleCode, Login, LoginInput, Whoami } from "../../domain/account/login.ts";
 import {
   deleteRefreshToken,
   findRefreshToken,
@@ -15,44 +15,43 @@ import {
 import { record } from "../../store/events/journal.ts";
 import { findUserById, noteLogin } from "../../store/account/user.ts";
 import { type Answer, answer, NOTHING } from "../call/answer.ts";
-import { checkPassword } from "./password_check.ts";
-import { takeCode } from "./code.ts";
-import { type LoggedIn, loggedIn, operatorLoggedIn } from "./session_identity.ts";
+import { checkPassword, type LoggedIn, loggedIn, operatorLoggedIn } from "./password_check.ts";
 import type { Deps } from "../call/services.ts";
-import type { LoginKind } from "../../domain/call/vocabulary.ts";
+import { type LoginKind, ROLES } from "../../domain/call/vocabulary.ts";
+import { ROLE_SCOPES } from "../../domain/account/user.ts";
+import type { Call } from "../call/call.ts";
+import { CODE_LIFE_S, type CodeGrant } from "./one_time_codes.ts";
 
-/** What a login needs. */
-type LoginNeeds = Deps<"db" | "clock" | "auth" | "authority">;
+type LoginDeps = Deps<"db" | "clock" | "auth" | "authority">;
 
-/** The same for a browser: the secret in two halves, one of them for a cookie (contract 9). */
+/** A login in a browser: the secret has two halves, and one of them goes into a cookie. */
 export interface BrowserLogin extends AccessToken {
   session: string;
   cookie: string;
-  /** How long the halves are good, in seconds. */
+  /** Lifetime of both halves in seconds. */
   lasts_s: number;
 }
 
-/** How a login is opened. */
 interface LoginOptions {
   address: string;
-  /** How long it can be renewed, in ms. */
+  /** How long the login can be refreshed, in ms. */
   lastsMs: number;
-  /** How the caller showed who they are, for the journal. */
+  /** How the user logged in, for the journal. */
   by: "password" | "oidc" | "code";
 }
 
 const SECRET_BYTES = 32;
 
-/** Opens a login that a program keeps (contract 2). */
-async function openLogin(needs: LoginNeeds, who: LoggedIn, options: LoginOptions): Promise<Login> {
+/** Opens a login whose secret the client program keeps. */
+async function openLogin(deps: LoginDeps, who: LoggedIn, options: LoginOptions): Promise<Login> {
   const refreshToken = randomBytes(SECRET_BYTES).toString("base64url");
-  await store(needs, who, { ...options, secret: refreshToken, kind: "login" });
-  return { ...await accessOf(needs, who), refresh_token: refreshToken };
+  await storeLogin(deps, who, { ...options, secret: refreshToken, kind: "login" });
+  return { ...await issueAccessToken(deps, who), refresh_token: refreshToken };
 }
 
-/** Opens a login in a browser: neither half is worth anything alone (contract 9, reliability USR-3). */
+/** Opens a login in a browser. Neither half of its secret works alone (contract 9). */
 async function openBrowserLogin(
-  needs: LoginNeeds,
+  deps: LoginDeps,
   who: LoggedIn,
   options: LoginOptions,
 ): Promise<BrowserLogin> {
@@ -60,13 +59,13 @@ async function openBrowserLogin(
     half.toString("base64url")
   );
   if (cookie === undefined || session === undefined) throw new Error("there are two halves");
-  await store(needs, who, { ...options, secret: whole(cookie, session), kind: "browser" });
+  await storeLogin(deps, who, { ...options, secret: whole(cookie, session), kind: "browser" });
   const lasts_s = Math.floor(options.lastsMs / 1000);
-  return { ...await accessOf(needs, who), cookie, session, lasts_s };
+  return { ...await issueAccessToken(deps, who), cookie, session, lasts_s };
 }
 
-async function store(
-  { db, clock, authority }: LoginNeeds,
+async function storeLogin(
+  { db, clock, authority }: LoginDeps,
   who: LoggedIn,
   options: LoginOptions & { secret: string; kind: LoginKind },
 ): Promise<void> {
@@ -91,38 +90,41 @@ async function store(
   ]);
 }
 
-/** The whole secret of a browser's login. */
 export function whole(cookie: string, session: string): string {
   return `${cookie}.${session}`;
 }
 
-/** POST /api/auth/refresh: a new access token and no new refresh token (interface 5.4). Throws `unauthenticated`. */
+/** Creates an access token, but no new refresh token (interface 5.4). Throws `unauthenticated`. */
 export async function refresh(
-  needs: LoginNeeds,
+  deps: LoginDeps,
   secret: string,
   kind: LoginKind,
 ): Promise<Answer<AccessToken>> {
-  const stored = await findRefreshToken(needs.db, digest(secret), needs.clock.now());
-  const who = stored === null || stored.kind !== kind ? null : await holderOf(needs, stored);
-  if (who !== null) return answer(await accessOf(needs, who));
+  const stored = await findRefreshToken(deps.db, digest(secret), deps.clock.now());
+  const who = stored?.kind === kind ? await findHolder(deps, stored) : null;
+  if (who !== null) return answer(await issueAccessToken(deps, who));
   throw new ServiceError(
     "unauthenticated",
-    "Cannot refresh: the refresh token is unknown, expired or revoked; log in",
+    "Cannot refresh: the refresh token is unknown, expired or revoked. Log in again.",
   );
 }
 
-// Whose the login is, if it still counts: another password, or a user who is disabled or gone, has ended it.
-async function holderOf({ db, authority }: LoginNeeds, stored: RefreshToken): Promise<LoggedIn | null> {
-  if (stored.user_id === "") {
-    const current = await authority.operatorVersion();
-    return stored.version === current ? operatorLoggedIn(authority.username, stored.version) : null;
+// A changed password and a disabled or deleted user end the login.
+async function findHolder(
+  { db, authority }: Deps<"db" | "authority">,
+  { user_id, version }: Pick<RefreshToken, "user_id" | "version">,
+): Promise<LoggedIn | null> {
+  if (user_id === "") {
+    return version === await authority.operatorVersion()
+      ? operatorLoggedIn(authority.username, version)
+      : null;
   }
-  const user = await findUserById(db, stored.user_id);
+  const user = await findUserById(db, user_id);
   if (user === null || user.disabled === 1 || user.origin === "operator") return null;
-  return user.version === stored.version ? loggedIn(user) : null;
+  return user.version === version ? loggedIn(user) : null;
 }
 
-/** POST /api/auth/logout: the login is worth nothing any more. An unknown one is no error, and leaves no trace. */
+/** Ends a login. An unknown login is no error and leaves no trace. */
 export async function logout(
   { db, clock }: Deps<"db" | "clock">,
   secret: string,
@@ -139,8 +141,9 @@ export async function logout(
   return NOTHING;
 }
 
-// Of the password's version that was checked: one that is changed meanwhile must not make this a token of the new one.
-async function accessOf({ authority, clock, auth }: LoginNeeds, who: LoggedIn): Promise<AccessToken> {
+// The token names the checked password's version: a password that changes meanwhile must not sign a token of the new
+// one.
+async function issueAccessToken({ authority, clock, auth }: LoginDeps, who: LoggedIn): Promise<AccessToken> {
   const ttl = Math.floor(auth.access_ttl / 1000);
   const claims = {
     typ: "access" as const,
@@ -153,39 +156,92 @@ async function accessOf({ authority, clock, auth }: LoginNeeds, who: LoggedIn): 
   return { access_token: token, expires_in: ttl, token_type: "Bearer" };
 }
 
-/** Where somebody logs in from. */
 interface LoginFrom {
   address: string;
-  /** The cookie of a sign-in with a provider that this browser began. */
+  /** The cookie of this browser's OpenID sign-in. */
   flow: string | null;
 }
 
-/**
- * POST /api/auth/login with a name and a password, or in a browser with a code (contract 2.3, contract 9). Throws
- * `invalid_credentials`, `rate_limited`.
- */
+/** Logs in with name and password, or a browser with a code. Throws `invalid_credentials` or `rate_limited`. */
 export async function logIn(
-  needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
+  deps: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
   input: LoginInput,
   { address, flow }: LoginFrom,
 ): Promise<Login | BrowserLogin> {
   if ("code" in input) {
-    const binding = await needs.signIn.oidc?.idOf(flow) ?? "";
-    const { who, grant: { by, lastsMs } } = await takeCode(needs, input.code, binding);
-    return await openBrowserLogin(needs, who, { address, by, lastsMs });
+    const binding = await deps.signIn.oidc?.idOf(flow) ?? "";
+    const { who, grant: { by, lastsMs } } = await takeCode(deps, input.code, binding);
+    return await openBrowserLogin(deps, who, { address, by, lastsMs });
   }
-  const who = await checkPassword(needs, input, address);
-  const options = { address, by: "password" as const, lastsMs: needs.auth.refresh_ttl };
-  return input.browser ? await openBrowserLogin(needs, who, options) : await openLogin(needs, who, options);
+  const who = await checkPassword(deps, input, address);
+  const options = { address, by: "password" as const, lastsMs: deps.auth.refresh_ttl };
+  return input.browser ? await openBrowserLogin(deps, who, options) : await openLogin(deps, who, options);
 }
 
-/** What cookies and checks of origins go by (contract 9). */
+/** Reads the settings for cookies and origin checks. */
 export function place({ signIn }: SignInDeps): Place {
   return { publicUrl: signIn.publicUrl(), cookieSuffix: signIn.cookieSuffix };
 }
 
-/** Where people reach the service, and what its cookies end with. */
 export interface Place {
   publicUrl: string;
   cookieSuffix: string;
+}
+
+/** Returns the caller and the caller's scopes. */
+export function whoami(_needs: Deps<never>, { caller }: Call): Promise<Answer<Whoami>> {
+  const { subject, person, scopes } = caller;
+  // A token has no role, as it may hold fewer scopes than its owner.
+  const role = person === null || person.by === "token"
+    ? undefined
+    : ROLES.find((one) => ROLE_SCOPES[one].join(" ") === scopes.join(" "));
+  return Promise.resolve(answer({
+    subject,
+    user_id: person?.userId ?? null,
+    name: person?.name ?? subject,
+    role: role ?? null,
+    scopes: [...scopes],
+    by: person?.by ?? "run",
+  }));
+}
+
+/** Creates a code that logs one browser in as the caller, once, within a minute. Throws `forbidden` for tokens. */
+export async function createCode(
+  { db, authority, signIn, auth }: Deps<"db" | "authority" | "auth"> & SignInDeps,
+  call: Call,
+): Promise<Answer<ConsoleCode>> {
+  const { person } = call.caller;
+  if (person === null || person.by === "token") {
+    throw new ServiceError(
+      "forbidden",
+      "Cannot open the console with a token: only a login can. Run `svc ctl login`.",
+    );
+  }
+  const isOperator = person.userId === authority.operatorId;
+  const user = isOperator ? null : await findUserById(db, person.userId);
+  const code = signIn.codes.issue({
+    userId: isOperator ? "" : person.userId,
+    version: user?.version ?? await authority.operatorVersion(),
+    by: "code",
+    lastsMs: auth.refresh_ttl,
+    binding: "",
+  });
+  return answer({ code, expires_in: CODE_LIFE_S, url: signIn.publicUrl() });
+}
+
+/** Uses up a code and returns who logs in with it. Throws `invalid_credentials`. */
+async function takeCode(
+  deps: Deps<"authority" | "db"> & SignInDeps,
+  code: string,
+  binding: string,
+): Promise<{ who: LoggedIn; grant: CodeGrant }> {
+  const grant = deps.signIn.codes.take(code, binding);
+  const who = grant === null
+    ? null
+    : await findHolder(deps, { user_id: grant.userId, version: grant.version });
+  if (grant !== null && who !== null) return { who, grant };
+  throw new ServiceError(
+    "invalid_credentials",
+    "Cannot log in with this code: it was used, is older than a minute, or belongs to another browser. Get a new code.",
+  );
 }

@@ -8,7 +8,7 @@ import { ISSUER } from "../../base/token.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import { type Role, ROLES } from "../../domain/call/vocabulary.ts";
 
-/** How to reach an OpenID provider, and what its roles mean here (contract 9, `auth.oidc`). */
+/** The OpenID provider and the roles that its claims map to (`auth.oidc`). */
 export interface OidcConfig {
   issuer: string;
   client_id: string;
@@ -18,17 +18,16 @@ export interface OidcConfig {
   roles: Record<string, Role>;
 }
 
-/** A sign-in on its way: what the answer has to fit to. It travels in a signed cookie of the browser that began it. */
+/** A pending sign-in, which the browser keeps in a signed cookie. The provider's answer must match it. */
 interface Flow {
   id: string;
   state: string;
   nonce: string;
   verifier: string;
-  /** Where to go when it is done: a path of ours. */
+  /** The local path to return to. */
   returnTo: string;
 }
 
-/** Whom the provider means. */
 export interface Identity {
   issuer: string;
   subject: string;
@@ -36,20 +35,20 @@ export interface Identity {
   role: Role;
 }
 
-/** How long somebody may take at the provider, in seconds. */
+/** Time limit at the provider, in seconds. */
 export const FLOW_LIFE_S = 600;
-/** How long such a login can be renewed, in ms (contract 9). */
+/** How long an OpenID login can be refreshed, in ms. */
 export const OIDC_LOGIN_MS = 12 * 60 * 60 * 1000;
 
-// A provider that is slow must not hold the browser for ever.
+// A slow provider must not block the browser.
 const ANSWER_MAX_S = 5;
 const USED_FLOWS_MAX = 10_000;
-// What keeps the cookie of a sign-in from being taken for a token: those are for nobody in particular.
+// A separate audience keeps a sign-in cookie from being accepted as a token, which has no audience.
 const FLOW_AUDIENCE = "oidc";
 
 const log = logger("oidc");
 
-/** Sign-in with an OpenID provider: authorization code with PKCE, state and nonce, by openid-client (contract 9, reliability USR-4). */
+/** Signs users in with an OpenID provider: authorization code with PKCE, state and nonce. */
 export class OidcSignIn {
   readonly #config: OidcConfig;
   readonly #key: () => Uint8Array;
@@ -65,10 +64,10 @@ export class OidcSignIn {
     this.#used = new LRUCache({ max: USED_FLOWS_MAX, ttl: FLOW_LIFE_S * 1000 });
   }
 
-  /** Where to send the browser, and the cookie that it has to bring back. Throws `unavailable` when the provider does not answer. */
+  /** Returns the provider's URL and the cookie that the browser must send back. Throws `unavailable`. */
   async begin(redirectUri: string, returnTo: string): Promise<{ url: URL; cookie: string }> {
     const openId = await this.#load();
-    const provider = await this.#discovered();
+    const provider = await this.#getProvider();
     const flow: Flow = {
       id: crypto.randomUUID(),
       state: openId.randomState(),
@@ -88,16 +87,16 @@ export class OidcSignIn {
   }
 
   /**
-   * Whom the answer of the provider means. Each sign-in is taken once, whatever comes of it. Throws `forbidden` in words
-   * for the person, `unavailable` when the provider does not answer.
+   * Checks the provider's answer and returns the user's identity. Each sign-in works once, even when it fails. Throws
+   * `forbidden` with a reason for the user, or `unavailable` when the provider does not respond.
    */
   async finish(answer: URL, cookie: string | null): Promise<{ identity: Identity; flow: Flow }> {
     const flow = cookie === null ? null : await this.#open(cookie);
-    if (flow === null) throw refused("this browser did not begin it, or took longer than ten minutes");
-    if (this.#used.has(flow.id)) throw refused("its answer was used before");
+    if (flow === null) throw buildRefusal("this browser did not start it, or took longer than ten minutes");
+    if (this.#used.has(flow.id)) throw buildRefusal("its answer was used before");
     this.#used.set(flow.id, true);
     const openId = await this.#load();
-    const provider = await this.#discovered();
+    const provider = await this.#getProvider();
     try {
       const tokens = await openId.authorizationCodeGrant(provider, answer, {
         pkceCodeVerifier: flow.verifier,
@@ -106,14 +105,14 @@ export class OidcSignIn {
         idTokenExpected: true,
       });
       const claims = tokens.claims();
-      if (claims === undefined) throw refused("the provider sent no identity");
-      return { identity: await this.#identity(openId, provider, claims, tokens.access_token), flow };
+      if (claims === undefined) throw buildRefusal("the provider sent no identity");
+      return { identity: await this.#readIdentity(openId, provider, claims, tokens.access_token), flow };
     } catch (error) {
-      throw this.#inWords(error);
+      throw this.#explain(error);
     }
   }
 
-  async #identity(
+  async #readIdentity(
     openId: typeof OpenId,
     provider: OpenId.Configuration,
     claims: OpenId.IDToken,
@@ -125,10 +124,10 @@ export class OidcSignIn {
     if (incomplete && provider.serverMetadata().userinfo_endpoint !== undefined) {
       known = { ...await openId.fetchUserInfo(provider, accessToken, claims.sub), ...claims };
     }
-    const role = this.#roleOf(known[name]);
+    const role = this.#findRole(known[name]);
     if (role === null) {
-      throw refused(
-        `no role here belongs to your ${name} at the provider; ask whoever runs this service (auth.oidc.roles)`,
+      throw buildRefusal(
+        `your ${name} claim at the provider maps to no role. Ask an administrator to extend auth.oidc.roles`,
       );
     }
     const names = [known.preferred_username, known.email, claims.sub];
@@ -140,15 +139,15 @@ export class OidcSignIn {
     };
   }
 
-  // Of several roles the one that may most.
-  #roleOf(claim: unknown): Role | null {
+  // The highest of several roles wins.
+  #findRole(claim: unknown): Role | null {
     const values = (Array.isArray(claim) ? claim : [claim]).filter((one) => typeof one === "string");
     const { roles } = this.#config;
     const held = values.filter((one) => Object.hasOwn(roles, one)).map((one) => roles[one]);
     return ROLES.toReversed().find((role) => held.includes(role)) ?? null;
   }
 
-  /** Which sign-in a cookie belongs to; "" when it is none of ours, or too old. */
+  /** Returns the sign-in's id from a cookie, or "" when the cookie is invalid or expired. */
   async idOf(cookie: string | null): Promise<string> {
     return cookie === null ? "" : (await this.#open(cookie))?.id ?? "";
   }
@@ -157,15 +156,15 @@ export class OidcSignIn {
     return this.#library ??= import("openid-client");
   }
 
-  // Asked for once; a provider that is away is asked again by the next who signs in.
-  async #discovered(): Promise<OpenId.Configuration> {
+  // Caches the provider's metadata. After a failure the next sign-in tries again.
+  async #getProvider(): Promise<OpenId.Configuration> {
     const openId = await this.#load();
     this.#provider ??= this.#discover(openId);
     try {
       return await this.#provider;
     } catch (error) {
       this.#provider = null;
-      throw this.#inWords(error);
+      throw this.#explain(error);
     }
   }
 
@@ -175,28 +174,28 @@ export class OidcSignIn {
     const insecure = url.protocol === "http:" ? [openId.allowInsecureRequests] : [];
     const options = { execute: insecure, timeout: ANSWER_MAX_S };
     const found = await openId.discovery(url, client_id, undefined, openId.None(), options);
-    if (client_secret === "") return checkingSignatures(openId, found);
+    if (client_secret === "") return requireSignatures(openId, found);
     const ways = found.serverMetadata().token_endpoint_auth_methods_supported;
-    // What every provider takes that does not say so is Basic; many say that they take both.
+    // Basic is the default when the provider lists no methods, and many providers list both.
     const way = ways?.includes("client_secret_post") && !ways.includes("client_secret_basic")
       ? openId.ClientSecretPost(client_secret)
       : openId.ClientSecretBasic(client_secret);
     const configured = new openId.Configuration(found.serverMetadata(), client_id, undefined, way);
     configured.timeout = ANSWER_MAX_S;
     for (const allow of insecure) allow(configured);
-    return checkingSignatures(openId, configured);
+    return requireSignatures(openId, configured);
   }
 
-  #inWords(error: unknown): ServiceError {
+  #explain(error: unknown): ServiceError {
     if (error instanceof ServiceError) return error;
     const { code, message } = error as { code?: string; message: string };
     log.warning("A sign-in with {issuer} failed: {error}", { issuer: this.#config.issuer, error });
     const refusal = /^OAUTH_(?!TIMEOUT)/.test(code ?? "") && code !== "OAUTH_RESPONSE_IS_NOT_CONFORM" ||
       (error as Error).name === "AuthorizationResponseError" || (error as Error).name === "ResponseBodyError";
-    if (refusal) return refused(`the answer of the provider does not fit: ${message}`);
+    if (refusal) return buildRefusal(`the response of the provider does not match: ${message}`);
     return new ServiceError(
       "unavailable",
-      "Cannot sign in: the OpenID provider does not answer as it should; try again, or log in with a name and a password",
+      "Cannot sign in: the OpenID provider gave no valid response. Try again, or log in with a name and a password.",
       { cause: undefined, retry_after_s: ANSWER_MAX_S },
     );
   }
@@ -226,12 +225,12 @@ export class OidcSignIn {
   }
 }
 
-// By itself the library trusts the connection to the provider alone.
-function checkingSignatures(openId: typeof OpenId, provider: OpenId.Configuration): OpenId.Configuration {
+// By default the library trusts the provider's connection and checks no signatures.
+function requireSignatures(openId: typeof OpenId, provider: OpenId.Configuration): OpenId.Configuration {
   openId.enableNonRepudiationChecks(provider);
   return provider;
 }
 
-function refused(why: string): ServiceError {
-  return new ServiceError("forbidden", `Cannot sign in: ${why}. Begin again`);
+function buildRefusal(why: string): ServiceError {
+  return new ServiceError("forbidden", `Cannot sign in: ${why}. Start again.`);
 }

@@ -10,42 +10,42 @@ import { byNetwork } from "../call/login_limit.ts";
 import { type Identity, OIDC_LOGIN_MS, type OidcSignIn } from "./oidc.ts";
 import type { Deps } from "../call/services.ts";
 
-/** Where the provider sends the browser back to. */
+/** The provider redirects the browser to this path. */
 export const CALLBACK_PATH = "/api/auth/oidc/callback";
 
-/** The sign-in with the OpenID provider. Throws `not_found` while none is configured. */
-function oidcOf({ signIn }: SignInDeps): OidcSignIn {
+/** Returns the OpenID sign-in. Throws `not_found` when no provider is configured. */
+function requireOidc({ signIn }: SignInDeps): OidcSignIn {
   if (signIn.oidc !== null) return signIn.oidc;
   throw new ServiceError(
     "not_found",
-    "Cannot sign in with an OpenID provider: none is configured; set auth.oidc, or log in with a name and a password",
+    "Cannot sign in with an OpenID provider: none is configured. Set auth.oidc, or log in with a name and a password.",
   );
 }
 
-/** Where the browser goes to sign in, and what it has to bring back. Throws `not_found`, `unavailable`. */
+/** Starts an OpenID sign-in. Throws `not_found` or `unavailable`. */
 export async function beginOidc(
-  needs: SignInDeps,
+  deps: SignInDeps,
   returnTo: string,
 ): Promise<{ location: string; cookie: string }> {
-  const redirectUri = needs.signIn.publicUrl() + CALLBACK_PATH;
-  const { url, cookie } = await oidcOf(needs).begin(redirectUri, returnTo);
+  const redirectUri = deps.signIn.publicUrl() + CALLBACK_PATH;
+  const { url, cookie } = await requireOidc(deps).begin(redirectUri, returnTo);
   return { location: url.href, cookie };
 }
 
 /**
- * Takes the provider's answer: finds or makes the user, and answers where the browser goes on, with a code in the fragment
- * that this browser alone may use, once. Failures are limited like those of passwords. Throws `forbidden`, `conflict` when the
- * name is another user's, `rate_limited`, `unavailable`.
+ * Finishes an OpenID sign-in: finds or creates the user and returns the next URL. Its fragment holds a code that only
+ * this browser can use, once. Limits failures like wrong passwords. Throws `forbidden`, `rate_limited`, `unavailable`,
+ * or `conflict` when another user has the name.
  */
 export async function finishOidc(
-  needs: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits"> & SignInDeps,
+  deps: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits"> & SignInDeps,
   search: string,
   cookie: string | null,
   address: string,
 ): Promise<string> {
-  const { signIn, db, clock, authority } = needs;
-  const { identity, flow } = await answered(needs, search, cookie, address);
-  const user = await userOf(needs, identity);
+  const { signIn, db, clock, authority } = deps;
+  const { identity, flow } = await finishLimited(deps, search, cookie, address);
+  const user = await findOrCreateUser(deps, identity);
   if (user.disabled === 1) throw new ServiceError("forbidden", "Cannot sign in: this user is disabled");
   if (user.role !== identity.role) {
     const now = clock.now();
@@ -70,18 +70,18 @@ export async function finishOidc(
   return to.href;
 }
 
-// Anybody may come here with anything: what is no sign-in of ours writes nothing, and what fails is limited by its network.
-async function answered(
-  needs: Deps<"db" | "clock" | "auth" | "loginLimits"> & SignInDeps,
+// Any client can call this with any input: unknown sign-ins write nothing, and each network has a limit of failures.
+async function finishLimited(
+  deps: Deps<"db" | "clock" | "auth" | "loginLimits"> & SignInDeps,
   search: string,
   cookie: string | null,
   address: string,
 ): Promise<Awaited<ReturnType<OidcSignIn["finish"]>>> {
-  const { signIn, db, clock, auth, loginLimits } = needs;
-  const oidc = oidcOf(needs);
+  const { signIn, db, clock, auth, loginLimits } = deps;
+  const oidc = requireOidc(deps);
   const attempt = await loginLimits.begin(
     [byNetwork(`oidc\n${networkOf(address)}`, auth.login_failures_per_minute)],
-    "Cannot sign in: too many failed logins; wait for the next minute",
+    "Cannot sign in: too many failed logins. Wait a minute.",
   );
   try {
     const done = await oidc.finish(new URL(`${signIn.publicUrl()}${CALLBACK_PATH}${search}`), cookie);
@@ -97,8 +97,8 @@ async function answered(
   }
 }
 
-// (issuer, subject) is the user, whatever it is called meanwhile. A name that somebody has here is never taken for them.
-async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): Promise<UserRow> {
+// (issuer, subject) identifies the user even after a rename. An existing name is never taken over.
+async function findOrCreateUser({ db, clock }: Deps<"db" | "clock">, identity: Identity): Promise<UserRow> {
   const { issuer, subject, role } = identity;
   const known = await findUserBySubject(db, issuer, subject);
   if (known !== null) return known;
@@ -106,7 +106,7 @@ async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): 
   if (!parsed.success) {
     throw new ServiceError(
       "forbidden",
-      "Cannot sign in: the name that the provider gives cannot be a name here",
+      "Cannot sign in: the name from the provider is not a valid name here",
     );
   }
   const name = parsed.data;
@@ -129,16 +129,16 @@ async function userOf({ db, clock }: Deps<"db" | "clock">, identity: Identity): 
     await db.writeOr([
       ...insertUser(user, USERS_MAX),
       record(now, { kind: "user.created", data: { user_id: user.id, name, role, by: "oidc" } }),
-    ], () => conflict(`Cannot sign in: there are ${USERS_MAX} users already`));
+    ], () => conflict(`Cannot sign in: ${USERS_MAX} users exist. Ask an administrator.`));
     return user;
   } catch (error) {
     if (!isDuplicate(error)) throw error;
-    // Two answers for one person at once make one user; a name is another matter.
+    // Two simultaneous answers for one person create one user. An equal name is a conflict.
     const first = await findUserBySubject(db, issuer, subject);
     if (first !== null) return first;
     throw conflict(
-      `Cannot sign in: a user called ${JSON.stringify(name)} is here already and is not taken for you; ` +
-        "ask whoever runs this service to rename one of the two",
+      `Cannot sign in: a user called ${JSON.stringify(name)} exists here and is not linked to you. ` +
+        "Ask an administrator to rename one of the two users.",
     );
   }
 }

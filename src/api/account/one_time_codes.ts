@@ -3,26 +3,25 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../../base/clock.ts";
 import { digest } from "../../base/bytes.ts";
 
-/** What a code is good for: a login in a browser (contract 9). */
+/** The browser login that a code permits. */
 export interface CodeGrant {
   /** "" for the operator. */
   userId: string;
-  /** Of the user's password when the code was made; another one since then makes it worthless. */
+  /** Version of the user's password when the code was issued. A later change invalidates the code. */
   version: number;
   by: "code" | "oidc";
-  /** How long the login can be renewed, in ms. */
+  /** How long the login can be refreshed, in ms. */
   lastsMs: number;
-  /** What the browser has to show as well, or "" for whoever has the code. */
+  /** The sign-in's id that the browser must present, or "" when the code alone is enough. */
   binding: string;
 }
 
-/** How long a code is good, in seconds. */
 export const CODE_LIFE_S = 60;
 
 const CODES_MAX = 1_000;
 const CODE_BYTES = 32;
 
-/** Codes that are good once within a minute. They are kept in memory: a restart ends them. */
+/** Codes that work once within a minute. Memory holds them, so a restart ends them. */
 export class OneTimeCodes {
   readonly #grants: LRUCache<string, CodeGrant>;
 
@@ -31,14 +30,13 @@ export class OneTimeCodes {
     this.#grants = new LRUCache({ max: CODES_MAX, ttl: CODE_LIFE_S * 1000, ttlResolution: 0, perf });
   }
 
-  /** A new code for this login. */
   issue(grant: CodeGrant): string {
     const code = randomBytes(CODE_BYTES).toString("base64url");
     this.#grants.set(digest(code), grant);
     return code;
   }
 
-  /** What the code is good for, once; null when it is unknown, used or too old. A wrong binding uses it up, too. */
+  /** Uses up a code and returns its grant, or null when it is unknown, used or expired. A wrong binding uses it up, too. */
   take(code: string, binding: string): CodeGrant | null {
     const key = digest(code);
     const grant = this.#grants.get(key);

@@ -2,35 +2,31 @@ import type { Clock } from "../../base/clock.ts";
 import { type OidcConfig, OidcSignIn } from "./oidc.ts";
 import { OneTimeCodes } from "./one_time_codes.ts";
 
-/** What signing in needs beside passwords (contract 9). Made once at the start. */
+/** The services for sign-in without a password. `boot` creates them once. */
 interface SignIn {
   codes: OneTimeCodes;
-  /** Null while no OpenID provider is configured. */
   oidc: OidcSignIn | null;
-  /** Where people reach this service: `server.public_url`, else where it listens. */
+  /** Public address of this service: `server.public_url`, else the listening address. */
   publicUrl: () => string;
-  /** Ends the names of our cookies: cookies do not know ports, and two services may share a host. */
+  /** Suffix of the cookie names. Cookies ignore ports, and two services may share a host. */
   cookieSuffix: string;
 }
 
-/** The dependency of operations that sign a person in. */
 export interface SignInDeps {
   signIn: SignIn;
 }
 
-/** What it is made of. */
 interface SignInOptions {
   oidc: OidcConfig;
   key: () => Uint8Array;
   clock: Clock;
-  /** Random, and for ever the same of one database. */
+  /** A random id that stays with the database. */
   operatorId: string;
-  /** `server.public_url`, and where the service listens. */
   publicUrl: string;
   listensAt: () => string;
 }
 
-/** Makes what signing in needs; no provider is asked before somebody signs in. */
+/** Creates the sign-in services without a request to the provider. */
 export function createSignIn({ oidc, key, clock, operatorId, publicUrl, listensAt }: SignInOptions): SignIn {
   return {
     codes: new OneTimeCodes(clock),

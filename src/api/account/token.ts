@@ -13,7 +13,6 @@ import {
   type TokenFilter,
   TOKENS_PER_USER_MAX,
 } from "../../domain/account/token.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   deleteToken as deleteTokenRow,
   findTokenGrant,
@@ -21,49 +20,49 @@ import {
   listTokens as listTokenRows,
 } from "../../store/account/token.ts";
 import { findUser } from "../../store/account/user.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import { type Answer, DELETED, page as pageOf } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
+import { type Answer, DELETED, page } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/tokens: one's own, and with `write:tokens` everybody's (contract 9). An unknown user as a filter answers none. */
+/** Lists the caller's tokens, and all users' tokens with `write:tokens`. An unknown user in the filter matches no token. */
 export async function listTokens(
   { db }: Deps<"db">,
   call: Call,
   filter: TokenFilter,
 ): Promise<Answer<Token[]>> {
-  const person = personOf(call.caller);
+  const person = requirePerson(call.caller);
   const all = seesAll(call.caller);
-  if (filter.user === undefined) return pageOf(await listTokenRows(db, all ? null : [person.userId], filter));
+  if (filter.user === undefined) {
+    return page(await listTokenRows(db, all ? null : [person.userId], filter));
+  }
   const owners = await Promise.all([...new Set(filter.user)].map((user) => findUser(db, user)));
   const ids = owners.filter((owner) => owner !== null && (owner.id === person.userId || all))
     .map((owner) => owner?.id ?? "");
-  return pageOf(await listTokenRows(db, ids.length === 0 ? [""] : ids, filter));
+  return page(await listTokenRows(db, ids.length === 0 ? [""] : ids, filter));
 }
 
 /**
- * POST /api/tokens: a token of the caller's own, within what the caller may. It is shown in the answer and stored nowhere; the
- * same request again gets the same. Throws `invalid_request`, `conflict` for a name that is taken.
+ * Creates a token with at most the caller's scopes. The answer shows its text, which is stored nowhere; a repeated
+ * request gets the same text. Throws `invalid_request`, `forbidden`, or `conflict` for a taken name.
  */
 export async function createToken(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   input: TokenCreate,
 ): Promise<Answer<TokenCreated>> {
-  const { userId, name: userName } = personOf(call.caller);
+  const { userId, name: userName } = requirePerson(call.caller);
   const now = clock.now();
   const expiresAt = input.expires_at === undefined ? now + TOKEN_LIFE_MS : input.expires_at;
   if (expiresAt !== null && expiresAt <= now) {
-    throw invalid("expires_at", "must be in the future; null means that it never expires");
+    throw invalid("expires_at", "must be in the future, or null for no expiry");
   }
   const more = beyond(input.scopes, call.caller.scopes);
   if (more !== undefined) {
     throw new ServiceError(
       "forbidden",
       `Cannot give a token the scope ${more}: you do not hold it yourself`,
-      {
-        required_scope: more,
-      },
+      { required_scope: more },
     );
   }
   const token: Token = {
@@ -79,9 +78,8 @@ export async function createToken(
   const creation: Creation<Token> = {
     statements: [
       ...insertToken(token, TOKENS_PER_USER_MAX),
-      record(now, {
+      recordBy(call, now, {
         kind: "token.created",
-        actor: call.caller.subject,
         data: {
           token_id: token.id,
           name: token.name,
@@ -93,37 +91,30 @@ export async function createToken(
     ],
     response: token,
     lost: () =>
-      conflict(
-        `Cannot create the token: there are ${TOKENS_PER_USER_MAX} of this user already; revoke some`,
-      ),
+      conflict(`Cannot create the token: this user has ${TOKENS_PER_USER_MAX} tokens. Delete some first.`),
     duplicate: () =>
       conflict(
-        `Cannot name a token ${JSON.stringify(input.name)}: another one is called that, in whatever case`,
+        `Cannot name a token ${JSON.stringify(input.name)}: another token has this name. Case is ignored.`,
       ),
   };
-  const created = await findEarlier<Token>({ db, clock }, call) ??
-    await storeCreation({ db, clock }, call, creation);
+  const created = await createOnce({ db, clock }, call, () => creation);
   const stored = valueOf(created.json);
-  return {
-    ...created,
-    json: jsonOf({ ...stored, token: await signNamedToken(authority.key, stored) }),
-  };
+  return { ...created, json: jsonOf({ ...stored, token: await signNamedToken(authority.key, stored) }) };
 }
 
-/** DELETE /api/tokens/:id: it counts no longer, at once. Throws `not_found`, also for another's without `write:tokens`. */
+/** Revokes a token immediately. Throws `not_found`, also for another user's token without `write:tokens`. */
 export async function deleteToken(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   id: string,
 ): Promise<Answer<Deleted>> {
-  const person = personOf(call.caller);
+  const person = requirePerson(call.caller);
   const token = await findTokenGrant(db, id);
   if (token === null || !seesAll(call.caller) && token.user_id !== person.userId) throw notFound("token", id);
   await db.writeOr([
     ...deleteTokenRow(id, seesAll(call.caller) ? null : person.userId),
-    record(clock.now(), {
+    recordBy(call, clock.now(), {
       kind: "token.deleted",
-      actor: call.caller.subject,
       data: { token_id: id, name: token.name, user_id: token.user_id },
     }),
   ], () => notFound("token", id));
@@ -135,7 +126,7 @@ function seesAll(caller: Caller): boolean {
   return grants(caller.scopes, "write:tokens");
 }
 
-function personOf({ person }: Caller): Person {
-  if (person === null) throw new ServiceError("forbidden", "Cannot have tokens: they are for people");
+function requirePerson({ person }: Caller): Person {
+  if (person === null) throw new ServiceError("forbidden", "Cannot use tokens: only people can have them");
   return person;
 }

@@ -14,7 +14,6 @@ import {
 import type { Role } from "../../domain/call/vocabulary.ts";
 import type { Deleted } from "../../domain/call/deleted.ts";
 import { type Database, isDuplicate } from "../../store/db/database.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   changeUserPassword,
   deleteUser as deleteUserRow,
@@ -25,42 +24,38 @@ import {
   updateUser as updateUserRow,
   type UserRow,
 } from "../../store/account/user.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
-import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
-import { checkCurrent } from "./confirmation.ts";
+import { checkCurrent } from "./password_check.ts";
 
-/** What changes of users need: they count at once. */
-type Changing = Deps<"db" | "clock" | "authority">;
+type UserChangeDeps = Deps<"db" | "clock" | "authority">;
 
-/** GET /api/users, newest first (contract 9). */
 export async function listUsers({ db }: Deps<"db">, filter: UserFilter): Promise<Answer<User[]>> {
-  return pageOf(await listUserRows(db, filter, filter));
+  return page(await listUserRows(db, filter, filter));
 }
 
-/** GET /api/users/:id_or_name, ids first. Throws `not_found`. */
 export async function getUser({ db }: Deps<"db">, idOrName: string): Promise<Answer<User>> {
-  return answer(toUser(await rowOf(db, idOrName)));
+  return answer(toUser(await requireUser(db, idOrName)));
 }
 
 /**
- * POST /api/users. Without a password one is made, and shown in this answer only: a repeated request does not get it
- * again. Throws `forbidden` for a role above the caller, `conflict` for a name that is taken.
+ * Creates a user. Without a password the service generates one and shows it in this answer only; a repeated request
+ * does not get it again. Throws `forbidden` for a role above the caller's, and `conflict` for a taken name.
  */
 export async function createUser(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   input: UserCreate,
 ): Promise<Answer<UserCreated>> {
   checkReach(call, input.role, "make");
-  const made = input.password === undefined ? generatePassword() : null;
-  const password = input.password ?? made ?? "";
-  const created = await findEarlier<UserCreated>(needs, call) ??
-    await storeCreation(needs, call, await planUser(needs, call, input, password));
-  if (made === null || created.replayed) return created;
-  return { ...created, json: jsonOf({ ...valueOf(created.json), password: made }) };
+  const generated = input.password === undefined ? generatePassword() : null;
+  const password = input.password ?? generated ?? "";
+  const created = await createOnce(deps, call, () => planUser(deps, call, input, password));
+  if (generated === null || created.replayed) return created;
+  return { ...created, json: jsonOf({ ...valueOf(created.json), password: generated }) };
 }
 
 async function planUser(
@@ -75,7 +70,7 @@ async function planUser(
     name,
     role,
     disabled: 0,
-    // All at one price, so that no time tells one from another (reliability AUT-3).
+    // Every hash has the same cost, so the login time reveals no users (reliability AUT-3).
     password_hash: await hashPassword(password, CHOSEN_COST),
     version: 1,
     origin: "local",
@@ -88,42 +83,37 @@ async function planUser(
   return {
     statements: [
       ...insertUser(row, USERS_MAX),
-      record(now, {
-        kind: "user.created",
-        actor: call.caller.subject,
-        data: { user_id: row.id, name, role },
-      }),
+      recordBy(call, now, { kind: "user.created", data: { user_id: row.id, name, role } }),
     ],
     response: toUser(row),
-    lost: () => conflict(`Cannot create the user: there are ${USERS_MAX} already`),
-    duplicate: () => nameTaken(name),
+    lost: () => conflict(`Cannot create the user: ${USERS_MAX} users exist. Delete some first.`),
+    duplicate: () => buildNameTaken(name),
   };
 }
 
 /**
- * PUT /api/users/:id_or_name: absent is unchanged. What it changes counts within a second, for what is open, too. Throws
- * `not_found`, `forbidden` above the caller, `conflict` for a taken name, the operator and the last admin.
+ * Updates a user. The change takes effect within a second, also for open connections. Throws `not_found`, `forbidden`
+ * for a role above the caller's, and `conflict` for a taken name, the operator and the last admin.
  */
 export async function updateUser(
-  { db, clock, authority }: Changing,
+  { db, clock, authority }: UserChangeDeps,
   call: Call,
   idOrName: string,
   input: UserUpdate,
 ): Promise<Answer<User>> {
-  const user = await rowOf(db, idOrName);
+  const user = await requireUser(db, idOrName);
   checkReach(call, user.role, "change");
   if (input.role !== undefined) checkReach(call, input.role, "make");
   const changes = input.name !== undefined && input.name !== user.name ||
     input.role !== undefined && input.role !== user.role || input.disabled === true;
-  if (user.origin === "operator" && changes) throw operatorStays(user.name, "change");
+  if (user.origin === "operator" && changes) throw buildOperatorError(user.name, "change");
   const now = clock.now();
   const { name, role, disabled } = input;
   try {
     await db.writeOr([
       ...updateUserRow(user.id, { name, role, disabled }, now),
-      record(now, {
+      recordBy(call, now, {
         kind: "user.updated",
-        actor: call.caller.subject,
         data: {
           user_id: user.id,
           name: name ?? user.name,
@@ -131,57 +121,51 @@ export async function updateUser(
           disabled: disabled ?? user.disabled === 1,
         },
       }),
-    ], () => lostTo(db, user, "change"));
+    ], () => explainLostUser(db, user, "change"));
   } catch (error) {
-    throw isDuplicate(error) ? nameTaken(name ?? user.name) : error;
+    throw isDuplicate(error) ? buildNameTaken(name ?? user.name) : error;
   }
   authority.forget();
   return await getUser({ db }, user.id);
 }
 
-/** DELETE /api/users/:id_or_name, with its tokens and logins. Throws `not_found`, `forbidden`, `conflict` for the operator and the last admin. */
+/** Deletes a user. Throws `not_found`, `forbidden`, and `conflict` for the operator and the last admin. */
 export async function deleteUser(
-  { db, clock, authority }: Changing,
+  { db, clock, authority }: UserChangeDeps,
   call: Call,
   idOrName: string,
 ): Promise<Answer<Deleted>> {
-  const user = await rowOf(db, idOrName);
+  const user = await requireUser(db, idOrName);
   checkReach(call, user.role, "delete");
-  if (user.origin === "operator") throw operatorStays(user.name, "delete");
+  if (user.origin === "operator") throw buildOperatorError(user.name, "delete");
   await db.writeOr([
     ...deleteUserRow(user.id),
-    record(clock.now(), {
-      kind: "user.deleted",
-      actor: call.caller.subject,
-      data: { user_id: user.id, name: user.name },
-    }),
-  ], () => lostTo(db, user, "delete"));
+    recordBy(call, clock.now(), { kind: "user.deleted", data: { user_id: user.id, name: user.name } }),
+  ], () => explainLostUser(db, user, "delete"));
   authority.forget();
   return DELETED;
 }
 
 /**
- * PUT /api/users/:id_or_name/password: ends that user's logins and nobody else's (contract 9). One's own needs the current
- * one; another's needs `write:users`. Throws `not_found`, `forbidden`, `conflict`, `invalid_request`, `rate_limited`.
+ * Sets a user's password and ends the logins of that user. The caller's own change needs the current password, another
+ * user's needs `write:users`. Throws `not_found`, `forbidden`, `conflict`, `invalid_request` or `rate_limited`.
  */
 export async function setPassword(
-  needs: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits">,
+  deps: Deps<"db" | "clock" | "authority" | "auth" | "loginLimits">,
   call: Call,
   idOrName: string,
   input: UserPassword & { address: string },
 ): Promise<Answer<User>> {
-  const { db, clock, authority } = needs;
+  const { db, clock, authority } = deps;
   const { person, scopes } = call.caller;
   const found = await findUser(db, idOrName);
   const own = person !== null && person.by !== "token" && found?.id === person.userId;
-  // Whoever may not see users learns nothing of others.
+  // A caller without access to users must not learn which exist, so this check is first.
   if (!own && !mayGovern(scopes, "admin") && !scopes.some((one) => /^(write|\*):(users|\*)$/.test(one))) {
     throw new ServiceError(
       "forbidden",
       "Cannot change another user's password: the token lacks the scope write:users",
-      {
-        required_scope: "write:users",
-      },
+      { required_scope: "write:users" },
     );
   }
   if (found === null) throw notFound("user", idOrName);
@@ -200,38 +184,32 @@ export async function setPassword(
   }
   if (own) {
     const given = { name: found.id, password: input.current_password, address: input.address };
-    await checkCurrent(needs, found.password_hash, given);
+    await checkCurrent(deps, found.password_hash, given);
   }
   const hash = await hashPassword(input.password, CHOSEN_COST);
   const now = clock.now();
   await db.writeOr([
     ...changeUserPassword(found, hash, now),
-    record(now, {
-      kind: "user.password_changed",
-      actor: call.caller.subject,
-      data: { user_id: found.id, name: found.name },
-    }),
-  ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
+    recordBy(call, now, { kind: "user.password_changed", data: { user_id: found.id, name: found.name } }),
+  ], () => conflict("Cannot change the password: another request changed it first. Try again."));
   authority.forget();
-  return await getUser(needs, found.id);
+  return await getUser(deps, found.id);
 }
 
-async function rowOf(db: Database, idOrName: string): Promise<UserRow> {
-  const row = await findUser(db, idOrName);
-  if (row === null) throw notFound("user", idOrName);
-  return row;
+async function requireUser(db: Database, idOrName: string): Promise<UserRow> {
+  return requireFound(await findUser(db, idOrName), "user", idOrName);
 }
 
-// A token with write:users alone must not make an admin of anybody, nor take one over.
+// A token with write:users alone must not create an admin or take one over.
 function checkReach(call: Call, role: Role, action: string): void {
   if (mayGovern(call.caller.scopes, role)) return;
   throw new ServiceError(
     "forbidden",
-    `Cannot ${action} a user with the role ${role}: it may more than this token`,
+    `Cannot ${action} a user with the role ${role}: the role has more scopes than this token`,
   );
 }
 
-function operatorStays(name: string, action: string): ServiceError {
+function buildOperatorError(name: string, action: string): ServiceError {
   return conflict(
     `Cannot ${action} the user ${
       JSON.stringify(name)
@@ -240,16 +218,16 @@ function operatorStays(name: string, action: string): ServiceError {
   );
 }
 
-async function lostTo(db: Database, user: UserRow, action: string): Promise<ServiceError> {
+async function explainLostUser(db: Database, user: UserRow, action: string): Promise<ServiceError> {
   const row = await findUser(db, user.id);
   if (row === null) return notFound("user", user.id);
   return conflict(
     `Cannot ${action} the user ${
       JSON.stringify(user.name)
-    }: it is the last admin; make somebody else one first`,
+    }: it is the last admin. Make another user an admin first.`,
   );
 }
 
-function nameTaken(name: string): ServiceError {
-  return conflict(`Cannot name a user ${JSON.stringify(name)}: another one is called that, in whatever case`);
+function buildNameTaken(name: string): ServiceError {
+  return conflict(`Cannot name a user ${JSON.stringify(name)}: another user has this name. Case is ignored.`);
 }

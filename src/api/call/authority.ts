@@ -19,19 +19,17 @@ import { findRunnerGrant, type RunnerGrant } from "../../store/workers/runner.ts
 import { findTokenGrant, noteTokenUse, type TokenGrant } from "../../store/account/token.ts";
 import { findUserById, type UserRow } from "../../store/account/user.ts";
 
-/** A caller who was recognised, and until when the token is good. */
 export interface Authentication {
   caller: Caller;
   claims: Claims;
 }
 
-/** Why a caller who was let in is let in no longer; null while nothing has changed. */
+/** Why a caller lost access during a request; null while access continues. */
 export type Ended = "token_expired" | "revoked" | null;
 
-/** What an authority is made of. */
 interface AuthorityOptions {
   key: Uint8Array;
-  /** Of this start of the service: tokens that `ctl` signs itself name it (contract 8.14). */
+  /** Id of this process. Tokens that `ctl` signs with the key name it (contract 8.14). */
   instance: string;
   operator: { id: string; name: string; version: number };
   db: Database;
@@ -40,24 +38,23 @@ interface AuthorityOptions {
 
 const REMEMBERED_TOKENS_MAX = 2_000;
 const REMEMBERED_PEOPLE_MAX = 2_000;
-// How long a row is believed: what another process changed counts after that at the latest (contract 9).
+// Cache time of a row. Another process's change takes effect after this time at the latest.
 const REMEMBERED_MS = 1_000;
 const USE_NOTED_EVERY_MS = 60_000;
-// Longer than a machine that is busy needs for the two hashes of a changed password.
+// Longer than a busy machine needs for the two hashes of a changed password.
 const VERSION_WAIT_MS = 20_000;
 
-/** Holds the signing key and the version of the operator's password; turns tokens into callers. */
 export class Authority {
   readonly instance: string;
   readonly operatorId: string;
   readonly username: string;
-  /** What signs and verifies every token of ours. */
+  /** Signs and verifies all tokens of this service. */
   key: Uint8Array;
   #version: number;
   #pending: Promise<void> | null = null;
   readonly #db: Database;
   readonly #clock: Clock;
-  // Verifying a signature costs more than most reads; what was verified once stays verified until it expires.
+  // Verifying a signature costs more than most reads, and a verified token stays valid until it expires.
   readonly #verified = new LRUCache<string, Claims>({ max: REMEMBERED_TOKENS_MAX });
   readonly #rows: LRUCache<string, { row: Promise<UserRow | TokenGrant | RunnerGrant | null> }>;
 
@@ -74,30 +71,30 @@ export class Authority {
   }
 
   /**
-   * The version that the operator's logins need: it goes up with each change of the password. Waits for one that is still to come
-   * (awaitVersion()), and throws `unavailable` when it does not come within VERSION_WAIT_MS.
+   * Returns the version that the operator's logins must have. Waits for a version that awaitVersion() announced; throws
+   * `unavailable` when it is later than VERSION_WAIT_MS.
    */
   async operatorVersion(): Promise<number> {
-    if (this.#pending !== null) await this.#inTime(this.#pending);
+    if (this.#pending !== null) await this.#waitForVersion(this.#pending);
     return this.#version;
   }
 
-  /** The password was changed: what an older version signed does not count from here on. */
+  /** Invalidates the operator's tokens of an older password version. */
   raiseVersion(version: number): void {
     this.#version = version;
   }
 
-  /** The operator's password may be another one by now: until `version` says so, none of its logins counts. */
+  /** Blocks the operator's logins until `version` resolves, because their password may have changed. */
   awaitVersion(version: Promise<number>): void {
     this.#pending = version.then((known) => {
       this.#version = known;
       this.#pending = null;
     });
-    // Who waits gets the error.
+    // The waiting caller handles the error.
     this.#pending.catch(() => {});
   }
 
-  async #inTime(pending: Promise<void>): Promise<void> {
+  async #waitForVersion(pending: Promise<void>): Promise<void> {
     const waited = new AbortController();
     const late = sleep(this.#clock, VERSION_WAIT_MS, waited.signal).then(() => "late" as const);
     try {
@@ -107,40 +104,40 @@ export class Authority {
     }
     throw new ServiceError(
       "unavailable",
-      "Cannot check logins of the operator yet: the password that this start was given is not stored; try again",
+      "Cannot check the operator's login: the password of this start is not stored yet. Try again.",
       { retry_after_s: 5 },
     );
   }
 
-  /** Who holds this token, or null: forged, expired, revoked, or its run is over (contract 2, contract 9). */
+  /** Finds the caller of a token. Returns null for a forged, expired or revoked token and for an ended run. */
   async authenticate(token: string): Promise<Authentication | null> {
-    const claims = await this.#claims(token);
+    const claims = await this.#verifyClaims(token);
     return claims === null ? null : await this.recognise(claims);
   }
 
-  /** As authenticate(), for claims that were verified before: asked again by long-lived streams and waits. */
+  /** Finds the caller of verified claims. Streams and waits repeat this check. */
   async recognise(claims: Claims): Promise<Authentication | null> {
-    const caller = await this.#callerOf(claims);
+    const caller = await this.#loadCaller(claims);
     return caller === null ? null : { caller, claims };
   }
 
   /**
-   * Whether a caller who was let in may stay: not when a login's token has expired, the user is disabled, the token revoked,
-   * or when other scopes hold than at the start (contract 9, reliability USR-2). A token that `ctl` signed lasts.
+   * Checks whether a caller keeps access. Access ends with the login token, with a disabled user, a revoked token or
+   * changed scopes. A token that `ctl` signed does not expire during a request.
    */
   async ended({ caller, claims }: Authentication): Promise<Ended> {
     const expires = claims.ver !== OPERATOR_KEY_VERSION || claims.typ === "run";
     if (expires && claims.exp * 1000 <= this.#clock.now()) return "token_expired";
-    const now = await this.#callerOf(claims);
+    const now = await this.#loadCaller(claims);
     return now === null || now.scopes.join(" ") !== caller.scopes.join(" ") ? "revoked" : null;
   }
 
-  /** Forgets what it believes of people: something about them was changed just now. */
+  /** Drops the cached users, tokens and runners after a change. */
   forget(): void {
     this.#rows.clear();
   }
 
-  /** Another signing key: nothing that the old one signed counts any more (contract 8.16). */
+  /** Replaces the signing key, which invalidates all tokens (contract 8.16). */
   replaceKey(key: Uint8Array): void {
     this.key = key;
     this.#version++;
@@ -148,22 +145,22 @@ export class Authority {
     this.forget();
   }
 
-  async #callerOf(claims: Claims): Promise<Caller | null> {
+  async #loadCaller(claims: Claims): Promise<Caller | null> {
     switch (claims.typ) {
       case "run":
-        return await this.#run(claims);
+        return await this.#findRun(claims);
       case "token":
-        return await this.#token(claims);
+        return await this.#findToken(claims);
       case "runner":
-        return await this.#runner(claims);
+        return await this.#findRunner(claims);
       case "access":
         return /^operator:/.test(claims.sub) || claims.sub === `user:${this.operatorId}`
-          ? await this.#operator(claims)
-          : await this.#user(claims);
+          ? await this.#findOperator(claims)
+          : await this.#findUser(claims);
     }
   }
 
-  async #claims(token: string): Promise<Claims | null> {
+  async #verifyClaims(token: string): Promise<Claims | null> {
     const known = this.#verified.get(token);
     const now = this.#clock.now();
     if (known !== undefined) {
@@ -173,13 +170,13 @@ export class Authority {
     }
     const { key } = this;
     const claims = await verifyToken(key, token, now);
-    // Replaced meanwhile: what the old key signed does not count, and must not be remembered.
-    if (this.key !== key) return await this.#claims(token);
+    // The key was replaced meanwhile, so the result is invalid and must not be cached.
+    if (this.key !== key) return await this.#verifyClaims(token);
     if (claims !== null) this.#verified.set(token, claims);
     return claims;
   }
 
-  async #operator({ ver, instance }: Claims): Promise<Caller | null> {
+  async #findOperator({ ver, instance }: Claims): Promise<Caller | null> {
     const byKey = ver === OPERATOR_KEY_VERSION;
     if (byKey ? instance !== this.instance : ver !== await this.operatorVersion()) return null;
     const person = {
@@ -190,8 +187,8 @@ export class Authority {
     return { subject: `user:${this.username}`, scopes: ALL_SCOPES, run: null, person };
   }
 
-  async #user({ sub, ver }: Claims): Promise<Caller | null> {
-    const user = await this.#row(sub, () => findUserById(this.#db, sub.slice("user:".length)));
+  async #findUser({ sub, ver }: Claims): Promise<Caller | null> {
+    const user = await this.#findRow(sub, () => findUserById(this.#db, sub.slice("user:".length)));
     if (user === null || user.disabled === 1 || user.version !== ver || user.origin === "operator") {
       return null;
     }
@@ -203,18 +200,18 @@ export class Authority {
     };
   }
 
-  async #runner({ sub }: Claims): Promise<Caller | null> {
-    const runner = await this.#row(sub, () => findRunnerGrant(this.#db, sub.slice("runner:".length)));
+  async #findRunner({ sub }: Claims): Promise<Caller | null> {
+    const runner = await this.#findRow(sub, () => findRunnerGrant(this.#db, sub.slice("runner:".length)));
     if (runner === null) return null;
     return { subject: `runner:${runner.name}`, scopes: RUNNER_SCOPES, run: null, person: null, runner };
   }
 
-  // A token never reaches further than whoever made it does now.
-  async #token({ jti, sub }: Claims): Promise<Caller | null> {
-    const token = await this.#row(`token:${jti}`, () => findTokenGrant(this.#db, jti));
+  // A token never grants more than its user's current role.
+  async #findToken({ jti, sub }: Claims): Promise<Caller | null> {
+    const token = await this.#findRow(`token:${jti}`, () => findTokenGrant(this.#db, jti));
     if (token === null || token.disabled === 1 || sub !== `user:${token.user_id}`) return null;
     if (token.expires_at !== null && token.expires_at <= this.#clock.now()) return null;
-    this.#noteUse(token);
+    this.#recordUse(token);
     return {
       subject: `token:${token.name}`,
       scopes: scopesWithin(JSON.parse(token.scopes), ROLE_SCOPES[token.role]),
@@ -223,16 +220,16 @@ export class Authority {
     };
   }
 
-  #noteUse(token: TokenGrant): void {
+  #recordUse(token: TokenGrant): void {
     const now = this.#clock.now();
     if (token.last_used_at !== null && now - token.last_used_at < USE_NOTED_EVERY_MS) return;
     token.last_used_at = now;
-    // The request does not wait for it, and is no worse without it.
+    // The request does not wait for this write and succeeds without it.
     void this.#db.write([noteTokenUse(token.id, now)]).catch(() => {});
   }
 
-  // Many requests of one caller, also at once, look once a second.
-  #row<T extends UserRow | TokenGrant | RunnerGrant>(
+  // Caches a row for one second, also for parallel requests.
+  #findRow<T extends UserRow | TokenGrant | RunnerGrant>(
     key: string,
     find: () => Promise<T | null>,
   ): Promise<T | null> {
@@ -247,8 +244,8 @@ export class Authority {
     return row;
   }
 
-  // The rights are read at every request: a scope taken away, or a run that ended, counts at once (reliability SCP-5).
-  async #run(claims: Claims): Promise<Caller | null> {
+  // Reads the scopes for every request: a removed scope or an ended run takes effect immediately (reliability SCP-5).
+  async #findRun(claims: Claims): Promise<Caller | null> {
     const { execution_id = "", attempt = 0 } = claims;
     if (claims.sub === BEE_SUBJECT) {
       const run = await findBeeGrant(this.#db, execution_id, attempt);

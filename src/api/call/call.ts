@@ -1,19 +1,26 @@
+import type { JournalEntry } from "../../domain/system/journal.ts";
+import { record } from "../../store/events/journal.ts";
+import type { Statement } from "../../store/db/database.ts";
 import type { Caller } from "../../domain/call/scope.ts";
 import type { Ended } from "./authority.ts";
 
-/** One request as an operation sees it. */
 export interface Call {
   caller: Caller;
-  /** Whether the caller may go on waiting, and why not; asked once a second by what takes long (contract 9). */
+  /** Returns why the caller lost access, or null. Long waits call it once a second. */
   ended: () => Promise<Ended>;
   /** From the header Idempotency-Key, or null. */
   idempotency: IdempotencyKey | null;
 }
 
-/** The identity of a request that may be sent again (contract 1.9). */
+/** Identifies a request that a client may repeat (contract 1.9). */
 export interface IdempotencyKey {
   /** Hash of caller, route and key. */
   key: string;
-  /** Hash of the input: the same key with another input is a conflict. */
+  /** Hash of the input. The same key with another input is a conflict. */
   fingerprint: string;
+}
+
+/** Records an event that the caller causes. */
+export function recordBy({ caller }: Pick<Call, "caller">, at: number, entry: JournalEntry): Statement {
+  return record(at, { ...entry, actor: caller.subject });
 }

@@ -2,10 +2,7 @@ import { conflict } from "../../domain/call/error.ts";
 import type { Call } from "./call.ts";
 import type { Deps } from "./services.ts";
 
-/**
- * How many tasks of agents led to what this caller begins, a task or a message: 0 for people and programs (contract 2.9, reliability
- * SCP-7). Throws `conflict` for a run when it is more than `limits.max_chain_depth`.
- */
+/** Counts the agent tasks before the caller's next one. Throws `conflict` above `limits.max_chain_depth`. */
 export async function chainDepth(
   { limits, runLimits }: Deps<"limits" | "runLimits">,
   call: Pick<Call, "caller">,
@@ -16,7 +13,7 @@ export async function chainDepth(
   if (depth <= limits.max_chain_depth) return depth;
   await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
   throw conflict(
-    `Cannot ${action}: it would stand ${depth} deep in a chain of tasks that agents made ` +
+    `Cannot ${action}: it would be number ${depth} in a chain of tasks by agents ` +
       `(limits.max_chain_depth is ${limits.max_chain_depth})`,
   );
 }

@@ -7,27 +7,34 @@ import type { Answer } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Deps } from "./services.ts";
 
-/** How long an idempotency key is remembered (contract 1.9). */
 const IDEMPOTENCY_TTL_MS = 24 * 60 * 60 * 1000;
 
-/** What a creating operation is going to write, after everything was checked. */
+/** The writes of a create operation after all checks. */
 export interface Creation<T> {
   statements: Statement[];
-  /** The answer. It is stored in the same batch when the request has an idempotency key. */
+  /** The answer. A request with an idempotency key stores it in the same batch. */
   response: T;
-  /** What a lost guard means. */
+  /** Builds the error for a lost guard. */
   lost?: () => ServiceError | Promise<ServiceError>;
-  /** The error for a name that another object has. */
+  /** Builds the error for a taken name. */
   duplicate?: () => ServiceError;
-  /** Removes what was made outside of the database; called when the batch is not committed. */
+  /** Removes files of a batch that was not committed. */
   undo?: () => Promise<void>;
 }
 
 /**
- * The answer to an earlier request with the same idempotency key, or null (contract 1.9). Throws `conflict` when that request had
- * another input.
+ * Stores what `plan` creates and returns its answer. A repeated request gets the earlier answer (contract 1.9). Throws
+ * `conflict` when the earlier request had another input, and the errors of `plan`, `lost` and `duplicate`.
  */
-export async function findEarlier<T>(
+export async function createOnce<T>(
+  deps: Deps<"db" | "clock">,
+  call: Call,
+  plan: () => Creation<T> | Promise<Creation<T>>,
+): Promise<Answer<T>> {
+  return await findEarlier<T>(deps, call) ?? await storeCreation(deps, call, await plan());
+}
+
+async function findEarlier<T>(
   { db, clock }: Deps<"db" | "clock">,
   { idempotency }: Call,
 ): Promise<Answer<T> | null> {
@@ -36,14 +43,13 @@ export async function findEarlier<T>(
   if (stored === null) return null;
   if (stored.fingerprint !== idempotency.fingerprint) {
     throw conflict(
-      "Cannot repeat this request: its Idempotency-Key was used with another body; take a new key",
+      "Cannot repeat this request: its Idempotency-Key was used with another body. Use a new key.",
     );
   }
   return { json: stored.response as Json<T>, replayed: true };
 }
 
-/** Stores a creation with its answer, in one batch. Throws what `lost` and `duplicate` of the creation make. */
-export async function storeCreation<T>(
+async function storeCreation<T>(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   { statements, response, lost, duplicate, undo }: Creation<T>,
@@ -61,13 +67,16 @@ export async function storeCreation<T>(
     faultPoint("accept.pre-commit");
     const batch = [...statements, ...stored];
     if (batch.length > 0) {
-      await db.writeOr(batch, lost ?? (() => conflict("Cannot create: it was changed meanwhile")));
+      await db.writeOr(
+        batch,
+        lost ?? (() => conflict("Cannot create this: another request changed it first. Try again.")),
+      );
     }
     faultPoint("accept.post-commit");
   } catch (error) {
     await undo?.();
     if (!isDuplicate(error)) throw error;
-    // Of two requests with one key at the same time the other one was first: its answer is also ours.
+    // A simultaneous request with the same key was first, so return its answer.
     const earlier = await findEarlier<T>({ db, clock }, call);
     if (earlier !== null) return earlier;
     throw duplicate === undefined ? error : duplicate();

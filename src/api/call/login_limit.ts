@@ -8,25 +8,24 @@ import { listLoginFailures, saveLoginFailures } from "../../store/account/creden
 import type { Database } from "../../store/db/database.ts";
 
 const MINUTE_MS = 60_000;
-// A network may fail this many times as often as one name from it, so that random names do not avoid the limit.
+// A network may fail this many times as often as one name from it, so random names do not bypass the limit.
 const NETWORK_SHARE = 3;
 const REMEMBERED_MAX = 50_000;
 const SAVED_MAX = 1_000;
 
 const log = logger("auth");
 
-/** Whose failures are counted, as a hash, and how many are allowed in a minute. */
+/** A hash of the name or network whose failures are counted, and its limit per minute. */
 export interface Counted {
   who: string;
   max: number;
 }
 
-/** A network as a whole, of whose names each may fail `max` times in a minute. */
+/** Builds the limit of a network. Each of its names may fail `max` times per minute. */
 export function byNetwork(network: string, max: number): Counted {
   return { who: digest(network), max: max * NETWORK_SHARE };
 }
 
-/** A name from a network, and the network as a whole. */
 export function byName(name: string, network: string, max: number): [name: Counted, network: Counted] {
   return [{ who: digest(`${network}\n${name}`), max }, byNetwork(network, max)];
 }
@@ -36,17 +35,17 @@ interface Failures {
   count: number;
 }
 
-/** A login attempt while its password is checked. Exactly one of its functions is called. */
+/** A login attempt during the password check. Call exactly one of its functions. */
 export interface Attempt {
-  /** The password was wrong. */
+  /** Counts the attempt as failed. */
   fail: () => Promise<void>;
-  /** The password was right, or was never checked. */
+  /** Removes the attempt from the count: the password was right or not checked. */
   takeBack: () => void;
 }
 
 /**
- * Counts failed logins by the minute (contract 2.3, reliability AUT-4). It counts in memory, so that a flood of attempts writes
- * nothing. A count that meets its limit is stored at once, and the rest at a stop, so that a restart does not reset the limit.
+ * Counts failed logins per minute in memory, so a flood of attempts writes nothing (contract 2.3). Stores a count when
+ * it reaches its limit and the others at the stop, so a restart does not reset the limit.
  */
 export class LoginLimits {
   readonly #db: Database;
@@ -60,23 +59,22 @@ export class LoginLimits {
   }
 
   /**
-   * Begins an attempt that counts for all of these. It counts before the password is checked, so that many at the same time do
-   * not pass. Throws `rate_limited` with `detail` when one of them has failed too often in this minute; that attempt does not count.
+   * Starts an attempt and counts it before the password check, so parallel attempts cannot pass. Throws `rate_limited`
+   * with `detail` when one limit is reached; that attempt does not count.
    */
   async begin(counted: readonly Counted[], detail: string): Promise<Attempt> {
     await (this.#loaded ??= this.#load().catch((error) => {
-      // The next attempt tries once more.
       this.#loaded = null;
       throw error;
     }));
     const now = this.#clock.now();
-    const minute = minuteOf(now);
-    if (counted.some(({ who, max }) => this.#of(who, minute).count >= max)) {
+    const minute = findMinute(now);
+    if (counted.some(({ who, max }) => this.#getFailures(who, minute).count >= max)) {
       throw new ServiceError("rate_limited", detail, {
         retry_after_s: Math.ceil(((minute + 1) * MINUTE_MS - now) / 1000),
       });
     }
-    const entries = counted.map(({ who }) => this.#of(who, minute));
+    const entries = counted.map(({ who }) => this.#getFailures(who, minute));
     for (const entry of entries) entry.count++;
     return {
       fail: async () => {
@@ -88,16 +86,14 @@ export class LoginLimits {
     };
   }
 
-  /** A login succeeded: forgets the failures of `who`. */
   clear(who: string): void {
     this.#failures.delete(who);
   }
 
-  /** Stores the counts of this minute, the highest first. */
   async save(): Promise<void> {
-    // Without any attempt nothing was loaded, and what is stored may still count.
+    // Before the first attempt nothing is loaded, and the stored counts may still be valid.
     if (this.#loaded === null) return;
-    const minute = minuteOf(this.#clock.now());
+    const minute = findMinute(this.#clock.now());
     const failures = [...this.#failures.entries()]
       .map(([who, one]) => ({ who, ...one }))
       .filter((one) => one.minute === minute && one.count > 0)
@@ -110,8 +106,8 @@ export class LoginLimits {
     }
   }
 
-  // Every other minute begins at 0, also an earlier one after the clock was set back.
-  #of(who: string, minute: number): Failures {
+  // Every other minute starts at 0, also an earlier one after the clock was set back.
+  #getFailures(who: string, minute: number): Failures {
     const known = this.#failures.get(who);
     if (known?.minute === minute) return known;
     const fresh = { minute, count: 0 };
@@ -120,13 +116,13 @@ export class LoginLimits {
   }
 
   async #load(): Promise<void> {
-    const minute = minuteOf(this.#clock.now());
+    const minute = findMinute(this.#clock.now());
     for (const { who, failures } of await listLoginFailures(this.#db, minute)) {
       this.#failures.set(who, { minute, count: failures });
     }
   }
 }
 
-function minuteOf(now: number): number {
+function findMinute(now: number): number {
   return Math.floor(now / MINUTE_MS);
 }

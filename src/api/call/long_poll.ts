@@ -5,18 +5,18 @@ import type { Deps } from "./services.ts";
 
 const POLL_MS = 1_000;
 
-/** How long a wait lasts at most, and what ends it early. */
 export interface WaitLimits {
   timeoutMs: number;
   signal: AbortSignal;
 }
 
-/** Whether somebody still waits: `over` when the time is up, `gone` when the client left or the service stops. */
+/** State of a wait: `over` after the timeout, `gone` when the client left or the service stops. */
 export type Waiting = "on" | "over" | "gone";
 
 /**
- * What `look` answers; it is called at once and then after each event of the journal, and has to answer when the wait is not `on` any more.
- * The journal is listened to before the first look, so nothing falls between. Throws `unauthenticated` when the caller's token ends.
+ * Waits until `look` returns a result. Calls `look` first and after each journal event, and listens before the first
+ * call so that no event is missed. `look` must return a result when the state is not `on`. Throws `unauthenticated`
+ * when the caller's token ends.
  */
 export async function waitFor<T>(
   { clock, wakeups, lifecycle }: Deps<"clock" | "wakeups" | "lifecycle">,
@@ -36,7 +36,7 @@ export async function waitFor<T>(
       if (await call.ended() !== null) {
         throw new ServiceError(
           "unauthenticated",
-          "Cannot wait any longer: the token is expired or revoked; log in again",
+          "Cannot wait any longer: the token is expired or revoked. Log in again.",
         );
       }
     }

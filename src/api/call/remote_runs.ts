@@ -10,7 +10,7 @@ import type {
 } from "../../domain/workers/runner.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
 
-/** A file on its way to a runner. The caller closes it. */
+/** A file for a runner. The caller closes it. */
 export interface RunFile {
   file: Deno.FsFile;
   size: number;
@@ -18,7 +18,7 @@ export interface RunFile {
   originalName: string;
 }
 
-/** The runs that runners have: what `boot` hands over to the operations (contract 18). */
+/** The runs of runners, which `boot` passes to the operations (contract 18). */
 export interface RemoteRuns {
   claim(
     runner: RunnerBinding,

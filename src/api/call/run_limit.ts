@@ -10,17 +10,24 @@ import type { Call } from "./call.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Database } from "../../store/db/database.ts";
 
-/** What one run may make at most: far more than a task needs, and few enough that a loop ends soon (reliability SCP-7). */
+/** Limits of one run: far above the needs of a task, and low enough to end a loop early (reliability SCP-7). */
 export const RUN_TASKS_MAX = 100;
 export const RUN_MESSAGES_MAX = 500;
 export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;
 export const RUN_WORKERS_MAX = 100;
-/** Requests that change something, whatever it is: each is a commit, and most are rows of the journal. */
+/** Requests that change something: each is a commit, and most add a journal row. */
 export const RUN_CHANGES_MAX = 5_000;
 
-type Thing = "tasks" | "messages" | "questions" | "memory_bytes" | "workers" | "changes" | "chain_depth";
+type LimitName =
+  | "tasks"
+  | "messages"
+  | "questions"
+  | "memory_bytes"
+  | "workers"
+  | "changes"
+  | "chain_depth";
 
-const MOST: Record<Exclude<Thing, "chain_depth">, number> = {
+const MOST: Record<Exclude<LimitName, "chain_depth">, number> = {
   tasks: RUN_TASKS_MAX,
   messages: RUN_MESSAGES_MAX,
   questions: RUN_QUESTIONS_MAX,
@@ -33,39 +40,39 @@ const RUNS_REMEMBERED_MAX = 20_000;
 
 const log = logger("limits");
 
-/** Counts what runs make. Memory is enough: no run, and so no token of a run, outlives the server. */
+/** Counts the objects that runs create. Memory is enough, as no run outlives the server. */
 export class RunLimits {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #made = new LRUCache<string, Map<Thing, number>>(roomFor(RUNS_REMEMBERED_MAX));
-  readonly #told = new LRUCache<string, true>(roomFor(RUNS_REMEMBERED_MAX));
+  readonly #made = new LRUCache<string, Map<LimitName, number>>(roomFor(RUNS_REMEMBERED_MAX));
+  readonly #recorded = new LRUCache<string, true>(roomFor(RUNS_REMEMBERED_MAX));
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;
     this.#clock = clock;
   }
 
-  /** Counts `count` more things that this run makes. Throws `conflict` when they are too many; a person has no limit. */
+  /** Counts `count` more objects of a run. Throws `conflict` above the limit. People have no limit. */
   async take(call: Pick<Call, "caller">, thing: keyof typeof MOST, count = 1): Promise<void> {
     const { run } = call.caller;
     if (run === null) return;
-    const made = this.#of(run);
+    const made = this.#getCounts(run);
     const total = (made.get(thing) ?? 0) + count;
     if (total <= MOST[thing]) return void made.set(thing, total);
     await this.tell(call, thing, MOST[thing]);
     throw conflict(
-      `Cannot do more of this: one run may make ${MOST[thing]} ${
+      `Cannot continue: one run can create at most ${MOST[thing]} ${
         thing.replace("_", " ")
-      } at most; leave the rest to a person`,
+      }. Leave the rest to a person.`,
     );
   }
 
-  /** Records that the run has met a limit, once for each limit. */
-  async tell({ caller }: Pick<Call, "caller">, thing: Thing, most: number): Promise<void> {
+  /** Records that a run reached a limit, once per limit. */
+  async tell({ caller }: Pick<Call, "caller">, thing: LimitName, most: number): Promise<void> {
     const { run, subject } = caller;
     const key = `${run?.execution_id} ${thing}`;
-    if (run === null || this.#told.has(key)) return;
-    this.#told.set(key, true);
+    if (run === null || this.#recorded.has(key)) return;
+    this.#recorded.set(key, true);
     log.warning("The run {execution_id} of {subject} has met its limit of {most} {thing}", {
       execution_id: run.execution_id,
       subject,
@@ -80,9 +87,9 @@ export class RunLimits {
     })]);
   }
 
-  #of(run: RunBinding): Map<Thing, number> {
+  #getCounts(run: RunBinding): Map<LimitName, number> {
     const key = `${run.execution_id} ${run.attempt}`;
-    const known = this.#made.get(key) ?? new Map<Thing, number>();
+    const known = this.#made.get(key) ?? new Map<LimitName, number>();
     this.#made.set(key, known);
     return known;
   }

@@ -13,10 +13,7 @@ import type { LoginLimits } from "./login_limit.ts";
 import type { RemoteRuns } from "./remote_runs.ts";
 import type { RunLimits } from "./run_limit.ts";
 
-/**
- * Everything that operations are made of. Only `boot` and the composition (`operations.ts`) hold all of it: an operation
- * names what it uses with Needs, and gets no more.
- */
+/** Everything that operations depend on. Each operation names the dependencies that it uses. */
 export interface Services {
   db: Database;
   clock: Clock;
@@ -27,7 +24,7 @@ export interface Services {
   platforms: Platforms;
   runLimits: RunLimits;
   loginLimits: LoginLimits;
-  /** The runs that wait for a person. */
+  /** Runs that wait for a person. */
   waits: HumanWaits;
   lifecycle: Lifecycle;
   auth: Config["auth"];
@@ -35,40 +32,36 @@ export interface Services {
   bee: Pick<Config["bee"], "engine">;
   network: Config["server"];
   retention: Config["retention"];
-  /** The zone in which cron fields are read when a task names none (contract 3, Task). */
+  /** Default time zone of cron fields. */
   timeZone: string;
-  /** Where the operator's password is set; anything but configuration and environment means the database. */
+  /** Source of the operator's password. The password is read-only when the configuration or the environment sets it. */
   passwordSource: PasswordSource;
-  /** Watches the files of the database; null when it is on a server or in memory. */
+  /** Watches the database's files; null for a server or a database in memory. */
   watch: DatabaseWatch | null;
-  /** What is known of the database's server and of who waits to take over; null when the database is a file. */
-  owner: Held | null;
-  /** Every background stage, and whether it is alive. */
+  /** The database server and its standbys; null for a local file. */
+  owner: DatabaseOwner | null;
+  /** All background stages and whether each is healthy. */
   stages: () => { name: string; well: boolean }[];
-  /** Ends a run and resolves when its processes are gone and its outcome is stored. Unknown ids resolve at once. */
+  /** Ends a run. Resolves after its processes ended and its outcome is stored, and for an unknown id immediately. */
   interruptRun: (executionId: string) => Promise<void>;
-  /** Ends what the bee is doing for a conversation, and resolves when it is over. */
+  /** Ends the bee's run for a conversation. Resolves afterwards. */
   interruptRouting: (sessionKey: string) => Promise<void>;
-  /** The runs that runners have. */
   remote: () => RemoteRuns;
 }
 
-/** A database on a libSQL server that this process holds (contract 18). */
-interface Held {
-  /** What is wrong with its server, and the cure; or null. */
+/** A database on a libSQL server that this process owns (contract 18). */
+interface DatabaseOwner {
+  /** The server's fault and its remedy, or null. */
   readonly fault: string | null;
-  /** Who waits to take over. */
   readonly standbys: readonly { host: string; pid: number }[];
 }
 
-/** The parts that an operation uses. */
 export type Deps<K extends keyof Services> = Pick<Services, K>;
 
-/** Where the process is between its start and its end. */
 export interface Lifecycle {
   state: ServiceState;
-  /** When this process started, Unix ms. */
+  /** Start of this process, Unix ms. */
   readonly startedAt: number;
-  /** Aborts when open streams and waits have to end. */
+  /** Aborts when open streams and waits must end. */
   readonly stopping: AbortSignal;
 }

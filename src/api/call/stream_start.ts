@@ -1,22 +1,22 @@
 import type { Database } from "../../store/db/database.ts";
 import { journalRange } from "../../store/events/journal.ts";
 
-/** Where a stream begins: after the event with this number. */
+/** The start of a stream: after the event with this number. */
 export interface StreamStart {
   after: number;
-  /** The number of the client is unknown, so the client has to forget what it knows (reliability SSE-3). */
+  /** True when the client's number is unknown, so the client must drop its state. */
   reset: boolean;
 }
 
-/** Numbers of the oldest event that is kept and of the newest. */
+/** Numbers of the oldest stored event and the newest. */
 interface EventRange {
   first: number;
   last: number;
 }
 
 /**
- * Where a stream begins for a client that wants every event after number `wanted`: there, while the journal has them. Without
- * a number it begins now. With an unknown or deleted number it begins at `replayFrom`.
+ * Finds the start of a stream for a client that has the events up to `wanted`. Without a number the stream starts now;
+ * an unknown or deleted number starts it at `replayFrom`.
  */
 export async function resume(
   db: Database,

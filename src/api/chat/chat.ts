@@ -1,3 +1,4 @@
+import { endOpenRuns } from "./conversation.ts";
 import {
   type ChatCreate,
   type ChatFilter,
@@ -24,29 +25,26 @@ import {
   updateChatSession,
 } from "../../store/chat/chat.ts";
 import { type HistoryPart, pageHistory } from "../../store/chat/history.ts";
-import { listOpenExecutionsOf } from "../../store/work/execution.ts";
-import { record } from "../../store/events/journal.ts";
 import { insertInbound } from "../../store/chat/inbound.ts";
 import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 import type { Database } from "../../store/db/database.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, DELETED, page } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { uploadFolder } from "./session_files.ts";
 import type { Deleted } from "../../domain/call/deleted.ts";
 
-/** POST /api/local/sessions (interface 4.1). Throws `invalid_request` for an unknown worker. */
+/** Creates a chat session. Throws `invalid_request` for an unknown worker. */
 export async function createSession(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   input: ChatCreate,
 ): Promise<Answer<ChatSession>> {
-  return await findEarlier<ChatSession>(needs, call) ??
-    await storeCreation(needs, call, await planSession(needs, call, input));
+  return await createOnce(deps, call, () => planSession(deps, call, input));
 }
 
 async function planSession(
@@ -60,32 +58,26 @@ async function planSession(
   return {
     statements: [
       insertChatSession(session),
-      record(now, {
-        kind: "chat.created",
-        session_key: chatSessionKey(session.id),
-        actor: call.caller.subject,
-      }),
+      recordBy(call, now, { kind: "chat.created", session_key: chatSessionKey(session.id) }),
     ],
     response: session,
   };
 }
 
-/** GET /api/local/sessions, newest first. */
 export async function listSessions(
   { db }: Deps<"db">,
   call: Call,
   filter: ChatFilter,
 ): Promise<Answer<ChatSession[]>> {
   const reader = { sender: call.caller.subject, boundTo: boundTo(call.caller) };
-  return pageOf(await listChatSessions(db, reader, filter, filter));
+  return page(await listChatSessions(db, reader, filter, filter));
 }
 
-/** GET /api/local/sessions/:id. Throws `not_found`. */
 export async function getSession({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<ChatSession>> {
   return answer(await findVisibleSession(db, call, id));
 }
 
-/** The session, when the caller may see it (contract 2.8). Throws `not_found`. */
+/** Finds a session that the caller can see (contract 2.8). Throws `not_found`. */
 export async function findVisibleSession(db: Database, call: Call, id: string): Promise<ChatSession> {
   const bound = boundTo(call.caller);
   const visible = bound === null || bound === chatSessionKey(id);
@@ -94,7 +86,7 @@ export async function findVisibleSession(db: Database, call: Call, id: string): 
   return session;
 }
 
-/** PUT /api/local/sessions/:id: name and default worker (contract 3, Local chat). Throws `invalid_request`, `not_found`. */
+/** Updates name and default worker. Throws `invalid_request` or `not_found`. */
 export async function updateSession(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -107,7 +99,7 @@ export async function updateSession(
   const now = clock.now();
   await db.writeOr([
     ...updateChatSession(id, { name: input.name, worker_id }, now),
-    record(now, { kind: "chat.updated", session_key: chatSessionKey(id), actor: call.caller.subject }),
+    recordBy(call, now, { kind: "chat.updated", session_key: chatSessionKey(id) }),
   ], () => notFound("session", id));
   return answer(await findVisibleSession(db, call, id));
 }
@@ -117,10 +109,7 @@ async function checkWorker(db: Database, id: string | null): Promise<void> {
   throw invalid("worker_id", `no worker has the id ${JSON.stringify(id)}`);
 }
 
-/**
- * DELETE /api/local/sessions/:id: deletes its messages, replies, contexts and uploads, and ends its open work, that of the
- * bee included (interface 3, contract 3, Local chat). Throws `not_found`.
- */
+/** Deletes a session with its messages, contexts and uploads, and ends its open work. Throws `not_found`. */
 export async function deleteSession(
   { db, clock, paths, interruptRun, interruptRouting }: Deps<
     "db" | "clock" | "paths" | "interruptRun" | "interruptRouting"
@@ -135,27 +124,21 @@ export async function deleteSession(
     ...deleteChatSession(id, key),
     cancelOccurrencesOf({ session_key: key }, now),
     cancelTasksOf({ session_key: key }, "session deleted", now),
-    record(now, { kind: "chat.deleted", session_key: key, actor: call.caller.subject }),
+    recordBy(call, now, { kind: "chat.deleted", session_key: key }),
   ], () => notFound("session", id));
-  await interruptRouting(key);
-  const open = await listOpenExecutionsOf(db, key);
-  await Promise.all(open.map((executionId) => interruptRun(executionId)));
+  await endOpenRuns({ db, interruptRun, interruptRouting }, key);
   await Deno.remove(uploadFolder(paths, id), { recursive: true }).catch(() => {});
   return DELETED;
 }
 
-/**
- * POST /api/local/sessions/:id/messages: stored before it is acknowledged (interface 4.1, contract 4.1). Throws
- * `invalid_request`, `not_found`, and `rate_limited` when too many messages wait.
- */
+/** Stores a message before acknowledging it. Throws `invalid_request`, `not_found` or `rate_limited`. */
 export async function sendMessage(
-  needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
+  deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
   call: Call,
   id: string,
   input: ChatSend,
 ): Promise<Answer<Queued>> {
-  return await findEarlier<Queued>(needs, call) ??
-    await storeCreation(needs, call, await planMessage(needs, call, id, input));
+  return await createOnce(deps, call, () => planMessage(deps, call, id, input));
 }
 
 async function planMessage(
@@ -193,25 +176,20 @@ async function planMessage(
         depth,
         received_at: now,
       }, limits.max_waiting_messages),
-      record(now, {
-        kind: "message.received",
-        session_key: key,
-        message_id: messageId,
-        actor: call.caller.subject,
-      }),
+      recordBy(call, now, { kind: "message.received", session_key: key, message_id: messageId }),
     ],
     response: { status: "queued" as const, message_id: messageId },
     lost: async () =>
       await findChatSession(db, id) === null
         ? notFound("session", id)
-        : tooManyWaiting(limits.max_waiting_messages),
+        : buildTooManyWaiting(limits.max_waiting_messages),
   };
 }
 
-function tooManyWaiting(most: number): ServiceError {
+function buildTooManyWaiting(most: number): ServiceError {
   return new ServiceError(
     "rate_limited",
-    `Cannot take the message: ${most} messages of this session wait already; try again`,
+    `Cannot accept the message: ${most} messages of this session are waiting. Try again later.`,
     { retry_after_s: 5 },
   );
 }
@@ -225,13 +203,13 @@ async function findSessionFile(
   if (found === null) {
     throw invalid(
       "media_path",
-      "must be a file in this session's upload directory; upload it to …/media first",
+      "must be a file in this session's upload directory. Upload it to …/media first.",
     );
   }
   return await findUpload(db, found.path) ?? found;
 }
 
-/** GET /api/local/sessions/:id/messages, ascending by time. Throws `not_found`. */
+/** Lists a session's messages, oldest first. Throws `not_found`. */
 export async function listMessages(
   { db }: Deps<"db">,
   call: Call,

@@ -1,9 +1,9 @@
+import { endOpenRuns } from "./conversation.ts";
 import { newId } from "../../base/id.ts";
 import { type ChatCommand, helpText } from "../../domain/chat/chat_command.ts";
 import { outboundOf } from "../../domain/chat/message.ts";
 import { dropEarlier, findGoing } from "../../store/chat/chat_command.ts";
 import type { Statement } from "../../store/db/database.ts";
-import { listOpenExecutionsOf } from "../../store/work/execution.ts";
 import { takeMessage } from "../../store/chat/inbound.ts";
 import { record, recordIdle } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
@@ -17,33 +17,31 @@ import { senderActor } from "../call/platforms.ts";
 const WORKERS_SHOWN_MAX = 50;
 const DESCRIPTION_SHOWN_CHARACTERS = 100;
 
-type CommandNeeds = Deps<"db" | "clock" | "platforms" | "interruptRun" | "interruptRouting">;
+type CommandDeps = Deps<"db" | "clock" | "platforms" | "interruptRun" | "interruptRouting">;
 
-/** A message that is a command. */
-interface Commanding {
+interface CommandMessage {
   id: string;
   session_key: string;
   platform: string;
   sender: string;
 }
 
-/** What a command answers, and what it changes. */
-interface Effect {
-  words: string;
+interface CommandEffect {
+  reply: string;
   statements: Statement[];
 }
 
-/** received -> bee_processed: carries out what somebody said to the service in a chat, and answers them there (contract 10.7). */
+/** received -> bee_processed: runs a chat command and sends the reply (contract 10.7). */
 export async function carryOutCommand(
-  needs: CommandNeeds,
-  message: Commanding,
+  deps: CommandDeps,
+  message: CommandMessage,
   command: ChatCommand,
 ): Promise<void> {
-  const { db, clock } = needs;
+  const { db, clock } = deps;
   const { id, session_key, platform } = message;
-  const { words, statements } = await EFFECTS[command](needs, message);
+  const { reply, statements } = await COMMANDS[command](deps, message);
   const now = clock.now();
-  const reply = { id: newId(), session_key, platform, message_id: id, content: words };
+  const outbound = { id: newId(), session_key, platform, message_id: id, content: reply };
   const { won } = await db.write([
     ...takeMessage(id, "reply", now),
     record(now, {
@@ -53,16 +51,19 @@ export async function carryOutCommand(
       data: { reason: `the command ${command}` },
     }),
     ...statements,
-    ...sendMessage(outboundOf({ ...reply, source_type: "system", source_id: "" }, now)),
+    ...sendMessage(outboundOf({ ...outbound, source_type: "system", source_id: "" }, now)),
     recordIdle(now, session_key),
   ]);
-  // Cleared meanwhile.
-  if (won && command === "stop") await endRuns(needs, session_key);
+  // Another request may have cleared the conversation first.
+  if (won && command === "stop") await endOpenRuns(deps, session_key);
 }
 
-const EFFECTS: Record<ChatCommand, (needs: CommandNeeds, message: Commanding) => Effect | Promise<Effect>> = {
+const COMMANDS: Record<
+  ChatCommand,
+  (deps: CommandDeps, message: CommandMessage) => CommandEffect | Promise<CommandEffect>
+> = {
   help: ({ platforms }, { platform }) => ({
-    words: helpText(platforms.get(platform)?.config?.worker ?? ""),
+    reply: helpText(platforms.get(platform)?.config?.worker ?? ""),
     statements: [],
   }),
   workers: async ({ db }) => {
@@ -72,30 +73,28 @@ const EFFECTS: Record<ChatCommand, (needs: CommandNeeds, message: Commanding) =>
       return `@${name}${paused ? " (paused)" : ""}${about === "" ? "" : `: ${about}`}`;
     });
     const more = workers.length - lines.length;
-    const words = [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
-    return { words: words || "Nobody works here yet.", statements: [] };
+    const reply = [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
+    return { reply: reply || "There are no workers yet.", statements: [] };
   },
   status: async ({ db, clock }, { session_key }) => {
     const { running, waiting, questions, scheduled } = await findGoing(db, session_key);
     const now = clock.now();
     const lines = [
-      ...running.map(({ worker, since }) =>
-        `${worker} has worked for ${Math.round((now - since) / 1000)} s.`
-      ),
-      ...(waiting > 0 ? [`Tasks that wait: ${waiting}.`] : []),
+      ...running.map(({ worker, since }) => `${worker}: running for ${Math.round((now - since) / 1000)} s.`),
+      ...(waiting > 0 ? [`Waiting tasks: ${waiting}.`] : []),
       ...(questions > 0 ? [`Open questions: ${questions}.`] : []),
       ...(scheduled > 0 ? [`Schedules: ${scheduled}.`] : []),
     ];
-    return { words: lines.join("\n") || "Nothing is going on here.", statements: [] };
+    return { reply: lines.join("\n") || "Nothing is running or scheduled.", statements: [] };
   },
   stop: async ({ db, clock }, { id, session_key, platform, sender }) => {
     const now = clock.now();
     const by = senderActor(platform, sender);
     const { running, waiting } = await findGoing(db, session_key);
     return {
-      words: running.length + waiting === 0
-        ? "Nothing was being worked on. Schedules stay."
-        : `Stopped: ${running.length} that ran, ${waiting} that waited. Schedules stay.`,
+      reply: running.length + waiting === 0
+        ? "Nothing was running. Schedules continue."
+        : `Stopped ${running.length} running and ${waiting} waiting tasks. Schedules continue.`,
       statements: [
         cancelTasksOf({ session_key, type: "immediate" }, `stopped by ${by}`, now),
         dropEarlier(session_key, id, "stopped", now),
@@ -104,7 +103,7 @@ const EFFECTS: Record<ChatCommand, (needs: CommandNeeds, message: Commanding) =>
     };
   },
   new: ({ clock }, { session_key, platform, sender }) => ({
-    words: "A new beginning: no worker remembers this conversation any more. What runs goes on.",
+    reply: "Started a new conversation. Workers no longer remember the old one. Running tasks continue.",
     statements: [
       deleteContexts(session_key),
       forgetContexts(session_key),
@@ -112,12 +111,3 @@ const EFFECTS: Record<ChatCommand, (needs: CommandNeeds, message: Commanding) =>
     ],
   }),
 };
-
-async function endRuns(
-  { db, interruptRun, interruptRouting }: CommandNeeds,
-  sessionKey: string,
-): Promise<void> {
-  await interruptRouting(sessionKey);
-  const open = await listOpenExecutionsOf(db, sessionKey);
-  await Promise.all(open.map((executionId) => interruptRun(executionId)));
-}

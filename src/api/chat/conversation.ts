@@ -2,19 +2,34 @@ import type { Conversation, ConversationFilter } from "../../domain/chat/convers
 import { boundTo } from "../../domain/call/scope.ts";
 import { type ConversationEvent, listConversationEvents, startOfReplay } from "../../store/chat/chat.ts";
 import { listConversations as listConversationRows } from "../../store/chat/conversation.ts";
-import { type Answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, page } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { resume, type StreamStart } from "../call/stream_start.ts";
+import { notFound } from "../../domain/call/error.ts";
+import type { Page } from "../../domain/call/page.ts";
+import type { Cleared, SessionContext } from "../../domain/chat/session.ts";
+import { faultPoint } from "../../base/fault_point.ts";
+import { listOpenExecutionsOf } from "../../store/work/execution.ts";
+import { dropUnrouted } from "../../store/chat/inbound.ts";
+import { record, recordIdle } from "../../store/events/journal.ts";
+import { withdrawQuestions } from "../../store/work/question_transitions.ts";
+import {
+  deleteContexts,
+  forgetContexts,
+  listContexts as listContextRows,
+} from "../../store/chat/conversation_context.ts";
+import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
+import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 
 export type { ConversationEvent };
 
-// A message is never cut, so a step may be larger by one message.
+// A message is never split, so a step may be larger by one message.
 const STEP = { events: 100, contentBytes: 256 * 1024 };
-// After a reset the client gets so many of the latest events; older messages are in the history.
+// After a reset the client gets this many of the latest events. Older messages are in the history.
 const REPLAY_MAX_EVENTS = 1_000;
 
-/** GET /api/conversations: those of all platforms, the latest first; a run sees its own (contract 17.6). */
+/** Lists the conversations of all platforms, latest first. A run sees only its own. */
 export async function listConversations(
   { db }: Deps<"db">,
   call: Call,
@@ -23,7 +38,6 @@ export async function listConversations(
   return page(await listConversationRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** Where the stream of a conversation begins (contract 4, Stream). */
 export function findStreamStart(
   { db }: Deps<"db">,
   sessionKey: string,
@@ -32,19 +46,14 @@ export function findStreamStart(
   return resume(db, wanted, () => startOfReplay(db, sessionKey, REPLAY_MAX_EVENTS));
 }
 
-/** One step of a conversation's stream. */
 interface ConversationStep {
-  /** The events after `after`, as `render` made them. */
+  /** The events after `after`, formatted by `render`. */
   rendered: Uint8Array;
   after: number;
-  /** The conversation was deleted. */
   deleted: boolean;
 }
 
-/**
- * The next events of a conversation after number `after`. All who follow the conversation ask at the same time, so they share
- * what `render` makes.
- */
+/** Reads the events after number `after`. Parallel reads share the result of `render`. */
 export function readConversation(
   { db }: Deps<"db">,
   sessionKey: string,
@@ -60,4 +69,70 @@ export function readConversation(
     };
   };
   return db.unlessChanged(`conversation ${after} ${sessionKey}`, read, ({ rendered }) => rendered.length);
+}
+
+/** Lists the workers that have a context in a conversation. */
+export async function listContexts(
+  { db }: Deps<"db">,
+  call: Call,
+  sessionKey: string,
+  paging: Page,
+): Promise<Answer<SessionContext[]>> {
+  checkBound(call, sessionKey);
+  return page(await listContextRows(db, sessionKey, paging));
+}
+
+/** Cancels a conversation's active tasks, drops unrouted messages and deletes all contexts. */
+export async function clearSession(
+  { db, clock, interruptRun, interruptRouting }: Deps<"db" | "clock" | "interruptRun" | "interruptRouting">,
+  call: Call,
+  sessionKey: string,
+): Promise<Answer<Cleared>> {
+  checkBound(call, sessionKey);
+  const now = clock.now();
+  const by = call.caller.subject;
+  const { rows: [, tasks, contexts] } = await db.write([
+    cancelOccurrencesOf({ session_key: sessionKey }, now),
+    cancelTasksOf({ session_key: sessionKey }, `session cleared by ${by}`, now),
+    deleteContexts(sessionKey),
+    forgetContexts(sessionKey),
+    dropUnrouted(sessionKey, "session cleared", now),
+    ...withdrawQuestions({ session_key: sessionKey }, by, now),
+    record(now, { kind: "session.cleared", session_key: sessionKey, actor: by }),
+    recordIdle(now, sessionKey),
+  ]);
+  faultPoint("cancel.mid");
+  await endOpenRuns({ db, interruptRun, interruptRouting }, sessionKey);
+  return answer({ cancelled_tasks: tasks?.length ?? 0, cleared_contexts: contexts?.length ?? 0 });
+}
+/** Ends the bee's run and all open executions of a conversation. */
+export async function endOpenRuns(
+  { db, interruptRun, interruptRouting }: Deps<"db" | "interruptRun" | "interruptRouting">,
+  sessionKey: string,
+): Promise<void> {
+  await interruptRouting(sessionKey);
+  const open = await listOpenExecutionsOf(db, sessionKey);
+  await Promise.all(open.map((executionId) => interruptRun(executionId)));
+}
+
+export async function clearWorkerContext(
+  { db, clock }: Deps<"db" | "clock">,
+  call: Call,
+  sessionKey: string,
+  workerId: string,
+): Promise<Answer<Cleared>> {
+  checkBound(call, sessionKey);
+  const now = clock.now();
+  const { rows } = await db.write([
+    deleteContexts(sessionKey, workerId),
+    forgetContexts(sessionKey, workerId),
+    recordBy(call, now, { kind: "context.cleared", session_key: sessionKey, worker_id: workerId }),
+  ]);
+  return answer({ cancelled_tasks: 0, cleared_contexts: rows[0]?.length ?? 0 });
+}
+
+// A run sees only its own conversation (contract 2.8).
+function checkBound(call: Call, sessionKey: string): void {
+  const bound = boundTo(call.caller);
+  if (bound !== null && bound !== sessionKey) throw notFound("session", sessionKey);
 }

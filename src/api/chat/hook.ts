@@ -11,42 +11,41 @@ import { receiveMessage } from "./inbound.ts";
 import { senderActor } from "../call/platforms.ts";
 import type { Deps } from "../call/services.ts";
 
-/** A webhook as it came. */
 export interface Hook {
   name: string;
-  /** Names in lower case. */
+  /** Names are in lower case. */
   headers: Readonly<Record<string, string>>;
   body: Uint8Array;
-  /** Who holds the token with `write:hooks` that came with it; null without one. */
+  /** The caller behind a token with `write:hooks`; null without a token. */
   holder: Caller | null;
 }
 
 /**
- * POST /hooks/:name: a message of a program, stored before it is acknowledged (contract 10.5). Throws `not_found`,
- * `unauthenticated` without a good signature or token, `invalid_request`, `rate_limited`.
+ * Stores a program's message before acknowledging it (contract 10.5). Throws `not_found`, `invalid_request`,
+ * `rate_limited`, or `unauthenticated` without a valid signature or token.
  */
 export async function receiveHook(
-  needs: Deps<"db" | "clock" | "limits" | "platforms" | "runLimits">,
+  deps: Deps<"db" | "clock" | "limits" | "platforms" | "runLimits">,
   hook: Hook,
 ): Promise<Answer<HookReceived>> {
-  const found = needs.platforms.get(hook.name);
+  const found = deps.platforms.get(hook.name);
   if (found?.config?.kind !== "webhook" || !found.rules.enabled) throw notFound("hook", hook.name);
   const { config, rules } = found;
-  if (hook.holder === null && !isSigned(config, { ...hook, now: needs.clock.now() })) {
+  if (hook.holder === null && !isSigned(config, { ...hook, now: deps.clock.now() })) {
     throw new ServiceError(
       "unauthenticated",
-      "Cannot take this: it is not signed with the secret of this hook, or too old, and has no token with write:hooks",
+      "Cannot accept the message: the signature is missing, wrong or too old. Sign the request with this hook's secret, or send a token with write:hooks.",
     );
   }
-  const body = parsed(hook);
+  const body = parseBody(hook);
   if (config.hmac === "slack" && isChallenge(body)) return answer({ challenge: body.challenge });
-  const message = messageOf(config, hook, body);
+  const message = readMessage(config, hook, body);
   const { holder } = hook;
   const actor = holder?.subject ?? senderActor(hook.name, message.sender.id);
-  const depth = holder === null ? 0 : await chainDepth(needs, { caller: holder }, "send this to a hook");
-  if (holder !== null) await needs.runLimits.take({ caller: holder }, "messages");
+  const depth = holder === null ? 0 : await chainDepth(deps, { caller: holder }, "send this to a hook");
+  if (holder !== null) await deps.runLimits.take({ caller: holder }, "messages");
   nameOrigin(actor);
-  const received = await receiveMessage(needs, rules, {
+  const received = await receiveMessage(deps, rules, {
     ...message,
     thread: "",
     files: [],
@@ -64,7 +63,7 @@ export async function receiveHook(
   }
   throw new ServiceError(
     "rate_limited",
-    `Cannot take the message: ${needs.limits.max_waiting_messages} of this conversation wait already`,
+    `Cannot accept the message: ${deps.limits.max_waiting_messages} messages of this conversation are waiting. Try again later.`,
     { retry_after_s: 5 },
   );
 }
@@ -75,7 +74,7 @@ function isSigned({ hmac, secret }: WebhookPlatformConfig, signed: Signed): bool
   return hmac === "slack" ? verifySlack(secret, signed) : verifyStandard(secret, signed);
 }
 
-function parsed({ headers, body }: Hook): unknown {
+function parseBody({ headers, body }: Hook): unknown {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(body);
@@ -95,11 +94,11 @@ function isChallenge(body: unknown): body is { challenge: string } {
   return type === "url_verification" && typeof challenge === "string" && challenge.length <= 1_000;
 }
 
-function messageOf(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
+function readMessage(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
   const sender = { id: hook.name, name: "" };
   if (config.template !== "") {
     return {
-      id: idOf(config, hook, body),
+      id: findMessageId(config, hook, body),
       chat: expand(config.conversation, body),
       sender,
       text: expand(config.template, body),
@@ -111,30 +110,30 @@ function messageOf(config: WebhookPlatformConfig, hook: Hook, body: unknown) {
     throw invalid(
       issue?.path.map(String).join(".") ?? "",
       `${
-        issue?.message ?? "is wrong"
-      }; the body is {conversation, id, sender, text}, or the hook needs a template`,
+        issue?.message ?? "is invalid"
+      }. Send {conversation, id, sender, text}, or configure a template for the hook.`,
     );
   }
   const plain = result.data;
   return {
-    id: plain.id === undefined ? idOf(config, hook, body) : String(plain.id),
+    id: plain.id === undefined ? findMessageId(config, hook, body) : String(plain.id),
     chat: plain.conversation ?? expand(config.conversation, body),
     sender: plain.sender === undefined ? sender : { id: plain.sender, name: plain.sender },
     text: plain.text,
   };
 }
 
-/** What makes it the same message when it comes again (decision 0024). */
-function idOf({ hmac }: WebhookPlatformConfig, { headers, holder }: Hook, body: unknown): string {
+/** Finds the id that identifies a repeated message (decision 0024). */
+function findMessageId({ hmac }: WebhookPlatformConfig, { headers, holder }: Hook, body: unknown): string {
   const own = (body ?? {}) as { id?: unknown; event_id?: unknown };
-  // GitHub signs the body and no header: with other headers the same body is still the same.
+  // GitHub signs only the body: a repeated body with other headers is the same message.
   const signature = headers["x-hub-signature-256"];
   if (hmac === "github" && holder === null && signature) return signature.replace("sha256=", "");
   if (hmac === "slack" && typeof own.event_id === "string") return own.event_id;
-  // Slack signs the time and the body: what comes again under another header is the same, too.
+  // Slack signs the time and the body, so an equal signature is a repetition, too.
   const slack = headers["x-slack-signature"];
   if (hmac === "slack" && holder === null && slack) return slack.replace("v0=", "");
   const given = headers["webhook-id"] ?? headers["x-github-delivery"] ?? own.id;
   if (typeof given === "string" && given !== "" || typeof given === "number") return String(given);
-  throw invalid("id", "is missing: in the body, or as the header webhook-id or X-GitHub-Delivery");
+  throw invalid("id", "is missing. Send it in the body, or as the header webhook-id or X-GitHub-Delivery.");
 }

@@ -24,42 +24,44 @@ import {
   wasOver,
 } from "../../store/chat/platform_message.ts";
 import { findSetting, saveSetting } from "../../store/db/setting.ts";
-import { receiveClick } from "./button_press.ts";
 import { greetStranger } from "./pairing.ts";
 import type { Deps } from "../call/services.ts";
 import { IGNORED, type PlatformRules, senderActor } from "../call/platforms.ts";
 import { say } from "./send_notice.ts";
+import { readChoice } from "../../domain/call/choice.ts";
+import { answerWith } from "../../store/chat/answered_message.ts";
+import { listOpenQuestions } from "../../store/work/question.ts";
 
 // Conversations whose history is read after a gap.
 const CONVERSATIONS_HEARD_MAX = 50;
 const NAME_SHOWN_CHARACTERS = 100;
-const CUT_NOTE = "\n[the rest was too long and is left out]";
+const CUT_NOTE = "\n[message truncated: it was too long]";
 
-/** Who said it, and how many tasks of agents led to it (contract 2.9). */
+/** The sender, and the number of agent tasks that led to the message. */
 interface Origin {
   actor: string;
   depth: number;
 }
 
 /**
- * What comes in from every platform: stored before it is acknowledged, once for each id, and only from those who may speak
- * (contract 10.1, contract 10.2). Throws `invalid_request` for ids that cannot be stored.
+ * Stores a message from a platform before acknowledging it, once per id and only from allowed senders (contract 10.1,
+ * contract 10.2). Throws `invalid_request` for ids that cannot be stored.
  */
 export async function receiveMessage(
-  needs: Deps<"db" | "clock" | "limits">,
+  deps: Deps<"db" | "clock" | "limits">,
   rules: PlatformRules,
   given: Incoming,
   { actor = senderActor(rules.name, given.sender.id), depth = 0 }: Partial<Origin> = {},
 ): Promise<Received> {
-  const incoming = cleaned(given, rules);
-  if (!incoming.isData && !await mayReach(needs, rules, incoming)) {
-    return incoming.isDirect ? await greetStranger(needs, rules, incoming) : IGNORED;
+  const incoming = cleanIncoming(given, rules);
+  if (!incoming.isData && !await mayReach(deps, rules, incoming)) {
+    return incoming.isDirect ? await greetStranger(deps, rules, incoming) : IGNORED;
   }
-  if (incoming.choice !== "") return await receiveClick(needs, rules, incoming);
-  return await store(needs, rules, incoming, { actor, depth });
+  if (incoming.choice !== "") return await receiveButtonPress(deps, rules, incoming);
+  return await storeIncoming(deps, rules, incoming, { actor, depth });
 }
 
-/** What was heard last in the latest conversations of a platform (contract 10.1). */
+/** Lists the last received message of each recent conversation on a platform. */
 export async function lastHeard({ db }: Deps<"db">, platform: string): Promise<Heard[]> {
   const rows = await listLastHeard(db, platform, CONVERSATIONS_HEARD_MAX);
   return rows.flatMap(({ session_key, last }) =>
@@ -67,7 +69,7 @@ export async function lastHeard({ db }: Deps<"db">, platform: string): Promise<H
   );
 }
 
-/** Where the gap of a platform begins that it has not read yet, kept over restarts. */
+/** Creates a store for the position up to which a platform has read missed messages. The position survives restarts. */
 export function gapOf({ db }: Deps<"db">, platform: string): Gap {
   const name = `gap:${platform}` as const;
   return {
@@ -76,19 +78,19 @@ export function gapOf({ db }: Deps<"db">, platform: string): Gap {
   };
 }
 
-/** Whether this is to be heard: said to us, by somebody who was allowed (contract 10.2). */
+// Whether the message is addressed to the service by an allowed sender (contract 10.2).
 async function mayReach(
   { db }: Deps<"db">,
   { name, allow, groups }: PlatformRules,
   { isDirect, isMentioned, chat, sender, choice }: Incoming,
 ): Promise<boolean> {
-  // A button is where a question of ours is.
+  // Buttons exist only on the service's own questions, so a press needs no mention.
   if (!isDirect && choice === "" && (groups === "off" || groups === "mention" && !isMentioned)) return false;
   if (allow.includes("*") || allow.includes(sender.id) || allow.includes(chat)) return true;
   return await isPaired(db, name, sender.id);
 }
 
-async function store(
+async function storeIncoming(
   { db, clock, limits }: Deps<"db" | "clock" | "limits">,
   { name }: PlatformRules,
   incoming: Incoming,
@@ -97,29 +99,29 @@ async function store(
   const now = clock.now();
   const key = platformKey(name, incoming);
   const replyTo = incoming.repliesTo === "" ? "" : await findSentAs(db, key, incoming.repliesTo);
-  const rows = rowsOf(name, incoming, { replyTo, depth, now });
+  const rows = buildRows(name, incoming, { replyTo, depth, now });
   const [first] = rows;
   if (first === undefined) return IGNORED;
   const event = (kind: "message.received" | "message.failed", data = {}) =>
     record(now, { kind, session_key: key, message_id: first.id, actor, data });
-  const taken = [
+  const statements = [
     ...rows.flatMap((row) => insertInbound(row, limits.max_waiting_messages)),
     event("message.received"),
   ];
   try {
-    const { won } = await db.write(taken);
+    const { won } = await db.write(statements);
     if (won) return { outcome: "queued", message_id: first.id };
-    // Told once: who goes on writing knows already.
-    const error = `${limits.max_waiting_messages} messages of this conversation wait already`;
-    const told = await wasOver(db, key, error);
+    // Sends one notice, even when the sender keeps writing.
+    const error = `${limits.max_waiting_messages} messages of this conversation are already waiting`;
+    const wasNotified = await wasOver(db, key, error);
     await db.write([
       insertOver(first, error),
       event("message.failed", { error }),
-      ...(told ? [] : say(
+      ...(wasNotified ? [] : say(
         name,
         key,
         first.id,
-        `Too many messages wait already, so this one was not taken: ${error}.`,
+        `Cannot accept this message: ${error}. Try again later.`,
         now,
       )),
     ]);
@@ -128,16 +130,16 @@ async function store(
     if (!isDuplicate(error)) throw error;
     const earlier = await findByPlatformId(db, name, first.platform_message_id);
     if (!earlier?.over || !incoming.isData) return { outcome: "repeated", message_id: earlier?.id ?? "" };
-    // A program that was told "too many" sends it again: that is another try, and no repetition.
-    const again = await db.write([...deleteOver(earlier.id), ...taken]);
+    // A program that got the notice sends the message again: a retry, not a repetition.
+    const again = await db.write([...deleteOver(earlier.id), ...statements]);
     return again.won
       ? { outcome: "queued", message_id: first.id }
       : { outcome: "over", message_id: earlier.id };
   }
 }
 
-/** A message with several files is several rows, which the quiet window joins again. */
-function rowsOf(
+// A message with several files becomes several rows, which the debounce window joins.
+function buildRows(
   platform: string,
   incoming: Incoming,
   { replyTo, depth, now }: { replyTo: string; depth: number; now: number },
@@ -166,7 +168,7 @@ function rowsOf(
   })).filter(({ content, attachment }) => content.trim() !== "" || attachment !== "");
 }
 
-function cleaned(incoming: Incoming, { threads }: PlatformRules): Incoming {
+function cleanIncoming(incoming: Incoming, { threads }: PlatformRules): Incoming {
   for (
     const [field, value] of [["conversation", incoming.chat], ["thread", incoming.thread], [
       "id",
@@ -192,4 +194,50 @@ function cleaned(incoming: Incoming, { threads }: PlatformRules): Incoming {
 function cutToLimit(text: string): string {
   if (byteLength(text) <= CONTENT_MAX_BYTES) return text;
   return cutToBytes(text, CONTENT_MAX_BYTES - byteLength(CUT_NOTE)) + CUT_NOTE;
+}
+
+const LATE: Received = { outcome: "late", message_id: "" };
+
+/** Stores a button press as a message and as the answer, unless the question is closed (contract 12). */
+async function receiveButtonPress(
+  { db, clock, limits }: Deps<"db" | "clock" | "limits">,
+  { name }: PlatformRules,
+  incoming: Incoming,
+): Promise<Received> {
+  const { chat, id, sender, isDirect } = incoming;
+  const now = clock.now();
+  const key = platformKey(name, incoming);
+  const chosen = readChoice(incoming.choice);
+  if (chosen === null) return LATE;
+  const open = await listOpenQuestions(db, [key]);
+  const question = open.find((one) => one.id === chosen.questionId);
+  const answer = question?.options[chosen.option];
+  if (question === undefined || answer === undefined) return LATE;
+  const by = senderActor(name, sender.id);
+  const message = {
+    id: newId(),
+    session_key: key,
+    platform: name,
+    platform_message_id: platformMessageId(chat, furtherId(incoming.repliesTo, `click-${id}`)),
+    sender: sender.id,
+    sender_name: sender.name,
+    content: answer,
+    media: null,
+    alone: false,
+    reply_to: "",
+    depth: 0,
+    is_direct: isDirect,
+    received_at: now,
+  };
+  try {
+    const { won } = await db.write([
+      ...insertInbound(message, limits.max_waiting_messages),
+      record(now, { kind: "message.received", session_key: key, message_id: message.id, actor: by }),
+      ...answerWith({ message, question, answer, by, taskId: newId() }, now),
+    ]);
+    return won ? { outcome: "queued", message_id: message.id } : LATE;
+  } catch (error) {
+    if (!isDuplicate(error)) throw error;
+    return { outcome: "repeated", message_id: "" };
+  }
 }

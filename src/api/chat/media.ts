@@ -6,94 +6,86 @@ import { isId } from "../../domain/call/field.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import { IncomingFile, openInside } from "../../files/uploads.ts";
 import { findOriginalName, findUpload, insertUpload, touchChatSession } from "../../store/chat/chat.ts";
-import { record } from "../../store/events/journal.ts";
 import type { Answer } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { findVisibleSession } from "./chat.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
-import { inSession, uploadFolder } from "./session_files.ts";
-import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
+import { checkUploads, inSession, noRoom, quotaOf, uploadFolder } from "./session_files.ts";
 
-/** Where the one file of an upload goes, and how large it may be. */
 export interface UploadTarget {
   maxBytes: number;
-  /** Opens the file; `bytes` is about how large it will be, or 0 when the client does not say. */
+  /** Opens the file. `bytes` is its approximate size, or 0 when the client does not send it. */
   open: (originalName: string, bytes: number) => Promise<IncomingFile>;
 }
 
-/** A file that was sent, not kept yet, with the name that its sender gave it. */
+/** A received file that is not stored yet, with the sender's name for it. */
 export interface SentFile {
   file: IncomingFile;
   originalName: string;
 }
 
-/** Where a file for a session goes. Throws `not_found`; opening throws `not_found` and `storage_full`. */
+/** Prepares an upload for a session. Throws `not_found`; `open` throws `not_found` or `storage_full`. */
 export async function prepareUpload(
-  needs: Deps<"db" | "paths" | "limits">,
+  deps: Deps<"db" | "paths" | "limits">,
   call: Call,
   id: string,
 ): Promise<UploadTarget> {
-  const { db, paths, limits } = needs;
+  const { db, paths, limits } = deps;
   await findVisibleSession(db, call, id);
   const folder = uploadFolder(paths, id);
   return {
     maxBytes: limits.max_upload_bytes,
     open: async (name, bytes) => {
       await findVisibleSession(db, call, id);
-      await checkUploads(needs, id);
-      return await inSession(needs, id, () => IncomingFile.open(folder, newId(), name, bytes));
+      await checkUploads(deps, id);
+      return await inSession(deps, id, () => IncomingFile.open(folder, newId(), name, bytes));
     },
   };
 }
 
-/**
- * POST /api/local/sessions/:id/media: keeps an uploaded file, once for each idempotency key (interface 4.1, contract 3, Local
- * chat; contract 8.4). Throws `not_found`, `storage_full`, and `conflict` for a key that was used with another file.
- */
+/** Stores an upload. Throws `not_found`, `storage_full`, or `conflict` for a key used with another file. */
 export function keepUpload(
-  needs: Deps<"db" | "clock" | "paths" | "limits">,
+  deps: Deps<"db" | "clock" | "paths" | "limits">,
   call: Call,
   id: string,
   sent: SentFile,
 ): Promise<Answer<Media>> {
-  return inSession(needs, id, async () => {
-    const kept = await findEarlier<Media>(needs, call) ??
-      await storeCreation(needs, call, await planUpload(needs, call, id, sent));
+  return inSession(deps, id, async () => {
+    const kept = await createOnce(deps, call, () => planUpload(deps, call, id, sent));
     if (kept.replayed === true) await sent.file.discard();
     return kept;
   });
 }
 
 async function planUpload(
-  needs: Deps<"clock" | "limits">,
+  deps: Deps<"clock" | "limits">,
   call: Call,
   id: string,
   { file, originalName }: SentFile,
 ): Promise<Creation<Media>> {
-  // A second attempt, after the first one met a session that was deleted meanwhile.
+  // Only a retry finds a finished file: the session was deleted during the first attempt.
   if (file.finished) throw notFound("session", id);
   const media = await file.finish();
-  const now = needs.clock.now();
+  const now = deps.clock.now();
   const upload = { ...media, session_id: id, original_name: originalName, created_at: now };
   return {
     statements: [
       ...touchChatSession(id, now),
-      ...insertUpload(upload, quotaOf(needs)),
-      record(now, {
+      ...insertUpload(upload, quotaOf(deps)),
+      recordBy(call, now, {
         kind: "upload.stored",
         session_key: chatSessionKey(id),
-        actor: call.caller.subject,
         data: { path: media.path, size: media.size },
       }),
     ],
     response: media,
-    lost: () => noRoom(needs),
+    lost: () => noRoom(deps),
     undo: () => Deno.remove(media.path).catch(() => {}),
   };
 }
 
-/** A file that is sent to a client. The caller closes it. */
+/** A file for a client. The caller closes it. */
 export interface OpenMedia {
   file: Deno.FsFile;
   size: number;
@@ -101,7 +93,7 @@ export interface OpenMedia {
   originalName: string;
 }
 
-/** Opens a stored file of a session (contract 3, Local chat). Throws `not_found`. */
+/** Opens a stored file of a session. Throws `not_found`. */
 export async function openMedia(
   { db, paths }: Deps<"db" | "paths">,
   call: Call,

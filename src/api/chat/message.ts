@@ -26,16 +26,17 @@ import {
   sendMessage as sendMessageRows,
 } from "../../store/chat/outbound.ts";
 import { findTrace } from "../../store/chat/trace.ts";
-import { type Answer, page } from "../call/answer.ts";
+import { type Answer, answer, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { SentFile, UploadTarget } from "./media.ts";
 import type { Deps } from "../call/services.ts";
-import { uploadFolder } from "./session_files.ts";
-import { checkUploads, noRoom, quotaOf } from "./upload_quota.ts";
+import { checkUploads, noRoom, quotaOf, uploadFolder } from "./session_files.ts";
 import type { SourceType } from "../../domain/call/vocabulary.ts";
+import { type Explain, EXPLAINED_WORKERS_MAX, type Explanation } from "../../domain/chat/explanation.ts";
+import { explainRouting } from "../../domain/chat/routing.ts";
+import { listCandidates } from "../../store/workers/worker.ts";
 
-/** GET /api/messages/inbound (interface 4.2, message list). */
 export async function listInbound(
   { db }: Deps<"db">,
   call: Call,
@@ -44,7 +45,6 @@ export async function listInbound(
   return page(await listInboundRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/messages/outbound (interface 4.2, message list-outbound). */
 export async function listOutbound(
   { db }: Deps<"db">,
   call: Call,
@@ -53,27 +53,26 @@ export async function listOutbound(
   return page(await listOutboundRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/messages/:id/trace: what became of a message; for a merged part, of the whole message. Throws `not_found`. */
+/** Traces what happened to a message; a merged part shows the whole message. Throws `not_found`. */
 export async function traceMessage(
   { db }: Deps<"db">,
   call: Call,
   id: string,
 ): Promise<Answer<MessageTrace>> {
-  const message = await findWhole(db, call.caller, id);
-  if (message === null) throw notFound("message", id);
+  const message = requireFound(await findWhole(db, call.caller, id), "message", id);
   const trace = await findTrace(db, message.id);
   const lists = Object.entries(trace).map(([name, rows]) => `"${name}":[${rows.join(",")}]`);
   return { json: `{"message":${jsonOf(message)},${lists.join(",")}}` as Json<MessageTrace> };
 }
 
-// Merged parts are routed with the last one, so tasks and replies belong to that one.
+// Merged parts are routed with the last one, which holds the tasks and replies.
 async function findWhole(db: Database, caller: Caller, id: string): Promise<InboundMessage | null> {
   const bound = boundTo(caller);
   const found = await findInbound(db, id, bound);
   return found?.merged_into ? await findInbound(db, found.merged_into, bound) : found;
 }
 
-/** Where a file goes that comes with a message, before it is known which session it belongs to. Opening throws `storage_full`. */
+/** Prepares a file whose session is not known yet. Opening throws `storage_full`. */
 export function prepareAttachment({ paths, limits }: Deps<"paths" | "limits">): UploadTarget {
   return {
     maxBytes: limits.max_upload_bytes,
@@ -84,35 +83,34 @@ export function prepareAttachment({ paths, limits }: Deps<"paths" | "limits">): 
 const INCOMING = "incoming";
 
 /**
- * POST /api/messages: sends text, a file, or both into the conversation of a message (interface 4.2, message send). Throws
- * `invalid_request`, `not_found` for a run when it is not a message of its conversation, `conflict`.
+ * Sends text, a file or both to a message's conversation. Throws `invalid_request`, `conflict`, or `not_found` for a
+ * run when the message is not in its conversation.
  */
 export async function sendMessage(
-  needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
+  deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
   call: Call,
   input: MessageSend,
   sent: SentFile | null,
 ): Promise<Answer<OutboundMessage>> {
-  const created = await findEarlier<OutboundMessage>(needs, call) ??
-    await storeCreation(needs, call, await planMessage(needs, call, input, sent));
+  const created = await createOnce(deps, call, () => planMessage(deps, call, input, sent));
   if (created.replayed) await sent?.file.discard();
   return created;
 }
 
 async function planMessage(
-  needs: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
+  deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
   call: Call,
   input: MessageSend,
   sent: SentFile | null,
 ): Promise<Creation<OutboundMessage>> {
-  const { db, clock, runLimits } = needs;
+  const { db, clock, runLimits } = deps;
   if (sent === null && (input.content ?? "").trim() === "") {
     throw invalid("content", "must not be empty without a file");
   }
   const { sessionKey, message } = await findConversation(db, call.caller, input.message_id);
   await runLimits.take(call, "messages");
   const now = clock.now();
-  const upload = sent === null ? null : await keepFile(needs, sessionKey, sent, now);
+  const upload = sent === null ? null : await storeFile(deps, sessionKey, sent, now);
   const sessionId = chatSessionId(sessionKey);
   const reply = outboundOf({
     id: newId(),
@@ -121,7 +119,7 @@ async function planMessage(
     message_id: message?.id ?? input.message_id,
     content: input.content ?? "",
     media: upload?.media ?? null,
-    ...sourceOf(call.caller),
+    ...findSource(call.caller),
   }, now);
   return {
     statements: [
@@ -129,11 +127,11 @@ async function planMessage(
       ...(upload?.statements ?? []),
       ...sendMessageRows(reply),
     ],
-    response: shownOutbound(reply),
+    response: buildOutboundJson(reply),
     lost: async () =>
       sessionId !== null && await findChatSession(db, sessionId) === null
         ? notFound("session", sessionId)
-        : noRoom(needs),
+        : noRoom(deps),
     ...(upload === null ? {} : { undo: () => Deno.remove(upload.media.path).catch(() => {}) }),
   };
 }
@@ -148,23 +146,23 @@ async function findConversation(
   if (message !== null) return { sessionKey: message.session_key, message };
   if (caller.run !== null && id === caller.run.message_id && !hasConversation(caller.run.session_key)) {
     throw conflict(
-      "Cannot send: this task was given by a script and has no conversation; your final answer is kept with the execution",
+      "Cannot send: a script created this task, so it has no conversation. Return the text as the final answer, which the execution stores.",
     );
   }
   if (caller.run !== null) throw notFound("message", id);
   throw invalid("message_id", `no message has the id ${JSON.stringify(id)}`);
 }
 
-function shownOutbound(reply: ReturnType<typeof outboundOf>): OutboundMessage {
+function buildOutboundJson(reply: ReturnType<typeof outboundOf>): OutboundMessage {
   const { execution_id: _run, due_at: next_attempt_at, ...row } = reply;
   const { id, session_key, platform, message_id, content, media, status, source_type, source_id } = row;
   const { question_id, created_at, sent_at } = row;
-  const said = { id, session_key, platform, message_id, content, media, status, source_type, source_id };
-  return { ...said, question_id, attempt: 0, error: "", next_attempt_at, created_at, sent_at };
+  const shown = { id, session_key, platform, message_id, content, media, status, source_type, source_id };
+  return { ...shown, question_id, attempt: 0, error: "", next_attempt_at, created_at, sent_at };
 }
 
-// The sender comes from the token and never from the request.
-function sourceOf(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
+// The sender comes from the token, never from the request.
+function findSource(caller: Caller): { source_type: SourceType; source_id: string; execution_id: string } {
   if (caller.subject === BEE_SUBJECT && caller.run !== null) {
     return { source_type: "bee", source_id: caller.run.execution_id, execution_id: caller.run.execution_id };
   }
@@ -174,23 +172,53 @@ function sourceOf(caller: Caller): { source_type: SourceType; source_id: string;
   return { source_type: "system", source_id: caller.subject, execution_id: "" };
 }
 
-async function keepFile(
-  needs: Deps<"db" | "paths" | "limits" | "platforms">,
+async function storeFile(
+  deps: Deps<"db" | "paths" | "limits" | "platforms">,
   sessionKey: string,
   sent: SentFile,
   now: number,
 ): Promise<{ media: Media; statements: Statement[] }> {
   const sessionId = chatSessionId(sessionKey);
   const platform = platformOf(sessionKey);
-  if (needs.platforms.get(platform)?.platform?.takesFiles !== true) {
+  if (deps.platforms.get(platform)?.platform?.takesFiles !== true) {
     throw conflict(`Cannot send a file: the platform ${platform} takes text only`);
   }
-  if (sessionId !== null && await findChatSession(needs.db, sessionId) === null) {
+  if (sessionId !== null && await findChatSession(deps.db, sessionId) === null) {
     throw notFound("session", sessionId);
   }
   const place = placeFolder(sessionKey);
-  await checkUploads(needs, place);
-  const media = await sent.file.finish(uploadFolder(needs.paths, place));
+  await checkUploads(deps, place);
+  const media = await sent.file.finish(uploadFolder(deps.paths, place));
   const upload = { ...media, session_id: place, original_name: sent.originalName, created_at: now };
-  return { media, statements: insertUpload(upload, quotaOf(needs)) };
+  return { media, statements: insertUpload(upload, quotaOf(deps)) };
+}
+
+/** Explains which rule would route a message and how each worker matches. Sends nothing. */
+export async function explainMessage(
+  { db, bee }: Deps<"db" | "bee">,
+  { session_key = "", content }: Explain,
+): Promise<Answer<Explanation>> {
+  const sessionId = chatSessionId(session_key);
+  const session = sessionId === null ? null : await findChatSession(db, sessionId);
+  const { rule, route, workers } = explainRouting(content, await listCandidates(db), {
+    defaultWorkerId: session?.worker_id ?? null,
+    withoutModel: bee.engine === "rules",
+  });
+  const chosen = route.to === "worker"
+    ? workers.find(({ worker }) => worker.id === route.workerId)?.worker
+    : undefined;
+  return answer({
+    rule,
+    worker_id: chosen?.id ?? null,
+    worker_name: chosen?.name ?? "",
+    reason: route.to === "bee" ? `the coordinator\'s model decides (engine ${bee.engine})` : route.reason,
+    reply: route.to === "nobody" ? route.text : "",
+    workers: workers.slice(0, EXPLAINED_WORKERS_MAX).map(({ worker: { id, name, paused }, shared }) => ({
+      id,
+      name,
+      paused,
+      score: shared.length,
+      words: shared,
+    })),
+  });
 }

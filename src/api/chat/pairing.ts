@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { digest } from "../../base/bytes.ts";
-import { conflict, invalid, notFound } from "../../domain/call/error.ts";
+import { conflict, invalid } from "../../domain/call/error.ts";
 import {
   type Pair,
   type Pairing,
@@ -9,24 +9,20 @@ import {
   STRANGERS_PER_MINUTE_MAX,
 } from "../../domain/chat/platform.ts";
 import type { Incoming, Received } from "../../platform/platform.ts";
-import { record } from "../../store/events/journal.ts";
 import { isDuplicate } from "../../store/db/database.ts";
 import { countPairings, findPairing, insertPairing, pairSender } from "../../store/chat/platform.ts";
-import { type Answer, answer } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { IGNORED, type PlatformRules } from "../call/platforms.ts";
 import { say } from "./send_notice.ts";
 
-// No letter or digit that looks like another.
+// No letters or digits that look alike.
 const ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const CODE_CHARACTERS = 8;
 const MINUTE_MS = 60_000;
 
-/**
- * A stranger in a direct chat gets one answer with a code; nothing that they say is stored, and no agent sees it (contract 10.2,
- * reliability PLT-4).
- */
+/** Sends a stranger in a direct chat one reply with a pairing code. Stores no message and calls no agent (contract 10.2). */
 export async function greetStranger(
   { db, clock }: Deps<"db" | "clock">,
   { name }: PlatformRules,
@@ -37,49 +33,45 @@ export async function greetStranger(
   const since = now - MINUTE_MS;
   const { recent, isOpen } = await countPairings(db, name, { sender: sender.id, since, now });
   if (isOpen || recent >= STRANGERS_PER_MINUTE_MAX) return IGNORED;
-  const code = newCode();
+  const code = generateCode();
   const pairing = {
     platform: name,
     sender: sender.id,
     name: sender.name,
-    code_hash: hashOf(code),
+    code_hash: hashCode(code),
     created_at: now,
     expires_at: now + PAIRING_LIFE_MS,
   };
   const words =
-    `This service does not know you yet. Your id is ${sender.id}. Whoever runs it can let you in with: ` +
+    `This service does not know you yet. Your id is ${sender.id}. Its operator can give you access with: ` +
     `svc ctl platform pair ${code} (within one hour).`;
   try {
     await db.write([...insertPairing(pairing), ...say(name, platformKey(name, incoming), "", words, now)]);
   } catch (error) {
-    // The same stranger twice at once: one of the two was answered.
+    // Another message of the same stranger arrived at the same time and got the reply.
     if (!isDuplicate(error)) throw error;
     return IGNORED;
   }
   return { outcome: "answered", message_id: "" };
 }
 
-function newCode(): string {
+function generateCode(): string {
   const letters = Array.from({ length: CODE_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)] ?? "");
   return `${letters.slice(0, 4).join("")}-${letters.slice(4).join("")}`;
 }
 
-function hashOf(code: string): string {
+function hashCode(code: string): string {
   return digest(code.toUpperCase().replace(/[^A-Z0-9]/g, ""));
 }
 
-/**
- * POST /api/platforms/pair: says whose code it is, and with that `sender` lets them in (contract 10). Throws `not_found` for a code
- * that is over or was never given.
- */
+/** Finds a code's sender and gives access when the request names the same one. Throws `not_found`. */
 export async function pair(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   input: Pair,
 ): Promise<Answer<Pairing>> {
   const now = clock.now();
-  const found = await findPairing(db, hashOf(input.code), now);
-  if (found === null) throw notFound("code", input.code);
+  const found = requireFound(await findPairing(db, hashCode(input.code), now), "code", input.code);
   const shown = {
     platform: found.platform,
     sender: found.sender,
@@ -87,14 +79,13 @@ export async function pair(
     expires_at: found.expires_at,
   };
   if (input.sender === undefined) return answer({ ...shown, paired: false });
-  if (input.sender !== found.sender) throw invalid("sender", "is not who was given this code");
+  if (input.sender !== found.sender) throw invalid("sender", "is not the sender of this code");
   await db.writeOr([
     ...pairSender(found, call.caller.subject, now),
-    record(now, {
+    recordBy(call, now, {
       kind: "platform.paired",
-      actor: call.caller.subject,
       data: { platform: found.platform, sender: found.sender, name: found.name },
     }),
-  ], () => conflict("Cannot pair: the code was used meanwhile"));
+  ], () => conflict("Cannot pair: another request used the code first."));
   return answer({ ...shown, paired: true });
 }

@@ -3,36 +3,33 @@ import type { Deleted } from "../../domain/call/deleted.ts";
 import { jsonList } from "../../domain/call/json.ts";
 import type { PlatformShown, PlatformTest, Sender } from "../../domain/chat/platform.ts";
 import type { Health } from "../../platform/platform.ts";
-import { record } from "../../store/events/journal.ts";
 import { countWaiting } from "../../store/chat/outbound_part.ts";
 import { deleteSender, listSenders as listSenderRows } from "../../store/chat/platform.ts";
-import { type Answer, answer, DELETED, whole } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, DELETED, requireFound, whole } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import type { Connected, Platforms } from "../call/platforms.ts";
+import type { Check } from "../../domain/system/system.ts";
 
-/** GET /api/platforms: `local` and those of the configuration, by name (contract 10). */
+/** Lists `local` and the configured platforms by name. */
 export async function listPlatforms(
-  needs: Deps<"db" | "platforms" | "lifecycle">,
+  deps: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
 ): Promise<Answer<PlatformShown[]>> {
-  return whole(await shownPlatforms(needs));
+  return whole(await shownPlatforms(deps));
 }
 
-/** GET /api/platforms/:name. Throws `not_found`. */
 export async function getPlatform(
-  needs: Deps<"db" | "platforms" | "lifecycle">,
+  deps: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
   name: string,
 ): Promise<Answer<PlatformShown>> {
-  findConnected(needs.platforms, name);
-  const all = await shownPlatforms(needs);
-  const found = all.find((one) => one.name === name);
-  if (found === undefined) throw notFound("platform", name);
+  requirePlatform(deps.platforms, name);
+  const all = await shownPlatforms(deps);
+  const found = requireFound(all.find((one) => one.name === name), "platform", name);
   return answer(found);
 }
 
-/** Every platform with its health and its queue. */
 export async function shownPlatforms(
   { db, platforms, lifecycle }: Deps<"db" | "platforms" | "lifecycle">,
 ): Promise<PlatformShown[]> {
@@ -54,59 +51,82 @@ export async function shownPlatforms(
   });
 }
 
-/** GET /api/platforms/:name/senders: who was paired. Throws `not_found`. */
+/** Lists the paired senders. Throws `not_found`. */
 export async function listSenders(
   { db, platforms }: Deps<"db" | "platforms">,
   _call: Call,
   name: string,
 ): Promise<Answer<Sender[]>> {
-  findConnected(platforms, name);
+  requirePlatform(platforms, name);
   const senders = await listSenderRows(db, name);
   return { json: jsonList(senders), total: senders.length, next: null };
 }
 
-/** DELETE /api/platforms/:name/senders/:sender: they may not speak any more, at once. Throws `not_found`. */
+/** Removes a sender's access immediately. Throws `not_found`. */
 export async function revokeSender(
   { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
   name: string,
   sender: string,
 ): Promise<Answer<Deleted>> {
-  findConnected(platforms, name);
+  requirePlatform(platforms, name);
   await db.writeOr([
     ...deleteSender(name, sender),
-    record(clock.now(), {
-      kind: "platform.revoked",
-      actor: call.caller.subject,
-      data: { platform: name, sender },
-    }),
+    recordBy(call, clock.now(), { kind: "platform.revoked", data: { platform: name, sender } }),
   ], () => notFound("sender", sender));
   return DELETED;
 }
 
-/** POST /api/platforms/:name/test: asks the platform whether the key counts. Throws `not_found`. */
+/** Checks the credentials with the platform. Throws `not_found`. */
 export async function testPlatform(
   { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
   name: string,
 ): Promise<Answer<PlatformTest>> {
-  const { platform } = findConnected(platforms, name);
+  const { platform } = requirePlatform(platforms, name);
   const result = platform === null
-    ? { ok: false, detail: "it is switched off: platforms.<name>.enabled" }
+    ? { ok: false, detail: "the platform is disabled (platforms.<name>.enabled)" }
     : await platform.test().then(
       (detail) => ({ ok: true, detail }),
       (error) => ({ ok: false, detail: error instanceof Error ? error.message : String(error) }),
     );
-  await db.write([record(clock.now(), {
+  await db.write([recordBy(call, clock.now(), {
     kind: "platform.tested",
-    actor: call.caller.subject,
     data: { platform: name, ok: result.ok },
   })]);
   return answer(result);
 }
 
-function findConnected(platforms: Platforms, name: string): Connected {
-  const found = platforms.get(name);
-  if (found === undefined) throw notFound("platform", name);
-  return found;
+function requirePlatform(platforms: Platforms, name: string): Connected {
+  return requireFound(platforms.get(name), "platform", name);
+}
+
+// A reply that waits this long is a fault.
+const WAITING_WARN_MS = 10 * 60_000;
+
+/** Checks the connections of the platforms and the replies that wait for them. */
+export async function lookAtPlatforms(
+  deps: Deps<"db" | "platforms" | "lifecycle" | "clock">,
+): Promise<Omit<Check, "name">> {
+  const all = (await shownPlatforms(deps)).filter(({ kind }) => kind !== "local");
+  if (all.length === 0) return { status: "ok", detail: "none is configured", hint: "" };
+  const now = deps.clock.now();
+  const wrong = all.filter(({ state }) => ["down", "refused", "limited"].includes(state));
+  const late = all.filter(({ waiting_since }) =>
+    waiting_since !== null && now - waiting_since > WAITING_WARN_MS
+  );
+  const words = [
+    ...wrong.map(({ name, state, error }) => `${name} is ${state}: ${error}`),
+    ...late.map(({ name, waiting }) => `${waiting} replies wait for ${name}`),
+  ];
+  if (words.length === 0) {
+    return { status: "ok", detail: all.map(({ name, state }) => `${name} is ${state}`).join(", "), hint: "" };
+  }
+  return {
+    status: "warn",
+    detail: words.join("; "),
+    hint: wrong.some(({ state }) => state === "refused")
+      ? "Correct the platform's key in the configuration and restart the service."
+      : "Run `svc ctl platform list` and `svc ctl platform test <name>`.",
+  };
 }

@@ -1,26 +1,25 @@
-import { conflict, notFound } from "../../domain/call/error.ts";
+import { conflict } from "../../domain/call/error.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import { type OutboundMessage, type Resend, RESEND_MAX, type Resent } from "../../domain/chat/message.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { moved } from "../../store/events/journal.ts";
 import { findOutbound, listGivenUp, resendOutbound } from "../../store/chat/resend.ts";
-import type { Answer } from "../call/answer.ts";
+import { type Answer, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import type { Platforms } from "../call/platforms.ts";
 
 /**
- * POST /api/messages/:id/resend: sends a message again whose delivery was given up, also one that may have arrived (contract
- * 10.3). One that waits already stays as it is. Throws `not_found`, and `conflict` for one that was sent.
+ * Sends a failed message again, even when it may have arrived (contract 10.3). A queued message stays unchanged. Throws
+ * `not_found`, or `conflict` for a sent message.
  */
 export async function resendMessage(
-  needs: Deps<"db" | "clock" | "platforms">,
+  deps: Deps<"db" | "clock" | "platforms">,
   call: Call,
   id: string,
 ): Promise<Answer<OutboundMessage>> {
-  return await findEarlier<OutboundMessage>(needs, call) ??
-    await storeCreation(needs, call, await planResend(needs, call, id));
+  return await createOnce(deps, call, () => planResend(deps, call, id));
 }
 
 async function planResend(
@@ -28,33 +27,30 @@ async function planResend(
   call: Call,
   id: string,
 ): Promise<Creation<OutboundMessage>> {
-  const found = await findOutbound(db, id);
-  if (found === null) throw notFound("outbound message", id);
+  const found = requireFound(await findOutbound(db, id), "outbound message", id);
   const message = valueOf<OutboundMessage>(found);
   if (message.status === "sent") {
-    throw conflict(`Cannot send ${id} again: ${message.platform} took it; say it anew with message send`);
+    throw conflict(
+      `Cannot resend ${id}: ${message.platform} received it. Send a new message with message send.`,
+    );
   }
   if (message.next_attempt_at !== null) return { statements: [], response: message };
   checkConnected(platforms, message.platform);
   const now = clock.now();
   return {
-    statements: again(message, call, now),
+    statements: buildResend(message, call, now),
     response: { ...message, error: "", next_attempt_at: now },
-    lost: () => conflict(`Cannot send ${id} again: it is being sent again already`),
+    lost: () => conflict(`Cannot resend ${id}: another request is resending it.`),
   };
 }
 
-/**
- * POST /api/messages/resend: the same for every message to a platform that was given up, oldest first, RESEND_MAX at once
- * (contract 10.3). Throws `conflict` without such a platform.
- */
+/** Resends up to RESEND_MAX failed messages of a platform, oldest first. Throws `conflict` without a connection. */
 export async function resendMessages(
-  needs: Deps<"db" | "clock" | "platforms">,
+  deps: Deps<"db" | "clock" | "platforms">,
   call: Call,
   input: Resend,
 ): Promise<Answer<Resent>> {
-  return await findEarlier<Resent>(needs, call) ??
-    await storeCreation(needs, call, await planResends(needs, call, input));
+  return await createOnce(deps, call, () => planResends(deps, call, input));
 }
 
 async function planResends(
@@ -67,13 +63,13 @@ async function planResends(
   const now = clock.now();
   const taken = found.slice(0, RESEND_MAX);
   return {
-    statements: taken.flatMap((message) => again(message, call, now)),
+    statements: taken.flatMap((message) => buildResend(message, call, now)),
     response: { resent: taken.length, more: found.length > RESEND_MAX },
-    lost: () => conflict("Cannot send them again: one of them is being sent again already; look again"),
+    lost: () => conflict("Cannot resend the messages: another request is resending one of them. Try again."),
   };
 }
 
-function again(
+function buildResend(
   { id, session_key, message_id }: Pick<OutboundMessage, "id" | "session_key" | "message_id">,
   { caller }: Call,
   now: number,
@@ -89,5 +85,5 @@ function again(
 
 function checkConnected(platforms: Platforms, name: string): void {
   if (platforms.get(name)?.platform) return;
-  throw conflict(`Cannot send again: no platform called ${name} is connected`);
+  throw conflict(`Cannot resend: no platform called ${name} is connected`);
 }

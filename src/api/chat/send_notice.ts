@@ -3,7 +3,7 @@ import { outboundOf } from "../../domain/chat/message.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
 
-/** The statements that send words of the service itself into a conversation of a platform. */
+/** Builds the statements that send a notice of the service to a platform's conversation. */
 export function say(
   platform: string,
   key: string,

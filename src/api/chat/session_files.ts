@@ -1,18 +1,15 @@
 import { join } from "node:path";
 import type { DataPaths } from "../../base/paths.ts";
-import { notFound } from "../../domain/call/error.ts";
-import { findChatSession } from "../../store/chat/chat.ts";
+import { notFound, ServiceError } from "../../domain/call/error.ts";
+import { findChatSession, measureUploads, type UploadQuota } from "../../store/chat/chat.ts";
 import type { Deps } from "../call/services.ts";
+import { uploadQuota } from "../../files/uploads.ts";
 
-/** The directory of a session's files. */
 export function uploadFolder(paths: DataPaths, sessionId: string): string {
   return join(paths.uploads, sessionId);
 }
 
-/**
- * Does `work` on the files of a session. A session may be deleted meanwhile, with its directory: then this throws
- * `not_found` and leaves no empty directory behind.
- */
+/** Runs `work`. If the session is deleted meanwhile, removes its empty directory and throws `not_found`. */
 export async function inSession<T>(
   { db, paths }: Deps<"db" | "paths">,
   sessionId: string,
@@ -25,4 +22,23 @@ export async function inSession<T>(
     await Deno.remove(uploadFolder(paths, sessionId)).catch(() => {});
     throw notFound("session", sessionId);
   }
+}
+
+export function quotaOf({ limits }: Deps<"limits">): UploadQuota {
+  return uploadQuota(limits.max_upload_bytes);
+}
+
+/** Throws `storage_full` when a session has no quota left. */
+export async function checkUploads(deps: Deps<"db" | "limits">, sessionId: string): Promise<void> {
+  const held = await measureUploads(deps.db, sessionId);
+  const most = quotaOf(deps);
+  if (held.files >= most.files || held.bytes >= most.bytes) throw noRoom(deps);
+}
+
+export function noRoom(deps: Deps<"limits">): ServiceError {
+  const { files, bytes } = quotaOf(deps);
+  return new ServiceError(
+    "storage_full",
+    `Cannot store the file: a session stores at most ${files} files or ${bytes} bytes. Start another session.`,
+  );
 }

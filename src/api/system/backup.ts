@@ -13,7 +13,7 @@ import { saveSetting } from "../../store/db/setting.ts";
 import { VERSION } from "../../base/version.ts";
 import type { BackupRequest } from "../../domain/system/system.ts";
 import type { Call } from "../call/call.ts";
-import { confirmPassword } from "../account/confirmation.ts";
+import { confirmPassword } from "../account/password_check.ts";
 import type { Deps } from "../call/services.ts";
 import { refuseRuns } from "./system.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
@@ -21,59 +21,57 @@ import type { Database } from "../../store/db/database.ts";
 
 const log = logger("backup");
 
-// One at a time for each database: each needs room for a copy of it.
+// Each database has at most one backup at a time, as each needs disk space for a copy.
 const inProgress = new WeakSet<Database>();
 
-// Of what is said about a damaged copy.
+// Limit of the report on a damaged copy.
 const FAULT_CHARACTERS = 1_000;
 
-/** A backup while it is made. */
 interface Backup {
   archive: ReadableStream<Uint8Array>;
   createdAt: number;
 }
 
-/** What a backup is asked to hold. */
 interface Content {
-  /** Who asked for it; goes into the journal. */
+  /** The requester, for the journal. */
   actor: string;
-  /** Whether the signing key is in it. */
+  /** Whether the archive includes the signing key. */
   key: boolean;
 }
 
-type BackupNeeds = Deps<"db" | "clock" | "paths" | "lifecycle">;
+type BackupDeps = Deps<"db" | "clock" | "paths" | "lifecycle">;
 
 /**
- * POST /api/system/backup: as makeBackup(). The signing key is in it only when the caller's password comes with the
- * request: with the key somebody who stole a token could sign as many as they like (contract 8.16). Throws `forbidden` for
- * runs, `invalid_request`, `rate_limited`, and what makeBackup() throws.
+ * Creates a backup. The signing key needs the caller's password, because a stolen token could otherwise sign more
+ * tokens (contract 8.16). Throws `forbidden` for runs, `invalid_request`, `rate_limited`, and the errors of
+ * makeBackup().
  */
 export async function createBackup(
-  needs: BackupNeeds & Deps<"auth" | "authority" | "loginLimits">,
+  deps: BackupDeps & Deps<"auth" | "authority" | "loginLimits">,
   call: Call,
   input: BackupRequest,
   address: string,
 ): Promise<Backup> {
   refuseRuns(call, "make a backup");
-  if (input.include_key) await confirmPassword(needs, call, { password: input.password, address });
-  return await makeBackup(needs, { actor: call.caller.subject, key: input.include_key });
+  if (input.include_key) await confirmPassword(deps, call, { password: input.password, address });
+  return await makeBackup(deps, { actor: call.caller.subject, key: input.include_key });
 }
 
 /**
- * A tar archive of a consistent and checked copy of the database, then uploads and logs, with the signing key where it is
- * asked for (reliability BAK-1). Throws `conflict` on a libSQL server and while another one is made, `storage_full`.
+ * Packs a checked copy of the database, then uploads and logs, into a tar archive. Throws `storage_full`, or `conflict`
+ * on a libSQL server and during another backup.
  */
 export async function makeBackup(
-  { db, clock, paths, lifecycle }: BackupNeeds,
+  { db, clock, paths, lifecycle }: BackupDeps,
   { actor, key }: Content,
 ): Promise<Backup> {
   if (db.remote) {
     throw conflict(
-      "Cannot back up: the database is on a libSQL server, and its own backup is the one to make; " +
-        `uploads and logs are files below ${paths.root}`,
+      "Cannot back up: the database is on a libSQL server. Back it up there; " +
+        `uploads and logs are files below ${paths.root}.`,
     );
   }
-  if (inProgress.has(db)) throw conflict("Cannot back up: another backup is being made; wait for it");
+  if (inProgress.has(db)) throw conflict("Cannot back up: another backup is running. Wait until it ends.");
   inProgress.add(db);
   const end = async () => {
     inProgress.delete(db);
@@ -89,8 +87,8 @@ export async function makeBackup(
     const { size } = await Deno.stat(copy);
     const data = { database_bytes: size, include_key: key };
     await db.write([record(createdAt, { kind: "system.backup", actor, data })]);
-    const manifest = await manifestOf({ db, paths }, createdAt);
-    const files = contents(paths, lifecycle.stopping, { manifest, copy, key });
+    const manifest = await buildManifest({ db, paths }, createdAt);
+    const files = listContents(paths, lifecycle.stopping, { manifest, copy, key });
     const archive = await packArchive(files, async (fault) => {
       await end();
       if (fault !== null) {
@@ -106,12 +104,12 @@ export async function makeBackup(
   }
 }
 
-// In a process of its own: it takes some ms per MB, and here nobody else would be answered meanwhile.
+// Runs in a separate process, as the check takes some ms per MB and would block other requests.
 async function checkCopy(paths: DataPaths, copy: string, signal: AbortSignal): Promise<void> {
   const words = ["inspect", copy, paths.addon];
   const run = (program: string, args: string[]) =>
     new Deno.Command(program, { args, stdin: "null", signal }).output();
-  // Whoever waits for an answer goes first.
+  // Requests have priority over the check.
   const { success, stdout, stderr } = await run("nice", ["-n", "19", ctlPath(paths), ...words]).catch(
     (error) => {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -119,13 +117,15 @@ async function checkCopy(paths: DataPaths, copy: string, signal: AbortSignal): P
     },
   );
   if (success) return;
-  const said = new TextDecoder().decode(stdout) || new TextDecoder().decode(stderr);
+  const output = new TextDecoder().decode(stdout) || new TextDecoder().decode(stderr);
   throw new Error(
-    `the copy of the database is damaged, or could not be checked: ${said.trim().slice(0, FAULT_CHARACTERS)}`,
+    `the copy of the database is damaged, or could not be checked: ${
+      output.trim().slice(0, FAULT_CHARACTERS)
+    }`,
   );
 }
 
-async function manifestOf({ db, paths }: Deps<"db" | "paths">, createdAt: number): Promise<Manifest> {
+async function buildManifest({ db, paths }: Deps<"db" | "paths">, createdAt: number): Promise<Manifest> {
   const counters = await readCounters(db);
   return {
     backup: "svc",
@@ -142,8 +142,8 @@ async function manifestOf({ db, paths }: Deps<"db" | "paths">, createdAt: number
   };
 }
 
-// The files come after the copy: an upload is on the disk before its row is in the database.
-async function* contents(
+// Files come after the copy, because an upload is on disk before its row is in the database.
+async function* listContents(
   paths: DataPaths,
   stopping: AbortSignal,
   { manifest, copy, key }: { manifest: Manifest; copy: string; key: boolean },

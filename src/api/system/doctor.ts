@@ -15,13 +15,13 @@ import {
 } from "../../store/events/health.ts";
 import { findSetting } from "../../store/db/setting.ts";
 import { listWorkDirs } from "../../store/workers/worker.ts";
-import { lookAtPlatforms } from "../chat/platform_doctor.ts";
+import { lookAtPlatforms } from "../chat/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
 const MB = 1_000_000;
-// Checking a larger file would block the service for too long; every backup checks its copy.
+// A check of a larger file would block the service too long. Every backup checks its copy.
 const CHECKED_MAX_BYTES = 200 * MB;
 const DISK_WARN_BYTES = 1_000 * MB;
 const DISK_FAIL_BYTES = 100 * MB;
@@ -31,47 +31,48 @@ const OVERDUE_FAIL_MS = 60_000;
 const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
 
 type Finding = Omit<Check, "name">;
-type DoctorNeeds = Deps<
+type DoctorDeps = Deps<
   "db" | "clock" | "paths" | "stages" | "lifecycle" | "limits" | "engines" | "network" | "platforms" | "owner"
 >;
 
-/** GET /api/system/doctor: checks everything that an operator can put right, and says how (contract 5.1). */
-export async function examine(needs: DoctorNeeds, call: Call): Promise<Answer<Doctor>> {
+/** Runs all health checks and says how to fix each fault. Throws `forbidden` for runs. */
+export async function examine(deps: DoctorDeps, call: Call): Promise<Answer<Doctor>> {
   if (boundTo(call.caller) !== null) {
     throw new ServiceError(
       "forbidden",
-      "Cannot examine the service from an agent's run: it would show the machine",
+      "Cannot examine the service from an agent's run: the report shows details of the machine",
     );
   }
   const checks: Check[] = [];
-  for (const [name, look] of Object.entries(EXAMINATIONS)) {
-    // One after the other, so that the doctor adds little load. A check that throws is a finding, too.
-    const finding = await look(needs).catch((error): Finding =>
-      fail(error instanceof Error ? error.message : String(error), "see the log of the service")
-    );
-    checks.push({ name, ...finding });
+  for (const [name, check] of Object.entries(CHECKS)) {
+    // Runs one check at a time for a low load. A check that throws is a finding, too.
+    try {
+      checks.push({ name, ...await check(deps) });
+    } catch (error) {
+      checks.push({ name, ...fail(error instanceof Error ? error.message : String(error), SEE_LOG) });
+    }
   }
   return answer({ status: worstOf(checks), checks });
 }
 
-const EXAMINATIONS: Record<string, (needs: DoctorNeeds) => Promise<Finding>> = {
-  database: lookAtDatabase,
-  disk: lookAtDisk,
-  permissions: lookAtPermissions,
-  stages: lookAtStages,
-  queue: lookAtQueue,
-  schedules: lookAtSchedules,
-  engines: lookAtEngines,
-  workers: lookAtWorkers,
-  isolation: lookAtIsolation,
-  work_dirs: lookAtWorkDirs,
-  backup: lookAtBackup,
-  network: lookAtNetwork,
-  open_files: lookAtOpenFiles,
+const CHECKS: Record<string, (deps: DoctorDeps) => Finding | Promise<Finding>> = {
+  database: checkDatabase,
+  disk: checkDisk,
+  permissions: checkPermissions,
+  stages: checkStages,
+  queue: checkQueue,
+  schedules: checkSchedules,
+  engines: checkEngines,
+  workers: checkWorkers,
+  isolation: checkIsolation,
+  work_dirs: checkWorkDirs,
+  backup: checkBackup,
+  network: checkNetwork,
+  open_files: checkOpenFiles,
   platforms: lookAtPlatforms,
 };
 
-function ok(detail: string): Finding {
+function pass(detail: string): Finding {
   return { status: "ok", detail, hint: "" };
 }
 
@@ -83,217 +84,215 @@ function fail(detail: string, hint: string): Finding {
   return { status: "fail", detail, hint };
 }
 
-async function lookAtDatabase({ db, owner }: Deps<"db" | "owner">): Promise<Finding> {
+async function checkDatabase({ db, owner }: Deps<"db" | "owner">): Promise<Finding> {
   if (db.remote) {
     if (owner?.fault) return fail(owner.fault, "docs/how-to/run-a-database-server.md");
     const started = performance.now();
     await db.first("select 1 as one");
     const standby = owner?.standbys.map(({ host, pid }) => `${host} (pid ${pid})`).join(", ") || "none";
-    return ok(
+    return pass(
       `a libSQL server, answers in ${Math.round(performance.now() - started)} ms; standby: ${standby}`,
     );
   }
   const { sqlite, bytes } = await readDatabaseFacts(db);
   const words = `SQLite ${sqlite}, ${(bytes / MB).toFixed(1)} MB`;
-  if (bytes > CHECKED_MAX_BYTES) return ok(`${words}; too large to walk through now, every backup does it`);
+  if (bytes > CHECKED_MAX_BYTES) {
+    return pass(`${words}; too large to check here. Every backup checks its copy.`);
+  }
   const faults = await listFaults(db);
-  if (faults.length === 0) return ok(`${words}, sound`);
+  if (faults.length === 0) return pass(`${words}, sound`);
   return fail(
     `${words}, damaged: ${faults.join("; ")}`,
-    "stop the service and bring back a backup with: svc restore <file>",
+    "Stop the service and restore a backup: svc restore <file>",
   );
 }
 
-async function lookAtDisk({ paths }: Deps<"paths">): Promise<Finding> {
-  const rooms: { path: string; free: number }[] = [];
+async function checkDisk({ paths }: Deps<"paths">): Promise<Finding> {
+  const disks: { path: string; free: number }[] = [];
   for (const path of new Set([paths.root, paths.files])) {
     const { bavail, bsize } = await statfs(path);
     const probe = join(path, `.${newId()}.probe`);
     await Deno.writeTextFile(probe, "probe", { mode: 0o600 }).then(() => Deno.remove(probe));
-    rooms.push({ path, free: bavail * bsize });
+    disks.push({ path, free: bavail * bsize });
   }
-  const words = rooms.map(({ path, free }) => `${Math.round(free / MB)} MB free in ${path}`).join(", ");
-  const free = Math.min(...rooms.map((room) => room.free));
-  const hint = "free some space, or keep less (retention in the configuration)";
+  const words = disks.map(({ path, free }) => `${Math.round(free / MB)} MB free in ${path}`).join(", ");
+  const free = Math.min(...disks.map((room) => room.free));
+  const hint = "Free some space, or shorten the retention in the configuration.";
   if (free < DISK_FAIL_BYTES) return fail(words, hint);
-  return free < DISK_WARN_BYTES ? warn(words, hint) : ok(words);
+  return free < DISK_WARN_BYTES ? warn(words, hint) : pass(words);
 }
 
-async function lookAtPermissions({ paths }: Deps<"paths">): Promise<Finding> {
-  if (Deno.build.os === "windows") return ok("not looked at on Windows");
+async function checkPermissions({ paths }: Deps<"paths">): Promise<Finding> {
+  if (Deno.build.os === "windows") return pass("not checked on Windows");
   const open: string[] = [];
   for (const path of [paths.root, paths.secretKey, paths.logs, paths.uploads, join(paths.root, "svc.db")]) {
     const mode = (await Deno.stat(path).catch(() => null))?.mode ?? 0;
     if ((mode & 0o077) !== 0) open.push(path);
   }
-  if (open.length === 0) return ok(`only the service's user may read ${paths.root}`);
-  const words = `others may read ${open.join(", ")}`;
+  if (open.length === 0) return pass(`only the service's user can read ${paths.root}`);
+  const words = `other users can read ${open.join(", ")}`;
   const hint = `chmod go= ${open.join(" ")}`;
-  // A closed directory protects them, but they should not depend on it.
+  // A closed root directory protects the other files, but they need their own permissions.
   return open.includes(paths.root) ? fail(words, hint) : warn(words, hint);
 }
 
-function lookAtStages({ stages, lifecycle }: Deps<"stages" | "lifecycle">): Promise<Finding> {
+function checkStages({ stages, lifecycle }: Deps<"stages" | "lifecycle">): Finding {
   const all = stages();
   const stalled = all.filter((stage) => !stage.well).map((stage) => stage.name);
   if (stalled.length > 0) {
-    return Promise.resolve(
-      fail(`not alive for over a minute: ${stalled.join(", ")}`, "see the log, and start the service again"),
-    );
+    return fail(`stalled for over a minute: ${stalled.join(", ")}`, "Read the log and restart the service.");
   }
-  return Promise.resolve(
-    ok(`${all.map((stage) => stage.name).join(", ")}; the service is ${lifecycle.state}`),
-  );
+  return pass(`${all.map((stage) => stage.name).join(", ")}; the service is ${lifecycle.state}`);
 }
 
-async function lookAtQueue({ db, clock, limits }: Deps<"db" | "clock" | "limits">): Promise<Finding> {
+async function checkQueue({ db, clock, limits }: Deps<"db" | "clock" | "limits">): Promise<Finding> {
   const now = clock.now();
   const backlog = await readBacklog(db, now);
   const age = (since: number | null) => since === null ? 0 : now - since;
-  const held = backlog.held === 0 ? "" : ` and ${backlog.held} for what holds them (svc ctl queue list)`;
+  const held = backlog.held === 0 ? "" : ` and ${backlog.held} are blocked (svc ctl queue list)`;
   const words =
-    `${backlog.pending} tasks wait for a run${held}, ${backlog.unrouted} messages for the coordinator, ` +
-    `${backlog.undelivered} replies for their delivery`;
+    `${backlog.pending} tasks wait for a run${held}, ${backlog.unrouted} messages wait for the coordinator, ` +
+    `${backlog.undelivered} replies wait for delivery`;
   if (age(backlog.overdueSince) > OVERDUE_FAIL_MS) {
     return fail(
-      `${backlog.overdue} tasks are overdue, the first for ${minutes(age(backlog.overdueSince))}`,
+      `${backlog.overdue} tasks are overdue, the first for ${formatMinutes(age(backlog.overdueSince))}`,
       SEE_LOG,
     );
   }
   if (age(backlog.unroutedSince) > UNROUTED_WARN_MS) {
-    return warn(`${words}; the first message for ${minutes(age(backlog.unroutedSince))}`, SEE_LOG);
+    return warn(
+      `${words}; the first message for ${formatMinutes(age(backlog.unroutedSince))}`,
+      SEE_LOG,
+    );
   }
   if (age(backlog.pendingSince) > WAITING_WARN_MS) {
     return warn(
-      `${words}; the first task for ${minutes(age(backlog.pendingSince))}`,
-      `runs at once are limits.max_concurrent_runs (${limits.max_concurrent_runs}), one per work directory`,
+      `${words}; the first task for ${formatMinutes(age(backlog.pendingSince))}`,
+      `limits.max_concurrent_runs is ${limits.max_concurrent_runs}, and each work directory takes one run at a time`,
     );
   }
-  return ok(words);
+  return pass(words);
 }
 
-const SEE_LOG = "see the log of the service";
+const SEE_LOG = "Read the log of the service.";
 
-function minutes(ms: number): string {
+function formatMinutes(ms: number): string {
   return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
 const FAILING_SHOWN_MAX = 5;
 
-// A job that fails every night tells nobody else (contract 8.17).
-async function lookAtSchedules({ db }: Deps<"db">): Promise<Finding> {
+// Only this check reports a schedule that fails every night.
+async function checkSchedules({ db }: Deps<"db">): Promise<Finding> {
   if (await findSetting(db, "schedules_paused") !== null) {
-    return warn("a restore has paused all of them", "let them run again with: svc ctl system resume");
+    return warn("a restore paused all schedules", "Resume them: svc ctl system resume");
   }
   const failing = await listFailingSchedules(db, FAILING_SHOWN_MAX);
-  if (failing.length === 0) return ok("the latest run of every schedule completed, or there was none");
+  if (failing.length === 0) return pass("no schedule failed in its latest run");
   const words = failing.map(({ id, failures_in_row: count, last_error: error }) =>
-    `${id}: ${count === 1 ? "its latest run" : `${count} runs in a row`}, ${error.slice(0, 120)}`
+    `${id}: ${count === 1 ? "the latest run" : `${count} runs in a row`}, ${error.slice(0, 120)}`
   );
   return warn(
-    `schedules whose runs fail: ${words.join("; ")}`,
-    "svc ctl task get <id> says more; end it with task cancel",
+    `failing schedules: ${words.join("; ")}`,
+    "Run `svc ctl task get <id>` for details, or end the schedule with `svc ctl task cancel <id>`.",
   );
 }
 
-async function lookAtEngines({ engines }: Deps<"engines">): Promise<Finding> {
+async function checkEngines({ engines }: Deps<"engines">): Promise<Finding> {
   const found = await engines.probe();
   const wanted = [...new Set([engines.defaultName, ...engines.configured])];
   const missing = wanted.filter((name) => found[name]?.usable !== true);
-  const words = missing.map((name) => `${name}: ${found[name]?.detail ?? "there is none"}`).join("; ");
-  const hint = "install the program, or name its path in engines.<name>.command";
+  const words = missing.map((name) => `${name}: ${found[name]?.detail ?? "not found"}`).join("; ");
+  const hint = "Install the program, or set its path in engines.<name>.command.";
   if (missing.includes(engines.defaultName)) return fail(words, hint);
-  return missing.length > 0 ? warn(words, hint) : ok(`usable: ${wanted.join(", ")}`);
+  return missing.length > 0 ? warn(words, hint) : pass(`usable: ${wanted.join(", ")}`);
 }
 
-async function lookAtWorkers({ db, engines }: Deps<"db" | "engines">): Promise<Finding> {
+async function checkWorkers({ db, engines }: Deps<"db" | "engines">): Promise<Finding> {
   const unusable: string[] = [];
   for (const { engine, workers, name } of await listEngineUses(db)) {
     const { usable, detail } = await engines.probeOne(engine, () => null);
     const who = workers === 1 ? name : `${name} and ${workers - 1} more`;
     if (!usable) unusable.push(`${engine || engines.defaultName} (${who}): ${detail}`);
   }
-  if (unusable.length === 0) return ok("the engine of every worker of this machine can be used");
-  const words = `engines of workers that cannot be used: ${unusable.join("; ")}`;
-  return warn(words, "give them another one: svc ctl worker update <id> --engine");
-}
-
-async function lookAtIsolation(): Promise<Finding> {
-  if (await detectIsolation() === "namespace") {
-    return ok("a pid namespace per run, under the service's own user");
-  }
+  if (unusable.length === 0) return pass("the engines of all workers on this machine are usable");
   return warn(
-    "a process group per run: a program that clears its environment can outlive its run",
-    "allow user and pid namespaces (docs/explanation/security.md), or run the service in a container of its own",
+    `unusable engines: ${unusable.join("; ")}`,
+    "Choose another engine: svc ctl worker update <id> --engine",
   );
 }
 
-async function lookAtWorkDirs({ db }: Deps<"db">): Promise<Finding> {
+async function checkIsolation(): Promise<Finding> {
+  if (await detectIsolation() === "namespace") {
+    return pass("a pid namespace per run, under the service's own user");
+  }
+  return warn(
+    "a process group per run: a program that clears its environment can outlive its run",
+    "Allow user and pid namespaces (docs/explanation/security.md), or run the service in a separate container.",
+  );
+}
+
+async function checkWorkDirs({ db }: Deps<"db">): Promise<Finding> {
   const dirs = await listWorkDirs(db, "");
   const unusable: string[] = [];
   for (const { id, work_dir: path } of dirs) {
-    // The first run makes a missing one, if its parent allows it.
+    // The first run creates a missing directory if its parent exists.
     const isFolder = await Deno.stat(path).then((info) => info.isDirectory, () => null);
     const usable = isFolder ?? await Deno.stat(dirname(path)).then((info) => info.isDirectory, () => false);
     if (!usable) unusable.push(`${path} (worker ${id})`);
   }
   if (unusable.length === 0) {
-    return ok(`${dirs.length} work ${dirs.length === 1 ? "directory" : "directories"}`);
+    return pass(`${dirs.length} work ${dirs.length === 1 ? "directory" : "directories"}`);
   }
   return warn(
     `not usable: ${unusable.slice(0, 5).join(", ")}`,
-    "make the directory, or give the worker another one",
+    "Create the directory, or set another one for the worker.",
   );
 }
 
-async function lookAtBackup({ db, clock }: Deps<"db" | "clock">): Promise<Finding> {
+async function checkBackup({ db, clock }: Deps<"db" | "clock">): Promise<Finding> {
   if (db.remote) {
-    return ok("the database is on a libSQL server, which has its own backup; logs and uploads are here");
+    return pass(
+      "the database is on a libSQL server, which has its own backup. Logs and uploads are on this machine.",
+    );
   }
   const fault = await findSetting(db, "backup_fault") ?? "";
   if (fault !== "") {
-    return fail(
-      `the last one of the schedule was not made: ${fault}`,
-      "put that right, see backup in config.yaml",
-    );
+    return fail(`the last scheduled backup failed: ${fault}`, "Fix the cause. See backup in config.yaml.");
   }
   const at = Number(await findSetting(db, "last_backup_at") ?? 0);
-  const hint = "set backup.cron and backup.dir in config.yaml, or call svc ctl system backup <file>";
-  if (at === 0) return warn("none was ever made", hint);
+  const hint = "Set backup.cron and backup.dir in config.yaml, or run `svc ctl system backup <file>`.";
+  if (at === 0) return warn("no backup exists", hint);
   const days = Math.floor((clock.now() - at) / 86_400_000);
-  const words = `the last one is ${days} days old`;
-  return clock.now() - at > BACKUP_WARN_MS ? warn(words, hint) : ok(words);
+  const words = `the last backup is ${days} days old`;
+  return clock.now() - at > BACKUP_WARN_MS ? warn(words, hint) : pass(words);
 }
 
-function lookAtNetwork({ network }: Deps<"network">): Promise<Finding> {
+function checkNetwork({ network }: Deps<"network">): Finding {
   const { host, trusted_proxies } = network;
   const loopback = host === "localhost" || host === "::1" || host.startsWith("127.");
-  if (loopback) return Promise.resolve(ok(`reached from this machine only (${host})`));
+  if (loopback) return pass(`reachable only from this machine (${host})`);
   if (trusted_proxies.length > 0) {
-    return Promise.resolve(ok(`reached at ${host}, behind ${trusted_proxies.join(", ")}`));
+    return pass(`reachable at ${host} through ${trusted_proxies.join(", ")}`);
   }
-  return Promise.resolve(
-    warn(
-      `reached at ${host} without TLS`,
-      "put a proxy with TLS in front and name it in server.trusted_proxies",
-    ),
+  return warn(
+    `reachable at ${host} without TLS`,
+    "Put a proxy with TLS in front of the service and name it in server.trusted_proxies.",
   );
 }
 
-// A limit that is too low closes connections long before server.max_connections does (contract 8.17).
-function lookAtOpenFiles({ network }: Deps<"network">): Promise<Finding> {
+// A low limit of open files closes connections before server.max_connections does.
+function checkOpenFiles({ network }: Deps<"network">): Finding {
   const files = openFilesMax();
   const wanted = network.max_connections;
   const connections = Math.min(connectionsMax(files), wanted);
   if (files === Infinity) {
-    return Promise.resolve(ok(`up to ${wanted} connections; the limit is not known here`));
+    return pass(`up to ${wanted} connections; the limit of open files is unknown here`);
   }
-  const words = `${files} may be open, so up to ${connections} connections`;
-  if (connections === wanted) return Promise.resolve(ok(words));
-  return Promise.resolve(
-    warn(
-      `${words} of the ${wanted} of server.max_connections`,
-      "raise the limit where the service is started: LimitNOFILE= in its unit, or ulimit -n",
-    ),
+  const words = `the limit of ${files} open files allows ${connections} connections`;
+  if (connections === wanted) return pass(words);
+  return warn(
+    `${words} of the ${wanted} of server.max_connections`,
+    "Raise the limit for the service: LimitNOFILE= in its unit, or ulimit -n.",
   );
 }

@@ -3,9 +3,12 @@ import type { Event, EventFilter } from "../../domain/system/journal.ts";
 import { type Json, jsonList } from "../../domain/call/json.ts";
 import { boundTo } from "../../domain/call/scope.ts";
 import {
+  type AuditRow,
+  countAudit,
   countEvents,
   type JournalFilter,
   type JournalRow,
+  listAudit as listAuditRows,
   listEvents as listEventRows,
   listLatestEvents,
 } from "../../store/events/journal.ts";
@@ -13,31 +16,31 @@ import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { resume, type StreamStart } from "../call/stream_start.ts";
+import type { AuditEntry, AuditFilter } from "../../domain/system/audit.ts";
 
 const EVENTS_PER_STEP = 200;
-// After a reset the client gets so many of the latest events.
+// After a reset the client gets this many of the latest events.
 const REPLAY_MAX_EVENTS = 1_000;
 
 /**
- * GET /api/events as a page, oldest first: the events after `after`, or the latest (contract 4, Journal). The total counts those
- * behind `after`, or all that are kept. Throws
- * `not_found` for a conversation that is not the caller's.
+ * Lists one page of events, oldest first: those after number `after`, or the latest. The total counts the events after
+ * `after`, or all stored ones. Throws `not_found` for a conversation that the caller cannot see.
  */
 export async function listEvents(
   { db }: Deps<"db">,
   call: Call,
   filter: EventFilter,
 ): Promise<Answer<Event[]>> {
-  const bounded = boundedFilter(call, filter);
+  const bounded = boundFilter(call, filter);
   const { after, page_size: size } = filter;
   if (after === undefined) {
     const [latest, total] = await Promise.all([
       listLatestEvents(db, size, bounded),
       countEvents(db, 0, bounded),
     ]);
-    return { json: jsonList(latest.map(eventJson)), total, next: null };
+    return { json: jsonList(latest.map(formatEvent)), total, next: null };
   }
-  // One row more than is shown says whether there is another page.
+  // An extra row shows whether another page exists.
   const [found, total] = await Promise.all([
     listEventRows(db, after, size + 1, bounded),
     countEvents(db, after, bounded),
@@ -45,42 +48,41 @@ export async function listEvents(
   const shown = found.slice(0, size);
   const last = found.length > size ? shown.at(-1) : undefined;
   return {
-    json: jsonList(shown.map(eventJson)),
+    json: jsonList(shown.map(formatEvent)),
     total,
     next: last === undefined ? null : { name: "after", value: String(last.seq) },
   };
 }
 
-/** Where GET /api/events begins as a stream (contract 4, Stream). Throws `not_found` for a conversation that is not the caller's. */
+/** Finds the start of an event stream. Throws `not_found` for a conversation that the caller cannot see. */
 export function findEventStart(
   { db }: Deps<"db">,
   call: Call,
   filter: EventFilter,
   wanted: number | null,
 ): Promise<StreamStart> {
-  boundedFilter(call, filter);
+  boundFilter(call, filter);
   const oldest = (first: number, last: number) => Math.max(0, first - 1, last - REPLAY_MAX_EVENTS);
   return resume(db, wanted, ({ first, last }) => Promise.resolve(oldest(first, last)));
 }
 
-/** An event with its number, for a stream. */
 interface NumberedEvent {
   seq: number;
   json: Json<Event>;
 }
 
-/** The next events of a stream after number `after`, oldest first. */
+/** Reads the next events after number `after`, oldest first. */
 export async function readEvents(
   { db }: Deps<"db">,
   call: Call,
   filter: EventFilter,
   after: number,
 ): Promise<NumberedEvent[]> {
-  const rows = await listEventRows(db, after, EVENTS_PER_STEP, boundedFilter(call, filter));
-  return rows.map((row) => ({ seq: row.seq, json: eventJson(row) }));
+  const rows = await listEventRows(db, after, EVENTS_PER_STEP, boundFilter(call, filter));
+  return rows.map((row) => ({ seq: row.seq, json: formatEvent(row) }));
 }
 
-function boundedFilter(call: Call, filter: EventFilter): JournalFilter {
+function boundFilter(call: Call, filter: EventFilter): JournalFilter {
   const bound = boundTo(call.caller);
   const { session_key: wanted, worker_id, task_id, kind, actor } = filter;
   const other = bound === null ? undefined : wanted?.find((key) => key !== bound);
@@ -88,13 +90,29 @@ function boundedFilter(call: Call, filter: EventFilter): JournalFilter {
   return { session_key: bound ?? wanted, worker_id, task_id, kinds: kind, actors: actor };
 }
 
-// `data` is JSON text already.
-function eventJson(row: JournalRow): Json<Event> {
-  return shownAs<Event, JournalRow>(row);
+function formatEvent(row: JournalRow): Json<Event> {
+  return formatJournalRow<Event, JournalRow>(row);
 }
 
-/** A row of the journal as JSON text: its data is JSON already. */
-export function shownAs<T, R extends JournalRow>(row: R): Json<T> {
+/** Formats a journal row as JSON text. Its `data` is already JSON. */
+function formatJournalRow<T, R extends JournalRow>(row: R): Json<T> {
   const { data, ...fields } = row;
   return `${JSON.stringify(fields).slice(0, -1)},"data":${data}}` as Json<T>;
+}
+
+/** Lists the changes that users and runs requested, oldest first, for as long as the journal keeps them. */
+export async function listAudit({ db }: Deps<"db">, filter: AuditFilter): Promise<Answer<AuditEntry[]>> {
+  const { after, page_size: size, actor: actors, kind: kinds, from, to } = filter;
+  const wanted = { actors, kinds, from, to };
+  const [found, total] = await Promise.all([
+    listAuditRows(db, after, size + 1, wanted),
+    countAudit(db, after, wanted),
+  ]);
+  const shown = found.slice(0, size);
+  const last = found.length > size ? shown.at(-1) : undefined;
+  return {
+    json: jsonList(shown.map((row) => formatJournalRow<AuditEntry, AuditRow>(row))),
+    total,
+    next: last === undefined ? null : { name: "after", value: String(last.seq) },
+  };
 }

@@ -12,7 +12,7 @@ import { listLimits } from "../../store/workers/rate_limit.ts";
 import { type Answer, whole } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/inbox: what needs a person, newest first (contract 17). */
+/** Lists everything that needs a person, newest first. */
 export async function listInbox(
   { db, clock }: Deps<"db" | "clock">,
   { since: given }: { since?: number | undefined },
@@ -33,7 +33,7 @@ export async function listInbox(
     kind: "engine_limited",
     at: now,
     title: engine,
-    detail: `its provider lets nothing through until ${new Date(until).toISOString()}`,
+    detail: `the provider limits requests until ${new Date(until).toISOString()}`,
     worker_id: "",
     worker_name: "",
     execution_id: "",

@@ -10,10 +10,9 @@ import { findSetting } from "../../store/db/setting.ts";
 import type { Deps } from "../call/services.ts";
 import { shownPlatforms } from "../chat/platform.ts";
 
-/** A value with its labels. */
 export type Sample = [labels: Record<string, string>, value: number];
 
-/** One metric: its samples, or one value without labels. */
+/** A metric with its samples, or with one value without labels. */
 export interface Metric {
   name: string;
   type: "gauge" | "counter";
@@ -21,59 +20,59 @@ export interface Metric {
   value: number | Sample[];
 }
 
-type ProcessNeeds = Deps<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
-type RowNeeds = Deps<"db" | "clock" | "retention">;
-type DatabaseNeeds = Deps<"db" | "paths" | "watch" | "owner">;
+type ProcessDeps = Deps<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
+type RowDeps = Deps<"db" | "clock" | "retention">;
+type DatabaseDeps = Deps<"db" | "paths" | "watch" | "owner">;
 
-/** Everything that GET /metrics shows (contract 5.2): totals only: no ids, and of names those of the configuration. */
-export async function readMetrics(needs: ProcessNeeds & RowNeeds & DatabaseNeeds): Promise<Metric[]> {
+/** Reads all metrics of GET /metrics: totals without ids, and only configured names. */
+export async function readMetrics(deps: ProcessDeps & RowDeps & DatabaseDeps): Promise<Metric[]> {
   return [
-    ...ofProcess(needs),
-    ...await ofRows(needs),
-    ...await ofDatabase(needs),
-    ...await ofPlatforms(needs),
+    ...readProcessMetrics(deps),
+    ...await readRowMetrics(deps),
+    ...await readDatabaseMetrics(deps),
+    ...await readPlatformMetrics(deps),
   ];
 }
 
-/** A value that goes up and down. */
+/** Builds a metric that can rise and fall. */
 export function gauge(name: string, help: string, value: number | Sample[]): Metric {
   return { name, type: "gauge", help, value };
 }
 
-function counter(name: string, help: string, value: number | Sample[]): Metric {
+function buildCounter(name: string, help: string, value: number | Sample[]): Metric {
   return { name, type: "counter", help, value };
 }
 
-function ofProcess({ db, lifecycle, stages, limits }: ProcessNeeds): Metric[] {
+function readProcessMetrics({ db, lifecycle, stages, limits }: ProcessDeps): Metric[] {
   const { writes, oldestMs } = db.waiting;
   const build = { version: VERSION, deno: Deno.version.deno };
   const memory = Deno.memoryUsage();
   return [
     gauge("svc_build_info", "Version of the service and of its runtime.", [[build, 1]]),
-    gauge("svc_ready", "1 while the service takes work.", lifecycle.state === "ready" ? 1 : 0),
+    gauge("svc_ready", "1 while the service accepts work.", lifecycle.state === "ready" ? 1 : 0),
     gauge(
       "svc_writing_stopped",
-      "1 after the database was found damaged or gone: nothing is stored.",
+      "1 after the database was damaged or lost, so nothing is stored.",
       db.broken ? 1 : 0,
     ),
     gauge(
       "svc_stage_well",
-      "1 while a background stage is alive.",
+      "1 while a background stage is healthy.",
       stages().map(({ name, well }) => [{ stage: name }, well ? 1 : 0]),
     ),
-    gauge("svc_runs_max", "Runs that may go on at once.", limits.max_concurrent_runs),
+    gauge("svc_runs_max", "Limit of concurrent runs.", limits.max_concurrent_runs),
     gauge("svc_write_queue", "Writes that wait for the database.", writes),
-    gauge("svc_write_queue_oldest_seconds", "How long the first of them has waited.", oldestMs / 1000),
-    counter("svc_database_busy_total", "Times that another process held the database.", db.busy),
+    gauge("svc_write_queue_oldest_seconds", "Waiting time of the oldest write.", oldestMs / 1000),
+    buildCounter("svc_database_busy_total", "Times that another process locked the database.", db.busy),
     gauge("process_resident_memory_bytes", "Resident memory.", memory.rss),
-    gauge("svc_heap_used_bytes", "Objects on the heap, with what waits to be collected.", memory.heapUsed),
-    gauge("svc_heap_bytes", "Heap that is held.", memory.heapTotal),
-    gauge("svc_external_memory_bytes", "Buffers outside of the heap.", memory.external),
+    gauge("svc_heap_used_bytes", "Used heap, including uncollected objects.", memory.heapUsed),
+    gauge("svc_heap_bytes", "Allocated heap.", memory.heapTotal),
+    gauge("svc_external_memory_bytes", "Buffers outside the heap.", memory.external),
     gauge("process_start_time_seconds", "Start of the process, Unix time.", lifecycle.startedAt / 1000),
   ];
 }
 
-async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
+async function readRowMetrics({ db, clock, retention }: RowDeps): Promise<Metric[]> {
   const now = clock.now();
   const [counters, workers, backlog, range, oldestEvent] = await Promise.all([
     readCounters(db),
@@ -93,97 +92,99 @@ async function ofRows({ db, clock, retention }: RowNeeds): Promise<Metric[]> {
     gauge("svc_tasks", "Stored tasks by status.", byStatus(counters.task ?? {})),
     gauge(
       "svc_executions",
-      "Stored executions by status; pending and running are going on.",
+      "Stored executions by status; pending and running are active.",
       byStatus(counters.execution ?? {}),
     ),
-    counter(
+    buildCounter(
       "svc_runs_ended_total",
-      "Runs that ended, by outcome: completed, or the kind of failure.",
+      "Ended runs by outcome: completed, or the kind of failure.",
       ["completed", ...FAILURES].map((outcome) => [{ outcome }, ended[outcome] ?? 0]),
     ),
-    gauge(
-      "svc_tasks_waiting",
-      "Tasks that are due, that nothing holds, and that wait for a run.",
-      backlog.pending,
-    ),
+    gauge("svc_tasks_waiting", "Due tasks that nothing blocks and that wait for a run.", backlog.pending),
     gauge(
       "svc_tasks_waiting_oldest_seconds",
-      "How long the first of them has waited.",
+      "Waiting time of the oldest task.",
       age(backlog.pendingSince),
     ),
-    gauge("svc_messages_unrouted", "Messages that the coordinator has not routed.", backlog.unrouted),
+    gauge("svc_messages_unrouted", "Messages that wait for the coordinator.", backlog.unrouted),
     gauge(
       "svc_messages_unrouted_oldest_seconds",
-      "How long the first of them has waited.",
+      "Waiting time of the oldest message.",
       age(backlog.unroutedSince),
     ),
-    gauge("svc_schedules_overdue", "Tasks whose time has come and that were not fired.", backlog.overdue),
+    gauge("svc_schedules_overdue", "Due tasks that have not fired.", backlog.overdue),
     gauge(
       "svc_schedules_overdue_oldest_seconds",
-      "How late the first of them is.",
+      "Delay of the most overdue task.",
       age(backlog.overdueSince),
     ),
-    gauge("svc_replies_undelivered", "Replies that wait for their delivery.", backlog.undelivered),
-    gauge("svc_questions_open", "Questions of agents that nobody has answered.", backlog.questions),
+    gauge("svc_replies_undelivered", "Replies that wait for delivery.", backlog.undelivered),
+    gauge("svc_questions_open", "Open questions of agents.", backlog.questions),
     gauge(
       "svc_questions_open_oldest_seconds",
-      "How long the first of them has waited.",
+      "Waiting time of the oldest question.",
       age(backlog.questionsSince),
     ),
-    counter("svc_journal_events_total", "Events that were ever recorded.", range.last),
+    buildCounter("svc_journal_events_total", "Events recorded since the database was created.", range.last),
     gauge(
       "svc_journal_lag_seconds",
-      "How much longer than retention.journal the oldest event has been kept.",
+      "Age of the oldest event beyond retention.journal.",
       Math.max(0, overdueMs) / 1000,
     ),
   ];
 }
 
-// By the names of the configuration, which are no secret and few.
-async function ofPlatforms(needs: Deps<"db" | "platforms" | "lifecycle" | "clock">): Promise<Metric[]> {
-  const all = await shownPlatforms(needs);
-  const now = needs.clock.now();
-  const of = (value: (one: PlatformShown) => number): Sample[] =>
+// Labels are the configured names: few, and no secrets.
+async function readPlatformMetrics(
+  deps: Deps<"db" | "platforms" | "lifecycle" | "clock">,
+): Promise<Metric[]> {
+  const all = await shownPlatforms(deps);
+  const now = deps.clock.now();
+  const sample = (value: (one: PlatformShown) => number): Sample[] =>
     all.map((one) => [{ platform: one.name, kind: one.kind }, value(one)]);
   return [
     gauge(
       "svc_platform_up",
-      "1 while the connection to a platform is good.",
-      of(({ state }) => state === "connected" ? 1 : 0),
+      "1 while the platform is connected.",
+      sample(({ state }) => state === "connected" ? 1 : 0),
     ),
-    gauge("svc_platform_replies_waiting", "Replies that wait for a platform.", of(({ waiting }) => waiting)),
+    gauge(
+      "svc_platform_replies_waiting",
+      "Replies that wait for a platform.",
+      sample(({ waiting }) => waiting),
+    ),
     gauge(
       "svc_platform_replies_waiting_oldest_seconds",
-      "How long the first of them has waited.",
-      of(({ waiting_since: since }) => since === null ? 0 : Math.max(0, now - since) / 1000),
+      "Waiting time of the oldest reply.",
+      sample(({ waiting_since: since }) => since === null ? 0 : Math.max(0, now - since) / 1000),
     ),
   ];
 }
 
-async function ofDatabase({ db, paths, watch, owner }: DatabaseNeeds): Promise<Metric[]> {
+async function readDatabaseMetrics({ db, paths, watch, owner }: DatabaseDeps): Promise<Metric[]> {
   const disk = await statfs(paths.root).catch(() => null);
   const backupAt = Number(await findSetting(db, "last_backup_at") ?? 0);
   const facts = db.remote ? null : await readDatabaseFacts(db);
   return [
     ...(disk === null ? [] : [
-      gauge("svc_disk_free_bytes", "Room that is left for the data directory.", disk.bavail * disk.bsize),
+      gauge("svc_disk_free_bytes", "Free disk space for the data directory.", disk.bavail * disk.bsize),
     ]),
     ...(facts === null ? [] : [
       gauge("svc_database_bytes", "Size of the database.", facts.bytes),
-      gauge("svc_database_free_bytes", "Of it, what is free and used again.", facts.freeBytes),
-      gauge("svc_database_wal_bytes", "Size of the log beside the database file.", watch?.walBytes ?? 0),
+      gauge("svc_database_free_bytes", "Free space in the database.", facts.freeBytes),
+      gauge("svc_database_wal_bytes", "Size of the write-ahead log.", watch?.walBytes ?? 0),
     ]),
     ...(owner === null ? [] : [
       gauge(
         "svc_database_server_well",
-        "1 while the database's server takes writes.",
+        "1 while the database server accepts writes.",
         owner.fault === null ? 1 : 0,
       ),
       gauge("svc_standbys", "Services that wait to take over.", owner.standbys.length),
     ]),
     gauge(
       "svc_last_backup_timestamp_seconds",
-      "When the last backup was made, Unix time; 0 for never.",
+      "Time of the last backup, Unix time; 0 for never.",
       backupAt / 1000,
     ),
   ];

@@ -1,6 +1,7 @@
 import { conflict, ServiceError } from "../../domain/call/error.ts";
 import { boundTo } from "../../domain/call/scope.ts";
 import {
+  type KeyRotated,
   type Overview,
   OVERVIEW_EXECUTIONS_MAX,
   OVERVIEW_WORKERS_MAX,
@@ -13,30 +14,30 @@ import { listBeeRuns as listBeeRunRows } from "../../store/chat/bee_run.ts";
 import { readCounters, tally } from "../../store/db/counters.ts";
 import { changePassword as changePasswordRow, deleteRefreshTokens } from "../../store/account/credential.ts";
 import type { Database } from "../../store/db/database.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   countWorkers,
   findRecentExecutions,
   findWorkerNames,
   listUsage,
 } from "../../store/events/overview.ts";
-import { findSetting, resumeSchedules } from "../../store/db/setting.ts";
+import { findSetting, resumeSchedules, saveSetting } from "../../store/db/setting.ts";
 import { listLimits } from "../../store/workers/rate_limit.ts";
 import { VERSION } from "../../base/version.ts";
-import { checkCurrent } from "../account/confirmation.ts";
+import { checkCurrent, operatorCredential } from "../account/password_check.ts";
 import { CHOSEN_COST, hashPassword } from "../account/password.ts";
 import type { BeeRun } from "../../domain/chat/bee_run.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import { type Answer, answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
-import { operatorCredential } from "../account/operator_credential.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
+import { isReachable } from "../../store/events/health.ts";
+import { randomBytes } from "node:crypto";
+import { keyBytes, keyFingerprint } from "../../base/token.ts";
+import { prepareWhole } from "../../base/whole_file.ts";
+import { endEverySignature } from "../../store/account/credential.ts";
 
-/**
- * GET /api/system/overview: counts by status, use of today, latest executions (interface 4.2, system overview). Every
- * number comes from counters or from an index over open work, so it stays fast with any number of rows.
- */
+/** Returns counts by status, today's usage and the latest executions, from counters and indexes only. */
 export async function getOverview(
   { db, clock, timeZone, lifecycle }: Deps<"db" | "clock" | "timeZone" | "lifecycle">,
   call: Call,
@@ -46,7 +47,7 @@ export async function getOverview(
   const [counters, workers, used, limited, recent] = await Promise.all([
     readCounters(db),
     countWorkers(db),
-    usageSince(db, since),
+    sumUsageSince(db, since),
     listLimits(db, now),
     findRecentExecutions(db, boundTo(call.caller), OVERVIEW_EXECUTIONS_MAX),
   ]);
@@ -63,11 +64,11 @@ export async function getOverview(
   });
 }
 
-async function usageSince(db: Database, since: number): Promise<Omit<Overview["usage_today"], "since">> {
+async function sumUsageSince(db: Database, since: number): Promise<Omit<Overview["usage_today"], "since">> {
   const used = await listUsage(db, since);
   const known = (values: (number | null)[]) => values.filter((value) => value !== null);
   const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
-  // What no run has reported stays unknown.
+  // A value stays unknown while no run reports it.
   const sumKnown = (values: (number | null)[]) => known(values).length === 0 ? null : sum(known(values));
   const shown = used.slice(0, OVERVIEW_WORKERS_MAX);
   const names = await findWorkerNames(db, shown.map((one) => one.worker_id));
@@ -81,7 +82,7 @@ async function usageSince(db: Database, since: number): Promise<Omit<Overview["u
   };
 }
 
-/** GET /api/system/executions: the latest runs of the bee, newest first (interface 4.2, system executions). */
+/** Lists the bee's runs, newest first. */
 export async function listBeeRuns(
   { db }: Deps<"db">,
   call: Call,
@@ -90,54 +91,101 @@ export async function listBeeRuns(
   return page(await listBeeRunRows(db, boundTo(call.caller), part));
 }
 
-/** Throws `forbidden` for an agent's run, whatever its scopes: what it would get outlives the run (contract 2.8). */
+/** Throws `forbidden` for an agent's run with any scopes, because the result would outlive the run (contract 2.8). */
 export function refuseRuns(call: Call, action: string): void {
   if (call.caller.run === null) return;
-  throw new ServiceError("forbidden", `Cannot ${action} from an agent's run: only an operator may`);
+  throw new ServiceError("forbidden", `Cannot ${action} from an agent's run: only an operator can do this`);
 }
 /**
- * PUT /api/system/password: another password for the operator; every older token ends (contract 2.2, contract 5.1). With a
- * token from a login it takes the current password, so that a stolen token is not enough. Throws `forbidden` for runs,
- * `conflict` while configuration or environment sets the password, `invalid_request`, `rate_limited`.
+ * Changes the operator's password and ends all older tokens. A token from a login needs the current password, so that a
+ * stolen token is not enough. Throws `forbidden` for runs, `invalid_request`, `rate_limited`, or `conflict` while
+ * configuration or environment sets the password.
  */
 export async function changePassword(
-  needs: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
+  deps: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits" | "passwordSource">,
   call: Call,
   input: PasswordChange,
   address: string,
 ): Promise<Answer<PasswordChanged>> {
-  const { db, clock, authority, passwordSource } = needs;
+  const { db, clock, authority, passwordSource } = deps;
   refuseRuns(call, "change the password");
   if (passwordSource === "config" || passwordSource === "environment") {
     const place = passwordSource === "config" ? "auth.password_hash" : "SVC_AUTH_PASSWORD";
     throw conflict(
-      `Cannot change the password: ${place} sets it at every start; change it there, or take it away`,
+      `Cannot change the password: ${place} sets it at every start. Change it there, or remove it.`,
     );
   }
-  const credential = await operatorCredential(needs);
-  if (credential === null) throw conflict("Cannot change the password: there is none yet");
+  const credential = await operatorCredential(deps);
+  if (credential === null) throw conflict("Cannot change the password: none exists yet");
   if (call.caller.person?.by !== "key") {
     const given = { name: "operator", password: input.current_password, address };
-    await checkCurrent(needs, credential.password_hash, given);
+    await checkCurrent(deps, credential.password_hash, given);
   }
   const hash = await hashPassword(input.new_password, CHOSEN_COST);
   const now = clock.now();
   await db.writeOr([
     ...changePasswordRow({ hash, source: "operator" }, credential.version, now),
     deleteRefreshTokens(),
-    record(now, { kind: "auth.password_changed", actor: call.caller.subject }),
-  ], () => conflict("Cannot change the password: somebody else changed it meanwhile"));
+    recordBy(call, now, { kind: "auth.password_changed" }),
+  ], () => conflict("Cannot change the password: another request changed it first. Try again."));
   authority.raiseVersion(credential.version + 1);
   return answer({ username: credential.username, updated_at: now });
 }
 
-/** POST /api/system/resume: ends the pause that a restore began, for every schedule (contract 8.16). Throws `forbidden` for runs. */
+/** Resumes the schedules that a restore paused (contract 8.16). Throws `forbidden` for runs. */
 export async function resume({ db, clock }: Deps<"db" | "clock">, call: Call): Promise<Answer<Resumed>> {
   refuseRuns(call, "resume schedules");
   if (await findSetting(db, "schedules_paused") === null) return answer({ resumed: false });
-  await db.write([
-    resumeSchedules(),
-    record(clock.now(), { kind: "system.resumed", actor: call.caller.subject }),
-  ]);
+  await db.write([resumeSchedules(), recordBy(call, clock.now(), { kind: "system.resumed" })]);
   return answer({ resumed: true });
+}
+
+/** Returns "ready", or the reason why the service accepts no work. */
+export async function readiness(
+  { db, lifecycle, stages, owner }: Deps<"db" | "lifecycle" | "stages" | "owner">,
+): Promise<string> {
+  if (lifecycle.state !== "ready") return lifecycle.state;
+  if (!stages().every((stage) => stage.well)) return "a background stage is stalled (see the log)";
+  if (owner !== null && owner.fault !== null) return owner.fault;
+  return await isReachable(db) ? "ready" : "database unreachable";
+}
+
+const KEY_BYTES = 48;
+
+/**
+ * Replaces the signing key, which ends all logins and tokens (contract 8.16). Throws `forbidden` for runs. Throws
+ * `conflict` while the configuration sets the key, and during open runs, whose tokens would end.
+ */
+export async function rotateKey(
+  { db, clock, paths, auth, authority }: Deps<"db" | "clock" | "paths" | "auth" | "authority">,
+  call: Call,
+): Promise<Answer<KeyRotated>> {
+  refuseRuns(call, "rotate the signing key");
+  if (auth.jwt_secret !== "") {
+    throw conflict(
+      "Cannot rotate the signing key: auth.jwt_secret sets it. Change it there and restart the service.",
+    );
+  }
+  // A pending version would overwrite the one that replaceKey() sets.
+  await authority.operatorVersion();
+  const secret = randomBytes(KEY_BYTES).toString("base64url");
+  const file = await prepareWhole(paths.secretKey, `${secret}\n`);
+  const now = clock.now();
+  try {
+    await db.writeOr(
+      [
+        ...endEverySignature(now),
+        ...(db.remote ? [saveSetting("key_fingerprint", keyFingerprint(keyBytes(secret)))] : []),
+        recordBy(call, now, { kind: "system.key_rotated" }),
+      ],
+      () => conflict("Cannot rotate the signing key: runs are open. Wait until they end, or cancel them."),
+    );
+  } catch (error) {
+    await file.drop();
+    throw error;
+  }
+  // Runs that start from now on get a token of the new key.
+  authority.replaceKey(keyBytes(secret));
+  await file.place();
+  return answer({ rotated_at: now });
 }

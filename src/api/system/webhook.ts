@@ -15,7 +15,7 @@ import {
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
 import { sendEvent } from "../../platform/event.ts";
-import { journalRange, record } from "../../store/events/journal.ts";
+import { journalRange } from "../../store/events/journal.ts";
 import {
   deleteWebhook as deleteWebhookRow,
   findDueWebhook,
@@ -27,52 +27,44 @@ import {
   replayWebhook as replayWebhookRow,
   updateWebhook as updateWebhookRow,
 } from "../../store/events/webhook.ts";
-import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 const SECRET_BYTES = 32;
 
-/** GET /api/webhooks, newest first (contract 11). */
-export async function listWebhooks({ db }: Deps<"db">, call: Call, page: Page): Promise<Answer<Webhook[]>> {
-  const found = pageOf(await listWebhookRows(db, page));
+export async function listWebhooks({ db }: Deps<"db">, call: Call, paging: Page): Promise<Answer<Webhook[]>> {
+  const found = page(await listWebhookRows(db, paging));
   if (seesAddresses(call)) return found;
-  return { ...found, json: jsonOf(valueOf(found.json).map(withoutPath)) };
+  return { ...found, json: jsonOf(valueOf(found.json).map(hidePath)) };
 }
 
-// Paths and queries of such addresses are often secrets: they are for those who may set them (contract 11).
+// Paths and queries of webhooks are often secrets, so only callers who can set webhooks see them.
 function seesAddresses({ caller }: Call): boolean {
   return mayCall(caller, "write:webhooks");
 }
 
-function withoutPath(webhook: Webhook): Webhook {
+function hidePath(webhook: Webhook): Webhook {
   return { ...webhook, url: originOf(webhook.url) };
 }
 
-/** GET /api/webhooks/:id_or_name. Throws `not_found`. */
 export async function getWebhook({ db }: Deps<"db">, call: Call, ref: string): Promise<Answer<Webhook>> {
-  const webhook = await find({ db }, ref);
-  return answer(seesAddresses(call) ? webhook : withoutPath(webhook));
+  const webhook = await requireWebhook({ db }, ref);
+  return answer(seesAddresses(call) ? webhook : hidePath(webhook));
 }
 
-async function find({ db }: Deps<"db">, ref: string): Promise<Webhook> {
-  const webhook = await findWebhook(db, ref);
-  if (webhook === null) throw notFound("webhook", ref);
-  return webhook;
+async function requireWebhook({ db }: Deps<"db">, ref: string): Promise<Webhook> {
+  return requireFound(await findWebhook(db, ref), "webhook", ref);
 }
 
-/**
- * POST /api/webhooks: gets what happens from now on. The secret is in this answer only. Throws `conflict` for a name that is taken,
- * and for too many.
- */
+/** Creates a webhook. Only this answer shows the secret. Throws `conflict` for a taken name or too many webhooks. */
 export async function createWebhook(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   input: WebhookCreate,
 ): Promise<Answer<WebhookCreated>> {
-  return await findEarlier<WebhookCreated>(needs, call) ??
-    await storeCreation(needs, call, await planWebhook(needs, call, input));
+  return await createOnce(deps, call, () => planWebhook(deps, call, input));
 }
 
 async function planWebhook(
@@ -88,9 +80,8 @@ async function planWebhook(
   return {
     statements: [
       ...insertWebhook({ ...webhook, secret, allow_private: false }, WEBHOOKS_MAX, now),
-      record(now, {
+      recordBy(call, now, {
         kind: "webhook.created",
-        actor: call.caller.subject,
         data: { webhook_id: webhook.id, name, url: originOf(url), events },
       }),
     ],
@@ -104,81 +95,73 @@ async function planWebhook(
       updated_at: now,
       secret,
     },
-    lost: () => conflict(`Cannot create the webhook: there are ${WEBHOOKS_MAX} already; delete some`),
-    duplicate: () => conflict(`Cannot name a webhook ${JSON.stringify(input.name)}: another is called that`),
+    lost: () => conflict(`Cannot create the webhook: ${WEBHOOKS_MAX} webhooks exist. Delete some first.`),
+    duplicate: () =>
+      conflict(`Cannot name a webhook ${JSON.stringify(input.name)}: another webhook has this name`),
   };
 }
 
-/** A new secret of Standard Webhooks. */
+/** Generates a secret of Standard Webhooks. */
 export function newSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
 }
 
-/** Where an address leads, for the journal: paths of such addresses are often secrets. */
+/** Returns the origin of an address. Paths are often secrets, so the journal omits them. */
 export function originOf(url: string): string {
   return new URL(url).origin;
 }
 
-/**
- * PUT /api/webhooks/:id_or_name. Of one of the configuration only `enabled` can be changed, to switch it on again. Throws
- * `not_found`, `conflict`.
- */
+/** Updates a webhook. A configured webhook only takes `enabled`, which switches it on again. Throws `not_found` or `conflict`. */
 export async function updateWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   ref: string,
   input: WebhookUpdate,
 ): Promise<Answer<Webhook>> {
-  const { id, name, origin } = await find({ db }, ref);
+  const { id, name, origin } = await requireWebhook({ db }, ref);
   if (origin === "config" && Object.keys(input).some((key) => key !== "enabled")) {
     throw conflict(
-      "Cannot change this webhook: it stands in the configuration; change it there and start again",
+      "Cannot change this webhook: the configuration defines it. Change it there and restart the service.",
     );
   }
   const now = clock.now();
   await db.writeOr([
     ...updateWebhookRow(id, input, now),
-    record(now, {
+    recordBy(call, now, {
       kind: "webhook.updated",
-      actor: call.caller.subject,
       data: { webhook_id: id, name, changed: Object.keys(input) },
     }),
   ], () => notFound("webhook", ref));
-  return answer(await find({ db }, id));
+  return answer(await requireWebhook({ db }, id));
 }
 
-/** DELETE /api/webhooks/:id_or_name. Throws `not_found`, `conflict` for one of the configuration. */
+/** Deletes a webhook. Throws `not_found`, or `conflict` for a configured webhook. */
 export async function deleteWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   ref: string,
 ): Promise<Answer<Deleted>> {
-  const { id, name, origin } = await find({ db }, ref);
+  const { id, name, origin } = await requireWebhook({ db }, ref);
   if (origin === "config") {
     throw conflict(
-      "Cannot delete this webhook: it stands in the configuration; take it out there and start again",
+      "Cannot delete this webhook: the configuration defines it. Remove it there and restart the service.",
     );
   }
   await db.writeOr([
     ...deleteWebhookRow(id),
-    record(clock.now(), {
-      kind: "webhook.deleted",
-      actor: call.caller.subject,
-      data: { webhook_id: id, name },
-    }),
+    recordBy(call, clock.now(), { kind: "webhook.deleted", data: { webhook_id: id, name } }),
   ], () => notFound("webhook", ref));
   return DELETED;
 }
 
-/** POST /api/webhooks/:id_or_name/test: sends an event `webhook.tested` at once and says how it went. Throws `not_found`. */
+/** Sends an event `webhook.tested` immediately and returns the delivery. Throws `not_found`. */
 export async function testWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   ref: string,
 ): Promise<Answer<WebhookDelivery>> {
-  const { id, name } = await find({ db }, ref);
-  const webhook = await findDueWebhook(db, id);
-  if (webhook === null) throw notFound("webhook", ref);
+  const { id, name } = await requireWebhook({ db }, ref);
+  const webhook = requireFound(await findDueWebhook(db, id), "webhook", ref);
   const now = clock.now();
   const kind = "webhook.tested";
   const { url, secret, allow_private } = webhook;
@@ -191,38 +174,34 @@ export async function testWebhook(
   const delivery = { id: newId(), seq: 0, kind, attempt: 1, status, error, duration_ms, created_at: now };
   await db.write([
     ...insertDelivery(id, delivery),
-    record(now, { kind, actor: call.caller.subject, data: { webhook_id: id, name, status } }),
+    recordBy(call, now, { kind, data: { webhook_id: id, name, status } }),
   ]);
   return answer(delivery);
 }
 
-/** GET /api/webhooks/:id_or_name/deliveries: every try, newest first. Throws `not_found`. */
+/** Lists all delivery attempts, newest first. Throws `not_found`. */
 export async function listDeliveries(
   { db }: Deps<"db">,
   _call: Call,
   ref: string,
-  page: Page,
+  paging: Page,
 ): Promise<Answer<WebhookDelivery[]>> {
-  const { id } = await find({ db }, ref);
-  return pageOf(await listDeliveryRows(db, id, page));
+  const { id } = await requireWebhook({ db }, ref);
+  return page(await listDeliveryRows(db, id, paging));
 }
 
-/** POST /api/webhooks/:id_or_name/replay: everything behind an event is delivered again, with the same ids. Throws `not_found`. */
+/** Delivers all events after `after` again, with the same ids. Throws `not_found`. */
 export async function replayWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   ref: string,
   { after }: Replay,
 ): Promise<Answer<Webhook>> {
-  const { id, name } = await find({ db }, ref);
+  const { id, name } = await requireWebhook({ db }, ref);
   const now = clock.now();
   await db.writeOr([
     ...replayWebhookRow(id, after, now),
-    record(now, {
-      kind: "webhook.replayed",
-      actor: call.caller.subject,
-      data: { webhook_id: id, name, after },
-    }),
+    recordBy(call, now, { kind: "webhook.replayed", data: { webhook_id: id, name, after } }),
   ], () => notFound("webhook", ref));
-  return answer(await find({ db }, id));
+  return answer(await requireWebhook({ db }, id));
 }

@@ -1,3 +1,4 @@
+import { createOnce } from "../call/idempotency.ts";
 import { chatSessionId } from "../../domain/chat/chat.ts";
 import { conflict, notFound } from "../../domain/call/error.ts";
 import type { Execution, ExecutionFilter } from "../../domain/work/execution.ts";
@@ -11,18 +12,15 @@ import { findChatSession, touchChatSession } from "../../store/chat/chat.ts";
 import { findExecution, findExecutionJson, markCancelled } from "../../store/work/execution.ts";
 import { findBeeRunStatus } from "../../store/chat/bee_run.ts";
 import { listExecutions as listExecutionRows } from "../../store/work/execution_list.ts";
-import { record } from "../../store/events/journal.ts";
 import { cancelRunOf } from "../../store/work/task_transitions.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import { type Answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
-import { findEarlier, storeCreation } from "../call/idempotency.ts";
+import { type Answer, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { isEndedExecution } from "../../domain/call/vocabulary.ts";
 import { creationOf } from "./task_create.ts";
 import type { Task } from "../../domain/work/task.ts";
 
-/** GET /api/executions (interface 4.2, execution list). */
 export async function listExecutions(
   { db }: Deps<"db">,
   call: Call,
@@ -31,7 +29,6 @@ export async function listExecutions(
   return page(await listExecutionRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/workers/:id/executions. Throws `not_found` for an unknown worker. */
 export async function listWorkerExecutions(
   { db }: Deps<"db">,
   call: Call,
@@ -42,21 +39,15 @@ export async function listWorkerExecutions(
   return await listExecutions({ db }, call, { ...filter, worker_id: [workerId] });
 }
 
-/** GET /api/executions/:id. Throws `not_found`. */
 export async function getExecution({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Execution>> {
   return { json: await findVisible(db, call, id) };
 }
 
 async function findVisible(db: Database, call: Call, id: string): Promise<Json<Execution>> {
-  const json = await findExecutionJson(db, id, boundTo(call.caller));
-  if (json === null) throw notFound("execution", id);
-  return json;
+  return requireFound(await findExecutionJson(db, id, boundTo(call.caller)), "execution", id);
 }
 
-/**
- * POST /api/executions/:id/cancel: ends the run with its process tree and answers when it has ended (contract 3,
- * Execution). Throws `not_found`, `conflict`.
- */
+/** Ends a run with its processes and returns after its end. Throws `not_found` or `conflict`. */
 export async function cancelExecution(
   { db, clock, interruptRun }: Deps<"db" | "clock" | "interruptRun">,
   call: Call,
@@ -69,7 +60,7 @@ export async function cancelExecution(
   await db.writeOr([
     ...markCancelled(id, call.caller.subject),
     cancelRunOf(keys, reason, now),
-    record(now, { kind: "execution.cancelling", ...keys, actor: call.caller.subject }),
+    recordBy(call, now, { kind: "execution.cancelling", ...keys }),
   ], async () => {
     const status = (await findExecution(db, id))?.status;
     return status === undefined
@@ -81,38 +72,37 @@ export async function cancelExecution(
   return { json: await findVisible(db, call, id) };
 }
 
-type RetryNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+type RetryDeps = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 /**
- * POST /api/executions/:id/retry: a new task for the same worker, with the same instruction and in the same conversation, also
- * when its message is gone (contract 17). Throws `not_found`, and `conflict` while it runs or when its worker or its local session
- * was deleted.
+ * Creates a task with the same worker, instruction and conversation, even when the message was deleted. Throws
+ * `not_found`, or `conflict` during the run and after its worker or local session was deleted.
  */
-export async function retryExecution(needs: RetryNeeds, call: Call, id: string): Promise<Answer<Task>> {
-  const { db, clock } = needs;
+export async function retryExecution(deps: RetryDeps, call: Call, id: string): Promise<Answer<Task>> {
+  const { db, clock } = deps;
   const execution = valueOf(await findVisible(db, call, id));
   const { status, worker_id, worker_name, message_id, session_key, instruction } = execution;
-  const cannot = (why: string) => conflict(`Cannot retry execution ${id}: ${why}`);
-  if (!isEndedExecution(status)) throw cannot(`it is ${status}`);
-  const workerGone = () => cannot(`its worker ${worker_name} was deleted`);
-  if (await findWorker(db, worker_id) === null) throw workerGone();
+  const buildRefusal = (why: string) => conflict(`Cannot retry execution ${id}: ${why}`);
+  if (!isEndedExecution(status)) throw buildRefusal(`it is ${status}`);
+  const buildWorkerGone = () => buildRefusal(`its worker ${worker_name} was deleted`);
+  if (await findWorker(db, worker_id) === null) throw buildWorkerGone();
   const chatId = chatSessionId(session_key);
-  const earlier = await findEarlier<Task>({ db, clock }, call);
-  if (earlier !== null) return earlier;
-  const input = { message_id, worker_id, instruction, type: "immediate" as const };
-  const { statements, response } = await creationOf(needs, call, input, { message_id, session_key });
-  return await storeCreation({ db, clock }, call, {
-    // As a message into a session does: the write itself finds out whether the session exists.
-    statements: [...(chatId === null ? [] : touchChatSession(chatId, clock.now())), ...statements],
-    response,
-    lost: async () =>
-      chatId !== null && await findChatSession(db, chatId) === null
-        ? cannot("its session was deleted, and nobody would get the answer")
-        : workerGone(),
+  return await createOnce(deps, call, async () => {
+    const input = { message_id, worker_id, instruction, type: "immediate" as const };
+    const { statements, response } = await creationOf(deps, call, input, { message_id, session_key });
+    return {
+      // Like a message to a session, the write itself checks that the session exists.
+      statements: [...(chatId === null ? [] : touchChatSession(chatId, clock.now())), ...statements],
+      response,
+      lost: async () =>
+        chatId !== null && await findChatSession(db, chatId) === null
+          ? buildRefusal("its session was deleted")
+          : buildWorkerGone(),
+    };
   });
 }
 
-/** Where the log of an execution, or of a run of the bee, is, and whether more can come. Throws `not_found`. */
+/** Finds the log of an execution or of a bee run, and whether it is complete. Throws `not_found`. */
 export async function findLog(
   { db, paths }: Deps<"db" | "paths">,
   call: Call,
@@ -122,8 +112,5 @@ export async function findLog(
   const json = await findExecutionJson(db, id, boundTo(call.caller));
   const status = json === null ? await findBeeRunStatus(db, id, boundTo(call.caller)) : valueOf(json).status;
   if (status === null) throw notFound("execution", id);
-  return {
-    path: raw ? eventsPath(paths, id) : logPath(paths, id),
-    ended: isEndedExecution(status),
-  };
+  return { path: raw ? eventsPath(paths, id) : logPath(paths, id), ended: isEndedExecution(status) };
 }

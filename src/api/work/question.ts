@@ -11,40 +11,34 @@ import {
   seeAnswer,
   setWaiting,
 } from "../../store/work/question_transitions.ts";
-import { type Answer, page } from "../call/answer.ts";
+import { type Answer, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 
-/** GET /api/questions, newest first; of a run only those of its own conversation (contract 9, contract 12). */
+/** Lists questions, newest first. A run sees only the questions of its conversation. */
 export async function listQuestions(
   { db }: Deps<"db">,
   call: Call,
   filter: QuestionFilter,
 ): Promise<Answer<Question[]>> {
-  return page(await listQuestionRows(db, filter, ownConversation(call), filter));
+  return page(await listQuestionRows(db, filter, getOwnConversation(call), filter));
 }
 
-/** GET /api/questions/:id. Throws `not_found`. */
 export async function getQuestion({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Question>> {
   return { json: await findVisible(db, call, id) };
 }
 
 async function findVisible(db: Database, call: Call, id: string): Promise<Json<Question>> {
-  const json = await findQuestionJson(db, id, ownConversation(call));
-  if (json === null) throw notFound("question", id);
-  return json;
+  return requireFound(await findQuestionJson(db, id, getOwnConversation(call)), "question", id);
 }
 
-// A run that holds *:* sees other conversations elsewhere, but not their questions.
-function ownConversation({ caller }: Call): string | null {
+// Even a run with *:* does not see the questions of other conversations.
+function getOwnConversation({ caller }: Call): string | null {
   return caller.run?.session_key ?? null;
 }
 
-/**
- * POST /api/questions/:id/answer: by a person, once (contract 12). Throws `not_found`, and `conflict` when it is answered, cancelled or
- * its time is over.
- */
+/** Stores a person's answer once. Throws `not_found`, or `conflict` when the question is not open. */
 export async function answerQuestion(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -58,11 +52,11 @@ export async function answerQuestion(
     messageId: "",
     taskId: newId(),
   };
-  await db.writeOr(answerRow(question, given, clock.now()), () => refusal(db, call, id, "answer"));
+  await db.writeOr(answerRow(question, given, clock.now()), () => explainRefusal(db, call, id, "answer"));
   return { json: await findVisible(db, call, id) };
 }
 
-/** POST /api/questions/:id/cancel: nobody has to answer any more (contract 12). Throws `not_found`, `conflict`. */
+/** Cancels an open question. Throws `not_found` or `conflict`. */
 export async function cancelQuestion(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -71,49 +65,49 @@ export async function cancelQuestion(
   const question = valueOf(await findVisible(db, call, id));
   await db.writeOr(
     cancelRow(question, call.caller.subject, clock.now()),
-    () => refusal(db, call, id, "cancel"),
+    () => explainRefusal(db, call, id, "cancel"),
   );
   return { json: await findVisible(db, call, id) };
 }
 
-async function refusal(db: Database, call: Call, id: string, verb: string): Promise<ServiceError> {
-  const json = await findQuestionJson(db, id, ownConversation(call));
+async function explainRefusal(db: Database, call: Call, id: string, verb: string): Promise<ServiceError> {
+  const json = await findQuestionJson(db, id, getOwnConversation(call));
   if (json === null) return notFound("question", id);
   const { status, answered_by } = valueOf(json);
   const why = status === "open"
-    ? "its time is over"
+    ? "it expired"
     : `it is ${status}${answered_by === "" ? "" : ` by ${answered_by}`}`;
   return conflict(`Cannot ${verb} question ${id}: ${why}`);
 }
 
 /**
- * GET /api/questions/:id/wait: answers when the question is open no longer, or after `timeoutMs` with the question as it is. To the run
- * that asked it is the answer itself: it has seen it then, and while it waits, it holds no slot (contract 12). Throws `not_found`.
+ * Waits until the question is closed, or returns it unchanged after `timeoutMs`. The run that asked holds no slot while
+ * it waits, and the returned answer counts as seen (contract 12). Throws `not_found`.
  */
 export async function waitForQuestion(
-  needs: Deps<"db" | "clock" | "wakeups" | "lifecycle" | "waits">,
+  deps: Deps<"db" | "clock" | "wakeups" | "lifecycle" | "waits">,
   call: Call,
   id: string,
   limits: WaitLimits,
 ): Promise<Answer<Question>> {
-  const begun: { end?: () => Promise<void> } = {};
+  const wait: { end?: () => Promise<void> } = {};
   try {
-    return await waitFor(needs, call, limits, async (waiting) => {
-      const json = await findVisible(needs.db, call, id);
+    return await waitFor(deps, call, limits, async (waiting) => {
+      const json = await findVisible(deps.db, call, id);
       const question = valueOf(json);
       if (question.status === "answered" && waiting !== "gone") {
-        return await seen(needs, call, question, json);
+        return await markSeen(deps, call, question, json);
       }
       if (question.status !== "open" || waiting !== "on") return { json };
-      begun.end ??= await beginWait(needs, call, question);
+      wait.end ??= await startWait(deps, call, question);
       return null;
     });
   } finally {
-    await begun.end?.();
+    await wait.end?.();
   }
 }
 
-async function seen(
+async function markSeen(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   question: Question,
@@ -127,8 +121,8 @@ async function seen(
   return { json: await findVisible(db, call, question.id) };
 }
 
-// Only the run that asked stands still while somebody waits.
-async function beginWait(
+// Only the run that asked frees its slot while it waits.
+async function startWait(
   { db, clock, waits }: Deps<"db" | "clock" | "waits">,
   call: Call,
   question: Question,

@@ -24,45 +24,40 @@ import { findTask } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
-type AskNeeds = Deps<"db" | "clock" | "limits" | "runLimits">;
+type AskDeps = Deps<"db" | "clock" | "limits" | "runLimits">;
 
-/** An equal question was asked, or answered, between the check and the write. */
-class AskedMeanwhile extends ServiceError {}
+/** An equal question was stored or answered between the check and the write. */
+class DuplicateQuestionError extends ServiceError {}
 
 const ASK_ATTEMPTS_MAX = 3;
 
 /**
- * POST /api/questions: asks the people of a conversation. An equal open question of the same task is the same question, and now that
- * of this run (contract 12). Throws `invalid_request`, `not_found`, `conflict`, and `rate_limited` when too many are open.
+ * Asks the people of a conversation. An equal open question of the same task is reused and then belongs to this run
+ * (contract 12). Throws `invalid_request`, `not_found`, `conflict`, or `rate_limited` when too many questions are open.
  */
 export async function askQuestion(
-  needs: AskNeeds,
+  deps: AskDeps,
   call: Call,
   input: QuestionCreate,
 ): Promise<Answer<Question>> {
   for (let attempt = 1;; attempt++) {
     try {
-      return await findEarlier<Question>(needs, call) ??
-        await storeCreation(needs, call, await planQuestion(needs, call, input));
+      return await createOnce(deps, call, () => planQuestion(deps, call, input));
     } catch (error) {
-      if (!(error instanceof AskedMeanwhile) || attempt === ASK_ATTEMPTS_MAX) throw error;
+      if (!(error instanceof DuplicateQuestionError) || attempt === ASK_ATTEMPTS_MAX) throw error;
     }
   }
 }
 
-async function planQuestion(
-  needs: AskNeeds,
-  call: Call,
-  input: QuestionCreate,
-): Promise<Creation<Question>> {
-  const { db, clock, runLimits } = needs;
+async function planQuestion(deps: AskDeps, call: Call, input: QuestionCreate): Promise<Creation<Question>> {
+  const { db, clock, runLimits } = deps;
   const { run, subject } = call.caller;
   const origin = await findOrigin(db, run, input.message_id);
   await runLimits.take(call, "questions");
-  await checkDepth(needs, call, input.default);
+  await checkDepth(deps, call, input.default);
   const now = clock.now();
   const question: NewQuestion = {
     id: newId(),
@@ -73,7 +68,7 @@ async function planQuestion(
     worker_id: run?.worker_id ?? "",
     text: input.text,
     options: input.options,
-    default: defaultOf(input),
+    default: findDefault(input),
     status: "open",
     answer: "",
     answered_by: "",
@@ -82,27 +77,35 @@ async function planQuestion(
     answered_at: null,
     seen_at: null,
     asked_by: subject,
-    ...await sessionOf(db, run),
+    ...await findSession(db, run),
   };
-  const meanwhile = () => new AskedMeanwhile("conflict", "Cannot ask: it was asked or answered meanwhile");
+  const buildDuplicate = () =>
+    new DuplicateQuestionError(
+      "conflict",
+      "Cannot ask: another request asked or answered it first. Try again.",
+    );
   const equal = await findEqual(db, question);
   if (equal !== null) {
     const { execution_id } = question;
     return {
       statements: adoptQuestion(equal.id, execution_id),
       response: { ...equal, execution_id },
-      lost: meanwhile,
+      lost: buildDuplicate,
     };
   }
   const { asked_by: _by, own_session: _own, work_dir: _dir, ...response } = question;
   return {
-    statements: [...insertQuestion(question), opened(question, now), ...send(question, now)],
+    statements: [
+      ...insertQuestion(question),
+      buildOpenedEvent(question, now),
+      ...buildQuestionMessage(question, now),
+    ],
     response,
-    lost: async () => await findEqual(db, question) === null ? tooManyOpen() : meanwhile(),
+    lost: async () => await findEqual(db, question) === null ? buildTooManyOpen() : buildDuplicate(),
   };
 }
 
-// The conversation that is asked. A run asks in its own only, whatever its scopes are (contract 9).
+// A run asks only in its own conversation, even with wider scopes.
 async function findOrigin(
   db: Database,
   run: RunBinding | null,
@@ -117,7 +120,7 @@ async function findOrigin(
   return { message_id: messageId, session_key: scriptSessionKey(messageId) };
 }
 
-// Without a person a default leads to the next task: a loop of them has to end like any chain of agents (contract 2.9).
+// A default starts the next task without a person, so the chain limit must end a loop of questions.
 async function checkDepth(
   { limits, runLimits }: Deps<"limits" | "runLimits">,
   call: Call,
@@ -127,12 +130,12 @@ async function checkDepth(
   if (run === null || fallback === undefined || run.depth < limits.max_chain_depth) return;
   await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
   throw conflict(
-    `Cannot ask with a default: ${run.depth} tasks were made without a person before this one ` +
-      `(limits.max_chain_depth is ${limits.max_chain_depth}); ask without one`,
+    `Cannot ask with a default: agents created the last ${run.depth} tasks without a person ` +
+      `(limits.max_chain_depth is ${limits.max_chain_depth}). Ask without a default.`,
   );
 }
 
-function defaultOf(input: QuestionCreate): string {
+function findDefault(input: QuestionCreate): string {
   if (input.default === undefined) return "";
   if (input.options.length === 0) return input.default.trim();
   const option = optionOf(input, input.default);
@@ -140,8 +143,8 @@ function defaultOf(input: QuestionCreate): string {
   return option;
 }
 
-// Runs of a schedule go on with no session of their conversation: the answer has to come to their own.
-async function sessionOf(
+// Scheduled runs do not use their conversation's session, so the answer must reach their own.
+async function findSession(
   db: Database,
   run: RunBinding | null,
 ): Promise<{ own_session: boolean; work_dir: string }> {
@@ -154,17 +157,17 @@ async function sessionOf(
   return { own_session: own || task?.type !== "immediate", work_dir: worker?.work_dir ?? "" };
 }
 
-function opened(question: NewQuestion, now: number): Statement {
+function buildOpenedEvent(question: NewQuestion, now: number): Statement {
   const { id, session_key, worker_id, task_id, execution_id, message_id, asked_by: actor } = question;
   const keys = { session_key, worker_id, task_id, execution_id, message_id };
   return record(now, { kind: "question.opened", ...keys, actor, data: { question_id: id } });
 }
 
-// Without a conversation it is only in the inbox.
-function send(question: NewQuestion, now: number): Statement[] {
+// A question without a conversation appears only in the inbox.
+function buildQuestionMessage(question: NewQuestion, now: number): Statement[] {
   const { session_key, message_id, execution_id, worker_id, asked_by } = question;
   if (!hasConversation(session_key)) return [];
-  const said = {
+  const message = {
     id: newId(),
     session_key,
     platform: platformOf(session_key),
@@ -176,13 +179,13 @@ function send(question: NewQuestion, now: number): Statement[] {
   const by = worker_id === ""
     ? { source_type: "system" as const, source_id: asked_by }
     : { source_type: "worker" as const, source_id: worker_id };
-  return sendMessage(outboundOf({ ...said, ...by }, now));
+  return sendMessage(outboundOf({ ...message, ...by }, now));
 }
 
-function tooManyOpen(): ServiceError {
+function buildTooManyOpen(): ServiceError {
   return new ServiceError(
     "rate_limited",
-    `Cannot ask: ${OPEN_QUESTIONS_MAX} questions of this conversation are open already`,
+    `Cannot ask: ${OPEN_QUESTIONS_MAX} questions of this conversation are open. Try again later.`,
     { retry_after_s: 60 },
   );
 }

@@ -15,7 +15,6 @@ import { type Answer, answer, page } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/queue: active tasks of all workers and conversations (contract 17). */
 export async function listQueue(
   { db }: Deps<"db">,
   call: Call,
@@ -24,17 +23,14 @@ export async function listQueue(
   return page(await listQueueRows(db, filter, boundTo(call.caller), filter));
 }
 
-/**
- * POST /api/queue/cancel: cancels every task that waits or is scheduled and matches, all or none (contract 17). Throws
- * `conflict` when there are not as many as the caller expects, or one was started meanwhile.
- */
+/** Cancels all matching tasks or none. Throws `conflict` when their number is not `expected` or one has started. */
 export async function cancelQueue(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   { filter, expected }: QueueCancel,
 ): Promise<Answer<QueueCancelled>> {
   const found = await findQueued(db, filter, QUEUE_CANCEL_MAX + 1);
-  if (found.length !== expected) throw changed(found.length, expected);
+  if (found.length !== expected) throw buildCountError(found.length, expected);
   const now = clock.now();
   const actor = call.caller.subject;
   const statements = found.flatMap(({ id, ...keys }) => [
@@ -46,11 +42,16 @@ export async function cancelQueue(
     }),
     cancelOccurrence(id, now),
   ]);
-  await db.writeOr(statements, () => conflict("Cannot cancel: one of the tasks was started; look again"));
+  await db.writeOr(
+    statements,
+    () => conflict("Cannot cancel: one of the tasks has started. List the tasks again."),
+  );
   return answer({ cancelled_tasks: expected });
 }
 
-function changed(count: number, expected: number) {
-  const there = count > QUEUE_CANCEL_MAX ? `more than ${QUEUE_CANCEL_MAX}` : String(count);
-  return conflict(`Cannot cancel: ${there} tasks match, ${expected} were expected; look again`);
+function buildCountError(count: number, expected: number) {
+  const matching = count > QUEUE_CANCEL_MAX ? `more than ${QUEUE_CANCEL_MAX}` : String(count);
+  return conflict(
+    `Cannot cancel: ${matching} tasks match, but ${expected} were expected. List the tasks again.`,
+  );
 }

@@ -1,4 +1,3 @@
-// What runners call: they claim runs and report them (contract 18)
 import { ServiceError } from "../../domain/call/error.ts";
 import type {
   RunEnd,
@@ -20,9 +19,9 @@ import type { Deps } from "../call/services.ts";
 const STORED: RunStored = { status: "stored" };
 
 /**
- * POST /api/runners/claim: the process that asks is the one of its runner from here on. Answers what waits for a run and answers it with
- * its lease (contract 18). Throws `conflict` when another process runs as this runner, or when this one is too old; `unavailable` while the
- * service starts or stops.
+ * Makes the calling process the runner's only process and returns a function that waits for runs (contract 18). Throws
+ * `conflict` when another process uses this runner or when this one is too old, and `unavailable` while the service
+ * starts or stops.
  */
 export async function claimRun(
   { remote, lifecycle }: Deps<"remote" | "lifecycle">,
@@ -30,66 +29,66 @@ export async function claimRun(
   claim: RunnerClaim,
 ): Promise<(signal: AbortSignal) => Promise<Answer<RunnerClaimed>>> {
   if (lifecycle.state !== "ready") {
-    throw new ServiceError("unavailable", `Cannot give runs now: the service is ${lifecycle.state}`, {
+    throw new ServiceError("unavailable", `Cannot hand out runs: the service is ${lifecycle.state}`, {
       retry_after_s: 1,
     });
   }
-  const wait = await remote().claim(runnerOf(call), claim);
+  const wait = await remote().claim(requireRunner(call), claim);
   return async (signal) => answer(await wait(AbortSignal.any([signal, lifecycle.stopping])));
 }
 
-/** POST /api/runners/beat. Throws `conflict` when another process runs as this runner. */
+/** Renews the leases of a runner's runs. Throws `conflict` when another process uses this runner. */
 export async function beatRuns(
   { remote }: Deps<"remote">,
   call: Call,
   beat: RunnerBeat,
 ): Promise<Answer<RunnerHeard>> {
-  return answer(await remote().beat(runnerOf(call), beat));
+  return answer(await remote().beat(requireRunner(call), beat));
 }
 
-/** POST /api/runs/:id/log. Throws `conflict` when the run belongs to the caller no longer. */
+/** Appends to a run's log. Throws `conflict` when the run no longer belongs to the caller. */
 export async function appendRunLog(
   { remote }: Deps<"remote">,
   call: Call,
   id: string,
   { part, bytes }: { part: RunLogPart; bytes: Uint8Array },
 ): Promise<Answer<RunLogged>> {
-  return answer(await remote().log(runnerOf(call), id, part, bytes));
+  return answer(await remote().log(requireRunner(call), id, part, bytes));
 }
 
-/** POST /api/runs/:id/events. Throws `conflict` when the run belongs to the caller no longer. */
+/** Stores a run's events. Throws `conflict` when the run no longer belongs to the caller. */
 export async function reportRun(
   { remote }: Deps<"remote">,
   call: Call,
   id: string,
   events: RunEvents,
 ): Promise<Answer<RunStored>> {
-  await remote().report(runnerOf(call), id, events);
+  await remote().report(requireRunner(call), id, events);
   return answer(STORED);
 }
 
-/** POST /api/runs/:id/end: the same report again is answered alike. Throws `conflict` when the run belongs to the caller no longer. */
+/** Stores a run's outcome, also repeatedly. Throws `conflict` when the run no longer belongs to the caller. */
 export async function endRun(
   { remote }: Deps<"remote">,
   call: Call,
   id: string,
   end: RunEnd,
 ): Promise<Answer<RunStored>> {
-  await remote().end(runnerOf(call), id, end);
+  await remote().end(requireRunner(call), id, end);
   return answer(STORED);
 }
 
-/** GET /api/runs/:id/media/:name: a file of the message of a run. Throws `not_found`; `conflict` when the run belongs to the caller no longer. */
+/** Opens a file of a run's message. Throws `not_found`, or `conflict` when the run no longer belongs to the caller. */
 export function openRunMedia(
   { remote }: Deps<"remote">,
   call: Call,
   id: string,
   name: string,
 ): Promise<RunFile> {
-  return remote().media(runnerOf(call), id, name);
+  return remote().media(requireRunner(call), id, name);
 }
 
-function runnerOf({ caller: { runner } }: Call): RunnerBinding {
-  if (runner === undefined) throw new ServiceError("forbidden", "Cannot do this: it is for runners");
+function requireRunner({ caller: { runner } }: Call): RunnerBinding {
+  if (runner === undefined) throw new ServiceError("forbidden", "Cannot do this: only runners can");
   return runner;
 }

@@ -1,7 +1,7 @@
 import { isEndedTask } from "../../domain/call/vocabulary.ts";
 import { cronFault } from "../../domain/work/cron.ts";
 import { previewCron } from "../../domain/work/cron.ts";
-import { conflict, invalid, notFound } from "../../domain/call/error.ts";
+import { conflict, invalid } from "../../domain/call/error.ts";
 import { valueOf } from "../../domain/call/json.ts";
 import {
   optionFields,
@@ -13,7 +13,6 @@ import { boundTo } from "../../domain/call/scope.ts";
 import type { Task, TaskUpdate } from "../../domain/work/task.ts";
 import { checkFieldsOfType, nextTimeOf, zoneOf } from "../../domain/work/task_plan.ts";
 import { isRecurring, isTimed } from "../../domain/work/task_type.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   listSchedules as listScheduleRows,
   type ScheduleChange,
@@ -23,13 +22,13 @@ import {
 } from "../../store/work/schedule.ts";
 import { findTaskJson } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import { type Answer, answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/schedules: schedules and countdowns, soonest first (contract 15). */
+/** Lists schedules and countdowns, soonest first. */
 export async function listSchedules(
   { db }: Deps<"db">,
   call: Call,
@@ -38,7 +37,7 @@ export async function listSchedules(
   return page(await listScheduleRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/schedules/preview (contract 15). Throws `invalid_request` for a cron that cannot fire. */
+/** Previews the next times of a cron. Throws `invalid_request` for a cron that cannot fire. */
 export function previewSchedule(
   { clock, timeZone }: Deps<"clock" | "timeZone">,
   { cron, time_zone, count }: PreviewQuery,
@@ -50,67 +49,67 @@ export function previewSchedule(
   return Promise.resolve(answer(previewCron(cron, zone, now, count)));
 }
 
-type UpdateNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+type UpdateDeps = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
-// Somebody else may change a time between the read and the write.
+// Another request may change a time between the read and the write.
 const TRIES = 5;
 
 /**
- * PUT /api/tasks/:id for a schedule or a countdown: an absent field stays unchanged (contract 15). Throws `not_found`,
- * `invalid_request`, `forbidden` for who may not set commands, `conflict` for a task that has ended or is immediate.
+ * Updates a schedule or a countdown. Throws `not_found`, `invalid_request`, `forbidden` for a caller who cannot set
+ * commands, and `conflict` for an ended or immediate task.
  */
 export async function updateTask(
-  needs: UpdateNeeds,
+  deps: UpdateDeps,
   call: Call,
   id: string,
   input: TaskUpdate,
 ): Promise<Answer<Task>> {
   for (let tries = 0; tries < TRIES; tries++) {
-    const done = await changeTask(needs, call, id, input);
+    const done = await changeTask(deps, call, id, input);
     if (done !== null) return done;
   }
-  throw conflict(`Cannot change task ${id}: it was changed, started or ended meanwhile; look again`);
+  throw conflict(
+    `Cannot change task ${id}: another request changed, started or ended it. Get the task and try again.`,
+  );
 }
 
-/** As updateTask(); null: what it read was changed before it could write, and nothing was written. */
+/** As updateTask(). Returns null and writes nothing when the task changed between the read and the write. */
 async function changeTask(
-  needs: UpdateNeeds,
+  deps: UpdateDeps,
   call: Call,
   id: string,
   input: TaskUpdate,
 ): Promise<Answer<Task> | null> {
-  const { db, clock } = needs;
+  const { db, clock } = deps;
   const read = () => findTaskJson(db, id, boundTo(call.caller));
-  const json = await read();
-  if (json === null) throw notFound("task", id);
+  const json = requireFound(await read(), "task", id);
   const task = valueOf(json);
   checkChangeable(task);
   const now = clock.now();
-  const asked = changed(task, input);
-  if (Object.keys(asked).length === 0) return { json };
-  await checkChange(needs, call, task, asked);
-  // A schedule that its own run changes begins nothing new: it would be at the end of its chain after some runs.
+  const changes = findChanges(task, input);
+  if (Object.keys(changes).length === 0) return { json };
+  await checkChange(deps, call, task, changes);
+  // A run that changes its schedule adds no depth, or the schedule would soon reach the chain limit.
   const isOwn = call.caller.run?.task_id === id;
-  const chain = isOwn ? {} : { depth: await chainDepth(needs, call, "change the task") };
-  const change = { ...asked, ...timesOf(needs, task, asked, call, now), ...chain };
-  const waiting = !isRecurring(task.type) && (asked.scheduled_at !== undefined || asked.paused === false);
+  const chain = isOwn ? {} : { depth: await chainDepth(deps, call, "change the task") };
+  const change = { ...changes, ...planTimes(deps, task, changes, call, now), ...chain };
+  const waiting = !isRecurring(task.type) && (changes.scheduled_at !== undefined || changes.paused === false);
   const { won } = await db.write([
-    ...updateSchedule(id, change, { waiting, asRead: basisOf(task, change) }, now),
-    record(now, {
+    ...updateSchedule(id, change, { waiting, asRead: findTimeBasis(task, change) }, now),
+    recordBy(call, now, {
       kind: "task.updated",
       session_key: task.session_key,
       worker_id: change.worker_id ?? task.worker_id,
       message_id: task.message_id,
       task_id: id,
-      actor: call.caller.subject,
-      data: { fields: Object.keys(asked) },
+      data: { fields: Object.keys(changes) },
     }),
   ]);
   return won ? { json: await read() ?? json } : null;
 }
 
-// What the new next time was worked out from. What the change itself writes need not be as it was read.
-function basisOf(task: Task, change: ScheduleChange): TimedBy {
+// The fields that the next time was computed from must be unchanged, except those that this change sets.
+function findTimeBasis(task: Task, change: ScheduleChange): TimedBy {
   if (change.next_run_at === undefined) return {};
   const names = TIMED_BY.filter((name) => change[name] === undefined);
   return Object.fromEntries(names.map((name) => [name, task[name]]));
@@ -119,9 +118,9 @@ function basisOf(task: Task, change: ScheduleChange): TimedBy {
 function checkChangeable(task: Task): void {
   const cannot = `Cannot change task ${task.id}: it is`;
   if (!isTimed(task.type)) {
-    throw conflict(`${cannot} ${task.type}; only schedules and countdowns can be changed`);
+    throw conflict(`${cannot} ${task.type}. Only schedules and countdowns can be changed.`);
   }
-  if (isEndedTask(task.status)) throw conflict(`${cannot} ${task.status}; make a new one`);
+  if (isEndedTask(task.status)) throw conflict(`${cannot} ${task.status}. Create a new task.`);
 }
 
 type Change = Omit<ScheduleChange, "depth" | "next_run_at" | "failures_in_row" | "reason" | "queued_at">;
@@ -140,8 +139,8 @@ const CHANGEABLE = [
 
 const WORK = ["instruction", "worker_id", "cron", "time_zone", "scheduled_at", "paused"] as const;
 
-// What GET answered can be sent back (contract 1.2), so a field with its present value is no change.
-function changed(task: Task, input: TaskUpdate): Change {
+// A client can send back what GET returned, so an equal value is no change.
+function findChanges(task: Task, input: TaskUpdate): Change {
   const names = CHANGEABLE.filter((name) =>
     input[name] !== undefined && JSON.stringify(input[name]) !== JSON.stringify(task[name])
   );
@@ -155,39 +154,39 @@ async function checkChange(
   change: Change,
 ): Promise<void> {
   checkFieldsOfType(task.type, change);
-  // Whose work or time a run changes, of that it decides what is delivered.
+  // A run that changes the work or the times also decides where the result is delivered.
   const changesWork = WORK.some((name) => change[name] !== undefined);
   checkDelivery(call, change.deliver_to ?? (changesWork ? task.deliver_to : undefined));
   const { worker_id = task.worker_id, gate = task.gate, verify = task.verify } = change;
   const worker = await findWorker(db, worker_id);
   if (worker === null) throw invalid("worker_id", `no worker has the id ${JSON.stringify(worker_id)}`);
   checkCommands({ call, engines, engine: worker.engine }, { gate: change.gate, verify: change.verify });
-  // Another worker's engine may need to be told how a command is run.
+  // Another worker's engine may lack the setting for running commands.
   if (change.worker_id !== undefined) {
     checkCommands({ call: null, engines, engine: worker.engine }, { gate, verify });
   }
   if (change.max_runs !== undefined && change.max_runs !== null && change.max_runs <= task.runs_ended) {
-    throw invalid("max_runs", `it has run ${task.runs_ended} times already`);
+    throw invalid("max_runs", `must be higher than the ${task.runs_ended} runs that have ended`);
   }
 }
 
-/** What a change of times, or a pause and its end, does to the next time. Resuming never catches up (contract 15). */
-function timesOf(
+// New times and pauses change the next run. A resumed schedule never catches up on missed runs.
+function planTimes(
   { timeZone }: Deps<"timeZone">,
   task: Task,
-  asked: Change,
+  changes: Change,
   call: Call,
   now: number,
 ): ScheduleChange {
-  const paused = asked.paused ?? task.paused;
-  const moved = (["cron", "time_zone", "scheduled_at", "until"] as const).some((name) =>
-    asked[name] !== undefined
+  const paused = changes.paused ?? task.paused;
+  const isMoved = (["cron", "time_zone", "scheduled_at", "until"] as const).some((name) =>
+    changes[name] !== undefined
   );
-  const pausing: ScheduleChange = asked.paused === true
+  const pause: ScheduleChange = changes.paused === true
     ? { reason: `paused by ${call.caller.subject}`, queued_at: null }
-    : asked.paused === false
+    : changes.paused === false
     ? { reason: "", failures_in_row: 0 }
     : {};
-  if (!moved && (paused || asked.paused === undefined)) return pausing;
-  return { ...pausing, next_run_at: nextTimeOf({ ...task, ...asked }, asked.scheduled_at, now, timeZone) };
+  if (!isMoved && (paused || changes.paused === undefined)) return pause;
+  return { ...pause, next_run_at: nextTimeOf({ ...task, ...changes }, changes.scheduled_at, now, timeZone) };
 }

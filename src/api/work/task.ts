@@ -10,15 +10,15 @@ import { cancelTask as cancelTaskRow, runTaskNow } from "../../store/work/task_t
 import { findRunOf } from "../../store/work/execution.ts";
 import { findTask, findTaskJson, listTasks as listTaskRows } from "../../store/work/task.ts";
 import { cancelOccurrence, findOccurrence, insertOccurrence } from "../../store/work/occurrence.ts";
-import { type Answer, answer, page } from "../call/answer.ts";
+import { type Answer, answer, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 import { isEndedTask } from "../../domain/call/vocabulary.ts";
 
-/** GET /api/tasks (interface 4.2, task list). Throws `invalid_request` without a key, and for keys that exclude each other. */
+/** Lists tasks. Throws `invalid_request` without a filter key, and for keys that exclude each other. */
 export async function listTasks(
   { db }: Deps<"db">,
   call: Call,
@@ -26,29 +26,23 @@ export async function listTasks(
 ): Promise<Answer<Task[]>> {
   const { ref, session_key, message_id, worker_id } = filter;
   if ([ref, session_key, message_id, worker_id].every((one) => one === undefined)) {
-    throw invalid("", "one of session_key, message_id and worker_id is needed");
+    throw invalid("", "requires session_key, message_id or worker_id");
   }
   if (session_key !== undefined && message_id !== undefined) {
-    throw invalid("message_id", "does not go with session_key; use one of them");
+    throw invalid("message_id", "cannot be combined with session_key");
   }
   return page(await listTaskRows(db, filter, boundTo(call.caller), filter));
 }
 
-/** GET /api/tasks/:id. Throws `not_found`. */
 export async function getTask({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Task>> {
   return { json: await findVisible(db, call, id) };
 }
 
 async function findVisible(db: Database, call: Call, id: string): Promise<Json<Task>> {
-  const json = await findTaskJson(db, id, boundTo(call.caller));
-  if (json === null) throw notFound("task", id);
-  return json;
+  return requireFound(await findTaskJson(db, id, boundTo(call.caller)), "task", id);
 }
 
-/**
- * POST /api/tasks/:id/cancel: a pending or scheduled task, or the schedule of a running one (contract 3, Task). Throws
- * `not_found`, `conflict`.
- */
+/** Cancels a pending or scheduled task, or the schedule of a running one. Throws `not_found` or `conflict`. */
 export async function cancelTask(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -56,68 +50,70 @@ export async function cancelTask(
 ): Promise<Answer<Task>> {
   const task = valueOf(await findVisible(db, call, id));
   const now = clock.now();
-  const cancelled: JournalEntry = { kind: "task.cancelled", ...taskKeysOf(task), actor: call.caller.subject };
+  const cancelled: JournalEntry = {
+    kind: "task.cancelled",
+    ...getTaskKeys(task),
+    actor: call.caller.subject,
+  };
   await db.writeOr(
     [
       ...moved(cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now), now, cancelled),
       cancelOccurrence(id, now),
     ],
     () =>
-      refusal(
+      explainRefusal(
         db,
         id,
         "cancel",
-        "only pending and scheduled tasks can be; end a run with execution cancel",
+        "Only pending and scheduled tasks can be cancelled. End a run with execution cancel.",
       ),
   );
   return { json: await findVisible(db, call, id) };
 }
 
 /**
- * POST /api/tasks/:id/run: starts a scheduled task now and leaves its schedule alone; `run_no` of the answer is the run that
- * was asked for. A run that is asked for and has not begun is that of everybody who asks (contract 3, Task; contract 8.9). Throws
- * `not_found`, `conflict` for a task that is running or has ended.
+ * Starts a scheduled task now without changing its schedule. The answer's `run_no` is the new run. Requests before that
+ * run starts share it (contract 8.9). Throws `not_found`, or `conflict` for a running or ended task.
  */
 export async function runTask(
-  needs: Deps<"db" | "clock" | "limits" | "runLimits">,
+  deps: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
   try {
-    return await runOnce(needs, call, id);
+    return await runOnce(deps, call, id);
   } catch (error) {
-    // Of two that asked at once the other was first: its run is ours, too.
-    if (!(error instanceof Overtaken)) throw error;
-    return await runOnce(needs, call, id);
+    // A simultaneous request started the run, which this caller shares.
+    if (!(error instanceof DuplicateRunError)) throw error;
+    return await runOnce(deps, call, id);
   }
 }
 
-/** A move was lost to somebody who did the same. */
-class Overtaken extends ServiceError {}
+/** Another request started the same run first. */
+class DuplicateRunError extends ServiceError {}
 
 async function runOnce(
-  needs: Deps<"db" | "clock" | "limits" | "runLimits">,
+  deps: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
-  return await findEarlier<Task>(needs, call) ??
-    await storeCreation(needs, call, await planRun(needs, call, id));
+  return await createOnce(deps, call, () => planRun(deps, call, id));
 }
 
 async function planRun(
-  needs: Deps<"db" | "clock" | "limits" | "runLimits">,
+  deps: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
 ): Promise<Creation<Task>> {
-  const { db, clock, runLimits } = needs;
+  const { db, clock, runLimits } = deps;
   const task = valueOf(await findVisible(db, call, id));
   if (isToRun(task)) return { statements: [], response: task };
-  const depth = await chainDepth(needs, call, "run the task");
+  const depth = await chainDepth(deps, call, "run the task");
   await runLimits.take(call, "tasks");
   const now = clock.now();
   const due: JournalEntry = {
     kind: "task.due",
-    ...taskKeysOf(task),
+    ...getTaskKeys(task),
     actor: call.caller.subject,
     data: { at: now, manual: true },
   };
@@ -133,59 +129,61 @@ async function planRun(
     },
     lost: async () => {
       const found = await findTask(db, id);
-      if (found !== null && isToRun(found)) return new Overtaken("conflict", "asked for already");
-      return await refusal(db, id, "run", "only scheduled tasks can be");
+      if (found !== null && isToRun(found)) {
+        return new DuplicateRunError("conflict", `Cannot run task ${id}: its run was requested`);
+      }
+      return await explainRefusal(db, id, "run", "Only scheduled tasks can be run.");
     },
   };
 }
 
-// Its run was asked for or fell due, and has not begun: whoever asks now gets that one.
+// The task's run is due but has not started, so new requests share it.
 function isToRun({ type, status }: Task): boolean {
   return status === "pending" && isTimed(type);
 }
 
-function taskKeysOf(
+function getTaskKeys(
   task: Task,
 ): { session_key: string; worker_id: string; task_id: string; message_id: string } {
   const { session_key, worker_id, message_id } = task;
   return { session_key, worker_id, task_id: task.id, message_id };
 }
 
-async function refusal(db: Database, id: string, verb: string, rule: string): Promise<ServiceError> {
+async function explainRefusal(db: Database, id: string, verb: string, rule: string): Promise<ServiceError> {
   const task = await findTask(db, id);
   return task === null
     ? notFound("task", id)
-    : conflict(`Cannot ${verb} task ${id}: it is ${task.status}; ${rule}`);
+    : conflict(`Cannot ${verb} task ${id}: it is ${task.status}. ${rule}`);
 }
 
 /**
- * GET /api/tasks/:id/wait: answers when the task has ended, a schedule with its current or next run, or with the run of
- * that number, or after `timeoutMs` with the task as it is. Where a later run has begun, `execution_id` and `last_…` are those of
- * the run that was waited for (contract 3, Task; contract 8.9). Throws `not_found`.
+ * Waits until a task has ended, or for a schedule until its current or next run or run `runNo` has ended. Returns the
+ * unchanged task after `timeoutMs`. When a later run has started, `execution_id` and `last_…` describe the awaited run
+ * (contract 8.9). Throws `not_found`.
  */
 export async function waitForTask(
-  needs: Deps<"db" | "clock" | "wakeups" | "lifecycle">,
+  deps: Deps<"db" | "clock" | "wakeups" | "lifecycle">,
   call: Call,
   id: string,
   { runNo, ...limits }: WaitLimits & { runNo: number | undefined },
 ): Promise<Answer<Task>> {
-  const { db } = needs;
+  const { db } = deps;
   let last: number | undefined;
-  return await waitFor(needs, call, limits, async (waiting) => {
+  return await waitFor(deps, call, limits, async (waiting) => {
     last ??= (await journalRange(db)).last;
     const json = await findVisible(db, call, id);
     const task = valueOf(json);
     const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
-    if (over && task.type !== "immediate") return await asOfRun(db, json, runNo ?? task.run_no);
+    if (over && task.type !== "immediate") return await describeRun(db, json, runNo ?? task.run_no);
     return over || waiting !== "on" ? { json } : null;
   });
 }
 
-// Another run may have begun since: the task as it is, but with what is known of the run that was waited for.
-async function asOfRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
+// A later run may have started: the answer is the current task with the results of the awaited run.
+async function describeRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
   const task = valueOf(json);
   const run = await findRunOf(db, task.id, runNo);
-  if (run === null) return await withoutRun(db, json, runNo);
+  if (run === null) return await describeSkippedRun(db, json, runNo);
   if (runNo === task.run_no || run.status === "pending" || run.status === "running") return { json };
   const { id: execution_id, status, failure, error, started_at, created_at } = run;
   return answer({
@@ -197,8 +195,8 @@ async function asOfRun(db: Database, json: Json<Task>, runNo: number): Promise<A
   });
 }
 
-// Its gate skipped it or failed, or it was cancelled before it began.
-async function withoutRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
+// The gate skipped the run or failed, or the run was cancelled before its start.
+async function describeSkippedRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
   const task = valueOf(json);
   const { status = "", due_at = null, error = "" } = await findOccurrence(db, task.id, runNo) ?? {};
   if (status !== "gated" && status !== "failed" && status !== "cancelled") return { json };
@@ -206,7 +204,7 @@ async function withoutRun(db: Database, json: Json<Task>, runNo: number): Promis
   return answer({ ...task, execution_id: null, last_status, last_run_at: due_at, last_error: error });
 }
 
-// A later run begins only after the one before it has ended.
+// A later run starts only after the earlier one has ended.
 function hasRun(task: Task, runNo: number): boolean {
   if (isEndedTask(task.status) || task.run_no > runNo) return true;
   return task.run_no === runNo && task.status === "scheduled";

@@ -4,21 +4,22 @@ import { mayCall } from "../../domain/call/scope.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Call } from "../call/call.ts";
 
-/** Who sets commands, and by which engine they will be run. */
-interface Setting {
-  /** null: they stay as they are. */
+/** A change of commands and the engine that runs them. */
+interface CommandChange {
+  /** Null when the commands stay unchanged. */
   call: Call | null;
   engines: Catalog;
-  /** Of the worker; "" is the default one. */
+  /** The worker's engine; "" is the default. */
   engine: string;
 }
 
 /**
- * Throws `forbidden` for a caller who may not set commands, which is every run, and `invalid_request` where the engine of the
- * worker does not say how a command is run (contract 13). `undefined` is not set; null takes one away, which asks for the same.
+ * Checks a change of commands. Throws `forbidden` for a caller without the scope (all runs), and `invalid_request` when
+ * the engine has no setting for running commands (contract 13). `undefined` changes nothing, and null removes a command
+ * with the same scope.
  */
 export function checkCommands(
-  { call, engines, engine }: Setting,
+  { call, engines, engine }: CommandChange,
   commands: { gate?: Gate | null | undefined; verify?: Verify | null | undefined },
 ): void {
   for (const name of ["gate", "verify"] as const) {
@@ -29,14 +30,11 @@ export function checkCommands(
     if (command === null || found === null || found.kind !== "command" || found.config.shell !== undefined) {
       continue;
     }
-    throw invalid(
-      name,
-      `the engine ${found.name} is of kind command and needs engines.${found.name}.shell for it`,
-    );
+    throw invalid(name, `engine ${found.name} of kind command requires engines.${found.name}.shell`);
   }
 }
 
-/** Throws `forbidden` for a caller who may not set this command, or take it away (contract 13). */
+/** Throws `forbidden` for a caller who cannot set or remove this command (contract 13). */
 export function checkMaySet({ caller }: Call, name: "gate" | "verify"): void {
   if (mayCall(caller, "write:commands")) return;
   throw new ServiceError("forbidden", `Cannot set ${name}: this token lacks the scope write:commands`, {
@@ -45,11 +43,11 @@ export function checkMaySet({ caller }: Call, name: "gate" | "verify"): void {
   });
 }
 
-/** Throws `forbidden` for a run that would have results delivered elsewhere than to its own conversation (contract 15). */
+/** Throws `forbidden` for a run that delivers results outside its own conversation. */
 export function checkDelivery({ caller }: Call, deliverTo: string | undefined): void {
   if (caller.run === null || deliverTo === undefined || deliverTo === "") return;
   if (deliverTo === caller.run.session_key) return;
-  throw new ServiceError("forbidden", "Cannot set deliver_to: a run may name its own conversation only", {
-    errors: [{ path: "deliver_to", message: "a run may name its own conversation only" }],
+  throw new ServiceError("forbidden", "Cannot set deliver_to: a run can name only its own conversation", {
+    errors: [{ path: "deliver_to", message: "a run can name only its own conversation" }],
   });
 }

@@ -23,107 +23,105 @@ import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { chainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
-type CreateNeeds = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
+type CreateDeps = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
-/** POST /api/tasks (interface 4.2, task create; contract 3, Task). Throws `invalid_request`, `not_found`, `conflict`. */
-export async function createTask(needs: CreateNeeds, call: Call, input: TaskCreate): Promise<Answer<Task>> {
-  const { db, clock } = needs;
-  const earlier = await findEarlier<Task>({ db, clock }, call);
-  if (earlier !== null) return earlier;
-  const message = await findInbound(db, input.message_id, boundTo(call.caller));
-  const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
-  return await storeCreation({ db, clock }, call, await creationOf(needs, call, input, origin));
+/** Creates a task. Throws `invalid_request`, `not_found` or `conflict`. */
+export async function createTask(deps: CreateDeps, call: Call, input: TaskCreate): Promise<Answer<Task>> {
+  return await createOnce(deps, call, async () => {
+    const message = await findInbound(deps.db, input.message_id, boundTo(call.caller));
+    const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
+    return await creationOf(deps, call, input, origin);
+  });
 }
 
 /**
- * What creates a task in the conversation of `origin`; null: no message of the caller has the id that the input names. Throws
- * `invalid_request`, `not_found`, `conflict`.
+ * Plans a task in the conversation of `origin`. Origin is null when the caller can see no message with the input's id.
+ * Throws `invalid_request`, `not_found` or `conflict`.
  */
 export async function creationOf(
-  needs: CreateNeeds,
+  deps: CreateDeps,
   call: Call,
   input: TaskCreate,
   origin: Origin | null,
 ): Promise<Creation<Task>> {
-  const { db, clock, runLimits } = needs;
+  const { db, clock, runLimits } = deps;
   const now = clock.now();
   const worker = input.gate || input.verify ? await findWorker(db, input.worker_id) : null;
-  const { task, due_at } = planned(needs, call, input, { now, origin, engine: worker?.engine ?? "" });
-  const depth = await chainDepth(needs, call, "create the task");
+  const { task, due_at } = buildPlan(deps, call, input, { now, origin, engine: worker?.engine ?? "" });
+  const depth = await chainDepth(deps, call, "create the task");
   await runLimits.take(call, "tasks");
   return {
-    // The insert itself finds out whether the worker exists, so it cannot be deleted in between.
-    statements: [...insertTask(rowOf(call, { task, due_at }, depth)), record(now, created(task, call))],
+    // The insert itself checks the worker, so the worker cannot be deleted in between.
+    statements: [
+      ...insertTask(buildRow(call, { task, due_at }, depth)),
+      record(now, buildCreatedEvent(task, call)),
+    ],
     response: task,
-    lost: () => unknownWorker(input.worker_id),
+    lost: () => buildUnknownWorker(input.worker_id),
   };
 }
 
-// So many tasks are checked in one turn of the loop: the next time of a cron may take a millisecond.
+// Tasks checked before the loop yields: a cron's next time may take a millisecond.
 const CHECKED_AT_ONCE = 20;
 
-/**
- * POST /api/tasks/batch: all of the tasks or none (contract 3, Task). Throws what createTask() throws, with the index of the
- * task in the path of each field.
- */
+/** Creates all tasks of a batch or none. Throws the errors of createTask(), with the task's index in each field's path. */
 export async function createTasks(
-  needs: CreateNeeds,
+  deps: CreateDeps,
   call: Call,
   input: TaskBatchCreate,
 ): Promise<Answer<TaskBatch>> {
-  return await findEarlier<TaskBatch>(needs, call) ??
-    await storeCreation(needs, call, await planTasks(needs, call, input));
+  return await createOnce(deps, call, () => planTasks(deps, call, input));
 }
 
 async function planTasks(
-  needs: CreateNeeds,
+  deps: CreateDeps,
   call: Call,
   { tasks: inputs }: TaskBatchCreate,
 ): Promise<Creation<TaskBatch>> {
-  const { db, clock, runLimits } = needs;
+  const { db, clock, runLimits } = deps;
   const now = clock.now();
-  const workerIds = unique(inputs.map(({ worker_id }) => worker_id).filter(isId));
+  const workerIds = listUnique(inputs.map(({ worker_id }) => worker_id).filter(isId));
   const [origins, engines] = await Promise.all([
-    listOrigins(db, unique(inputs.map(({ message_id }) => message_id)), boundTo(call.caller)),
+    listOrigins(db, listUnique(inputs.map(({ message_id }) => message_id)), boundTo(call.caller)),
     listEnginesOf(db, workerIds),
   ]);
-  const plans: Planned[] = [];
+  const plans: TaskPlan[] = [];
   for (const [index, input] of inputs.entries()) {
     if (index > 0 && index % CHECKED_AT_ONCE === 0) await turn();
     const origin = origins.get(input.message_id) ?? null;
     const engine = engines.get(input.worker_id);
     try {
-      plans.push(planned(needs, call, input, { now, origin, engine: engine ?? "" }));
-      if (engine === undefined) throw unknownWorker(input.worker_id);
+      plans.push(buildPlan(deps, call, input, { now, origin, engine: engine ?? "" }));
+      if (engine === undefined) throw buildUnknownWorker(input.worker_id);
     } catch (error) {
-      throw error instanceof ServiceError ? ofTask(index, error) : error;
+      throw error instanceof ServiceError ? addTaskIndex(index, error) : error;
     }
   }
-  const depth = await chainDepth(needs, call, "create the task");
+  const depth = await chainDepth(deps, call, "create the task");
   await runLimits.take(call, "tasks", plans.length);
   return {
     statements: [
-      ...insertTasks(plans.map((plan) => rowOf(call, plan, depth))),
-      recordAll(plans.map(({ task }) => [now, created(task, call)])),
+      ...insertTasks(plans.map((plan) => buildRow(call, plan, depth))),
+      recordAll(plans.map(({ task }) => [now, buildCreatedEvent(task, call)])),
     ],
     response: { tasks: plans.map(({ task: { id, status, reason } }) => ({ id, status, reason })) },
     lost: async () => {
       const left = await listEnginesOf(db, workerIds);
       const index = inputs.findIndex(({ worker_id }) => !left.has(worker_id));
-      return ofTask(index, unknownWorker(inputs[index]?.worker_id ?? ""));
+      return addTaskIndex(index, buildUnknownWorker(inputs[index]?.worker_id ?? ""));
     },
   };
 }
 
-function unique(texts: readonly string[]): string[] {
+function listUnique(texts: readonly string[]): string[] {
   return [...new Set(texts)];
 }
 
-/** What is wrong with one task of a batch. */
-function ofTask(index: number, error: ServiceError): ServiceError {
+/** Adds a task's index to the paths of its error. */
+function addTaskIndex(index: number, error: ServiceError): ServiceError {
   const { errors = [{ path: "", message: error.message }], ...extras } = error.extras;
   const named = errors.map(({ path, message }): FieldError => ({
     path: path === "" ? `tasks.${index}` : `tasks.${index}.${path}`,
@@ -135,31 +133,31 @@ function ofTask(index: number, error: ServiceError): ServiceError {
   return new ServiceError(error.code, detail, { ...extras, errors: named });
 }
 
-/** A task that may be created, and when it is due. */
-interface Planned {
+/** A checked task and its due time. */
+interface TaskPlan {
   task: Task;
   due_at: number | null;
 }
 
-/** What a new task names, as it was found. */
-interface Found {
+/** The objects that a new task refers to. */
+interface TaskContext {
   now: number;
-  /** null: no message of the caller has this id. */
+  /** Null when the caller can see no message with this id. */
   origin: Origin | null;
-  /** Of its worker; it matters where the task has commands. */
+  /** The worker's engine, which matters only for commands. */
   engine: string;
 }
 
-// Everything that can be said of a new task without its worker.
-function planned(
-  { engines, timeZone }: CreateNeeds,
+// All checks of a new task that do not need its worker.
+function buildPlan(
+  { engines, timeZone }: CreateDeps,
   call: Call,
   input: TaskCreate,
-  { now, origin, engine }: Found,
-): Planned {
+  { now, origin, engine }: TaskContext,
+): TaskPlan {
   const plan = planTask(input, now, timeZone);
-  const joined = origin ?? originOf(call, input.message_id);
-  if (!isId(input.worker_id)) throw unknownWorker(input.worker_id);
+  const joined = origin ?? findScriptOrigin(call, input.message_id);
+  if (!isId(input.worker_id)) throw buildUnknownWorker(input.worker_id);
   checkDelivery(call, input.deliver_to);
   checkCommands({ call, engines, engine }, {
     gate: input.gate ?? undefined,
@@ -169,8 +167,8 @@ function planned(
   return { task: newTask(seed, plan, now), due_at: plan.due_at };
 }
 
-// A script may name anything, a run only messages of its own conversation.
-function originOf(call: Call, messageId: string): Origin {
+// A script may use any message id, a run only a message of its conversation.
+function findScriptOrigin(call: Call, messageId: string): Origin {
   if (call.caller.run === null) return { message_id: messageId, session_key: scriptSessionKey(messageId) };
   throw new ServiceError(
     "not_found",
@@ -179,11 +177,11 @@ function originOf(call: Call, messageId: string): Origin {
   );
 }
 
-function rowOf(call: Call, { task, due_at }: Planned, depth: number): NewTask {
+function buildRow(call: Call, { task, due_at }: TaskPlan, depth: number): NewTask {
   return { ...task, due_at, parent_task_id: call.caller.run?.task_id || null, depth };
 }
 
-function created(task: Task, call: Call): JournalEntry {
+function buildCreatedEvent(task: Task, call: Call): JournalEntry {
   const { id: task_id, session_key, worker_id, message_id, type, status, reason } = task;
   return {
     kind: "task.created",
@@ -193,6 +191,6 @@ function created(task: Task, call: Call): JournalEntry {
   };
 }
 
-function unknownWorker(id: string): ServiceError {
+function buildUnknownWorker(id: string): ServiceError {
   return invalid("worker_id", `no worker has the id ${JSON.stringify(id)}`);
 }

@@ -37,49 +37,47 @@ import {
   roomAt,
 } from "../../store/workers/budget_ledger.ts";
 import { listWorkerIds } from "../../store/workers/worker.ts";
-import { type Answer, answer, DELETED, page } from "../call/answer.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
-type BudgetNeeds = Deps<"db" | "clock" | "engines" | "timeZone">;
+type BudgetDeps = Deps<"db" | "clock" | "engines" | "timeZone">;
 
-/** GET /api/budgets: with what is used of each, newest first (contract 14). */
-export async function listBudgets(needs: BudgetNeeds, filter: BudgetFilter): Promise<Answer<Budget[]>> {
-  const listing = await listBudgetRows(needs.db, filter);
+/** Lists budgets with their usage, newest first. */
+export async function listBudgets(deps: BudgetDeps, filter: BudgetFilter): Promise<Answer<Budget[]>> {
+  const listing = await listBudgetRows(deps.db, filter);
   const ids = valueOf(listing.json).map(({ id }) => id);
-  const budgets = await measured(needs, ids);
-  // The order of the list, which goes by id.
+  const budgets = await measure(deps, ids);
+  // Restores the order of the list, by id.
   budgets.sort((a, b) => a.id < b.id ? 1 : -1);
   return page({ ...listing, json: jsonOf(budgets) });
 }
 
-/** GET /api/budgets/:id. Throws `not_found`. */
-export async function getBudget(needs: BudgetNeeds, id: string): Promise<Answer<Budget>> {
-  return answer(await find(needs, id));
+export async function getBudget(deps: BudgetDeps, id: string): Promise<Answer<Budget>> {
+  return answer(await requireBudget(deps, id));
 }
 
-async function find(needs: BudgetNeeds, id: string): Promise<Budget> {
-  const [budget] = await measured(needs, [id]);
+async function requireBudget(deps: BudgetDeps, id: string): Promise<Budget> {
+  const [budget] = await measure(deps, [id]);
   if (budget === undefined) throw notFound("budget", id);
   return budget;
 }
 
-/** POST /api/budgets. Throws `invalid_request` for a target that is not there, `conflict` for a name that is taken. */
+/** Creates a budget. Throws `invalid_request` for an unknown target, and `conflict` for a taken name. */
 export async function createBudget(
-  needs: BudgetNeeds,
+  deps: BudgetDeps,
   call: Call,
   input: BudgetCreate,
 ): Promise<Answer<Budget>> {
-  return await findEarlier<Budget>(needs, call) ??
-    await storeCreation(needs, call, await planBudget(needs, call, input));
+  return await createOnce(deps, call, () => planBudget(deps, call, input));
 }
 
-async function planBudget(needs: BudgetNeeds, call: Call, input: BudgetCreate): Promise<Creation<Budget>> {
-  const { db, clock, engines } = needs;
+async function planBudget(deps: BudgetDeps, call: Call, input: BudgetCreate): Promise<Creation<Budget>> {
+  const { db, clock, engines } = deps;
   const now = clock.now();
   checkLimit(input);
-  const target = await resolveTarget(needs, input.target);
+  const target = await resolveTarget(deps, input.target);
   const stored: StoredBudget = {
     id: newId(),
     ...input,
@@ -88,29 +86,28 @@ async function planBudget(needs: BudgetNeeds, call: Call, input: BudgetCreate): 
     created_at: now,
     updated_at: now,
   };
-  const month = new Months(needs.timeZone).of(now);
+  const month = new Months(deps.timeZone).of(now);
   const settled = await findSettled(db, stored, now, month);
   const use = { ...stored, settled, soft_notified_at: null, hard_notified_at: null };
   return {
-    statements: [...insertBudget(stored, BUDGETS_MAX), changed("budget.created", stored, call, now)],
-    response: await shownOf(needs, use, await listOpenRuns(db, now), engines.tells(stored)),
-    lost: () => conflict(`Cannot create the budget: there are ${BUDGETS_MAX} already`),
-    duplicate: () => nameTaken(input.name),
+    statements: [...insertBudget(stored, BUDGETS_MAX), buildEvent("budget.created", stored, call, now)],
+    response: await buildBudget(deps, use, await listOpenRuns(db, now), engines.tells(stored)),
+    lost: () => conflict(`Cannot create the budget: ${BUDGETS_MAX} budgets exist. Delete some first.`),
+    duplicate: () => buildNameTaken(input.name),
   };
 }
 
-/** PUT /api/budgets/:id: an absent field stays unchanged; it counts at once. Throws `not_found`, `invalid_request`, `conflict`. */
+/** Updates a budget. The change takes effect immediately. Throws `not_found`, `invalid_request` or `conflict`. */
 export async function updateBudget(
-  needs: BudgetNeeds,
+  deps: BudgetDeps,
   call: Call,
   id: string,
   input: BudgetUpdate,
 ): Promise<Answer<Budget>> {
-  const { db, clock } = needs;
-  const before = await findBudget(db, id);
-  if (before === null) throw notFound("budget", id);
+  const { db, clock } = deps;
+  const before = requireFound(await findBudget(db, id), "budget", id);
   const { name, unit, limit, period, soft, action } = input;
-  const target = input.target === undefined ? undefined : await resolveTarget(needs, input.target);
+  const target = input.target === undefined ? undefined : await resolveTarget(deps, input.target);
   checkLimit({ unit: unit ?? before.unit, limit: limit ?? before.limit });
   const now = clock.now();
   const change = { name, target, unit, limit, period, soft, action };
@@ -118,51 +115,49 @@ export async function updateBudget(
     await db.writeOr(
       [
         ...updateBudgetRow(id, change, now),
-        changed("budget.updated", { ...before, name: name ?? before.name }, call, now),
+        buildEvent("budget.updated", { ...before, name: name ?? before.name }, call, now),
       ],
       () => notFound("budget", id),
     );
   } catch (error) {
-    throw isDuplicate(error) ? nameTaken(name ?? before.name) : error;
+    throw isDuplicate(error) ? buildNameTaken(name ?? before.name) : error;
   }
-  return answer(await find(needs, id));
+  return answer(await requireBudget(deps, id));
 }
 
-/** DELETE /api/budgets/:id: it holds nothing any more; what was used stays in the ledger. Throws `not_found`. */
+/** Deletes a budget, which stops blocking runs. The recorded usage stays. Throws `not_found`. */
 export async function deleteBudget(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   id: string,
 ): Promise<Answer<Deleted>> {
-  const budget = await findBudget(db, id);
-  if (budget === null) throw notFound("budget", id);
+  const budget = requireFound(await findBudget(db, id), "budget", id);
   await db.writeOr(
-    [...deleteBudgetRow(id), changed("budget.deleted", budget, call, clock.now())],
+    [...deleteBudgetRow(id), buildEvent("budget.deleted", budget, call, clock.now())],
     () => notFound("budget", id),
   );
   return DELETED;
 }
 
-/** POST /api/budgets/:id/lift: out of force for a while, or in force again with 0. Throws `not_found`. */
+/** Suspends a budget for a time, or ends the suspension with 0. Throws `not_found`. */
 export async function liftBudget(
-  needs: BudgetNeeds,
+  deps: BudgetDeps,
   call: Call,
   id: string,
   { for_ms }: BudgetLift,
 ): Promise<Answer<Budget>> {
-  const { db, clock } = needs;
-  const budget = await findBudget(db, id);
-  if (budget === null) throw notFound("budget", id);
+  const { db, clock } = deps;
+  const budget = requireFound(await findBudget(db, id), "budget", id);
   const now = clock.now();
   const until = for_ms === 0 ? null : now + for_ms;
   await db.writeOr(
-    [...liftBudgetRow(id, until, now), changed("budget.lifted", budget, call, now, { until })],
+    [...liftBudgetRow(id, until, now), buildEvent("budget.lifted", budget, call, now, { until })],
     () => notFound("budget", id),
   );
-  return answer(await find(needs, id));
+  return answer(await requireBudget(deps, id));
 }
 
-function changed(
+function buildEvent(
   kind: EventKind,
   { id, name }: StoredBudget,
   { caller }: Call,
@@ -172,43 +167,42 @@ function changed(
   return record(now, { kind, actor: caller.subject, data: { budget_id: id, name, ...data } });
 }
 
-// Half a run cannot be started.
 function checkLimit({ unit, limit }: Pick<StoredBudget, "unit" | "limit">): void {
   if ((unit === "runs" || unit === "tokens") && !Number.isInteger(limit)) {
     throw invalid("limit", `must be a whole number of ${unit}`);
   }
 }
 
-// What runs count for is named by ids; people may write names.
-async function resolveTarget({ db, engines }: BudgetNeeds, target: string): Promise<string> {
+// Budgets store ids, but people may write names.
+async function resolveTarget({ db, engines }: BudgetDeps, target: string): Promise<string> {
   const [, kind = "", ref = ""] = /^([a-z]+):?(.*)$/s.exec(target) ?? [];
   if (kind === "engine" && engines.find(ref)?.name !== ref) {
     throw invalid("target", `no engine is called ${JSON.stringify(ref)}`);
   }
   if (kind !== "department" && kind !== "worker") return target;
   const ids = kind === "worker" ? await listWorkerIds(db, ref) : [(await findDepartmentRef(db, ref))?.id];
-  if (ids.length > 1) throw invalid("target", `several workers are called ${JSON.stringify(ref)}; use an id`);
+  if (ids.length > 1) {
+    throw invalid("target", `several workers are called ${JSON.stringify(ref)}. Use an id.`);
+  }
   if (ids[0] === undefined) {
     throw invalid("target", `no ${kind} has the id or the name ${JSON.stringify(ref)}`);
   }
   return `${kind}:${ids[0]}`;
 }
 
-async function measured(needs: BudgetNeeds, ids: string[]): Promise<Budget[]> {
-  const { db, clock, engines, timeZone } = needs;
+async function measure(deps: BudgetDeps, ids: string[]): Promise<Budget[]> {
+  const { db, clock, engines, timeZone } = deps;
   const now = clock.now();
   const month = new Months(timeZone).of(now);
   const [budgets, open] = await Promise.all([
     measureBudgets(db, { ids }, now, month),
     listOpenRuns(db, now),
   ]);
-  return await Promise.all(
-    budgets.map((budget) => shownOf(needs, budget, open, engines.tells(budget))),
-  );
+  return await Promise.all(budgets.map((budget) => buildBudget(deps, budget, open, engines.tells(budget))));
 }
 
-async function shownOf(
-  { db, clock, timeZone }: BudgetNeeds,
+async function buildBudget(
+  { db, clock, timeZone }: BudgetDeps,
   budget: MeasuredBudget,
   open: readonly OpenUse[],
   tells: boolean,
@@ -234,8 +228,8 @@ async function shownOf(
   };
 }
 
-function nameTaken(name: string): ServiceError {
+function buildNameTaken(name: string): ServiceError {
   return conflict(
-    `Cannot name a budget ${JSON.stringify(name)}: another one is called that, in whatever case`,
+    `Cannot name a budget ${JSON.stringify(name)}: another budget has this name. Case is ignored.`,
   );
 }

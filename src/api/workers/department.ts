@@ -17,40 +17,36 @@ import {
   listDepartments as listDepartmentRows,
   updateDepartment as updateDepartmentRow,
 } from "../../store/workers/department.ts";
-import { record } from "../../store/events/journal.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { Deleted } from "../../domain/call/deleted.ts";
 import { jsonOf } from "../../domain/call/json.ts";
-import { type Answer, answer, DELETED } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { type Answer, answer, DELETED, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/departments: the whole forest by (sort_order, name) (contract 1.5, contract 3, Department). */
+/** Lists all departments as trees, by sort_order and name. */
 export async function listDepartments({ db }: Deps<"db">): Promise<Answer<DepartmentTree[]>> {
   const departments = await listDepartmentRows(db);
   return { json: jsonOf(toForest(departments)), total: departments.length };
 }
 
-/** GET /api/departments/:id_or_name: an id wins over a name. Throws `not_found`. */
+/** Finds a department by id, or else by name. Throws `not_found`. */
 export async function getDepartment({ db }: Deps<"db">, idOrName: string): Promise<Answer<Department>> {
-  return answer(await find(db, idOrName));
+  return answer(await requireDepartment(db, idOrName));
 }
 
-async function find(db: Database, idOrName: string): Promise<Department> {
-  const department = await findDepartment(db, idOrName);
-  if (department === null) throw notFound("department", idOrName);
-  return department;
+async function requireDepartment(db: Database, idOrName: string): Promise<Department> {
+  return requireFound(await findDepartment(db, idOrName), "department", idOrName);
 }
 
-/** POST /api/departments. Throws `invalid_request` for an unknown parent, `conflict` for a name that is taken. */
+/** Creates a department. Throws `invalid_request` for an unknown parent, and `conflict` for a taken name. */
 export async function createDepartment(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   input: DepartmentCreate,
 ): Promise<Answer<Department>> {
-  return await findEarlier<Department>(needs, call) ??
-    await storeCreation(needs, call, await planDepartment(needs, call, input));
+  return await createOnce(deps, call, () => planDepartment(deps, call, input));
 }
 
 async function planDepartment(
@@ -71,26 +67,26 @@ async function planDepartment(
   return {
     statements: [
       ...insertDepartment(department, DEPARTMENTS_MAX),
-      record(now, {
+      recordBy(call, now, {
         kind: "department.created",
-        actor: call.caller.subject,
         data: { department_id: department.id, name: department.name },
       }),
     ],
     response: department,
-    lost: () => conflict(`Cannot create the department: there are ${DEPARTMENTS_MAX} already`),
-    duplicate: () => nameTaken(input.name),
+    lost: () =>
+      conflict(`Cannot create the department: ${DEPARTMENTS_MAX} departments exist. Delete some first.`),
+    duplicate: () => buildNameTaken(input.name),
   };
 }
 
-/** PUT /api/departments/:id_or_name: an absent field stays unchanged. Throws `not_found`, `conflict` for a circle or a name that is taken. */
+/** Updates a department. Throws `not_found`, and `conflict` for a cycle or a taken name. */
 export async function updateDepartment(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   idOrName: string,
   input: DepartmentUpdate,
 ): Promise<Answer<Department>> {
-  const { id, name } = await find(db, idOrName);
+  const { id, name } = await requireDepartment(db, idOrName);
   const parentId = input.parent_id === undefined ? undefined : await resolveParent(db, input.parent_id);
   const now = clock.now();
   const change = { name: input.name, parent_id: parentId, sort_order: input.sort_order };
@@ -98,42 +94,39 @@ export async function updateDepartment(
     await db.writeOr(
       [
         ...updateDepartmentRow(id, change, now),
-        record(now, {
+        recordBy(call, now, {
           kind: "department.updated",
-          actor: call.caller.subject,
           data: { department_id: id, name: input.name ?? name },
         }),
       ],
       async () =>
-        await findDepartmentRef(db, id) === null
-          ? notFound("department", idOrName)
-          : conflict(`Cannot move the department ${JSON.stringify(name)} there: that is itself or below it`),
+        await findDepartmentRef(db, id) === null ? notFound("department", idOrName) : conflict(
+          `Cannot move the department ${
+            JSON.stringify(name)
+          }: the new parent is the department itself or below it`,
+        ),
     );
   } catch (error) {
-    throw isDuplicate(error) ? nameTaken(input.name ?? name) : error;
+    throw isDuplicate(error) ? buildNameTaken(input.name ?? name) : error;
   }
-  return answer(await find(db, id));
+  return answer(await requireDepartment(db, id));
 }
 
-/** DELETE /api/departments/:id_or_name: removes its memberships. Throws `not_found`, `conflict` while it has children. */
+/** Deletes a department and its memberships. Throws `not_found`, and `conflict` while it has children. */
 export async function deleteDepartment(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   idOrName: string,
 ): Promise<Answer<Deleted>> {
-  const { id, name } = await find(db, idOrName);
+  const { id, name } = await requireDepartment(db, idOrName);
   await db.writeOr([
     ...deleteDepartmentRow(id),
-    record(clock.now(), {
-      kind: "department.deleted",
-      actor: call.caller.subject,
-      data: { department_id: id, name },
-    }),
+    recordBy(call, clock.now(), { kind: "department.deleted", data: { department_id: id, name } }),
   ], async () =>
     await findDepartmentRef(db, id) === null ? notFound("department", idOrName) : conflict(
       `Cannot delete the department ${
         JSON.stringify(name)
-      }: it has child departments; move or delete them first`,
+      }: it has child departments. Move or delete them first.`,
     ));
   return DELETED;
 }
@@ -145,6 +138,6 @@ async function resolveParent(db: Database, key: string | null): Promise<string |
   return parent.id;
 }
 
-function nameTaken(name: string): ServiceError {
-  return conflict(`Cannot name a department ${JSON.stringify(name)}: another one is called that`);
+function buildNameTaken(name: string): ServiceError {
+  return conflict(`Cannot name a department ${JSON.stringify(name)}: another department has this name`);
 }

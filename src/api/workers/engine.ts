@@ -1,43 +1,46 @@
 import type { EngineShown } from "../../domain/workers/engine.ts";
-import { notFound } from "../../domain/call/error.ts";
+import { invalid, notFound } from "../../domain/call/error.ts";
 import { forgetWindows, listWindows } from "../../store/workers/engine_window.ts";
 import { record } from "../../store/events/journal.ts";
 import { liftLimit, listLimits } from "../../store/workers/rate_limit.ts";
 import { type Answer, answer, whole } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
+import type { WorkerUpdate } from "../../domain/workers/worker.ts";
+import { findReservedFlag } from "../../engine/registry.ts";
+import { splitArgs } from "../../engine/arguments.ts";
+import type { Catalog } from "../../engine/catalog.ts";
 
-type EngineNeeds = Deps<"engines" | "db" | "clock">;
+type EngineDeps = Deps<"engines" | "db" | "clock">;
 
-/** GET /api/engines: every engine, and whether a run could be started with it (contract 14). */
-export async function listEngines(needs: EngineNeeds): Promise<Answer<EngineShown[]>> {
-  return whole(await probe(needs));
+/** Lists all engines and whether each can start a run. */
+export async function listEngines(deps: EngineDeps): Promise<Answer<EngineShown[]>> {
+  return whole(await probe(deps));
 }
 
-/** GET /api/engines/:name. Throws `not_found`. */
-export async function getEngine(needs: EngineNeeds, name: string): Promise<Answer<EngineShown>> {
-  const found = (await probe(needs)).find((engine) => engine.name === name);
+export async function getEngine(deps: EngineDeps, name: string): Promise<Answer<EngineShown>> {
+  const found = (await probe(deps)).find((engine) => engine.name === name);
   if (found === undefined) throw notFound("engine", name);
   return answer(found);
 }
 
-/** POST /api/engines/:name/lift: a parked engine goes on, and what was said of its windows is forgotten. Throws `not_found`. */
+/** Ends an engine's cooldown and forgets the reported usage windows. Throws `not_found`. */
 export async function liftEngine(
-  needs: EngineNeeds,
+  deps: EngineDeps,
   { caller }: Call,
   name: string,
 ): Promise<Answer<EngineShown>> {
-  const { db, clock, engines } = needs;
+  const { db, clock, engines } = deps;
   if (!engines.names.includes(name)) throw notFound("engine", name);
   await db.write([
     liftLimit(name),
     forgetWindows(name),
     record(clock.now(), { kind: "engine.lifted", actor: caller.subject, data: { engine: name } }),
   ]);
-  return await getEngine(needs, name);
+  return await getEngine(deps, name);
 }
 
-async function probe({ engines, db, clock }: EngineNeeds): Promise<EngineShown[]> {
+async function probe({ engines, db, clock }: EngineDeps): Promise<EngineShown[]> {
   const [found, limits, windows] = await Promise.all([
     engines.probe(),
     listLimits(db, clock.now()),
@@ -56,4 +59,37 @@ async function probe({ engines, db, clock }: EngineNeeds): Promise<EngineShown[]
     windows: windows.filter(({ engine }) => engine === name).map(({ engine: _engine, ...window }) => window),
     limited_until: limits.find((limit) => limit.engine === name)?.until ?? null,
   }));
+}
+
+/** Throws `invalid_request` for an unknown engine and for malformed or reserved arguments. */
+export function checkEngines(
+  engines: Catalog,
+  input: Pick<WorkerUpdate, "engine" | "engine_args" | "runs_on">,
+  prefix = "",
+): void {
+  const known = engines.names;
+  // Runners may have engines that this machine does not have.
+  const isElsewhere = (input.runs_on ?? []).length > 0;
+  if (input.engine !== undefined && engines.find(input.engine) === null && !isElsewhere) {
+    throw invalid(
+      `${prefix}engine`,
+      `no engine is called ${JSON.stringify(input.engine)}. Known engines: ${known.join(", ")}.`,
+    );
+  }
+  for (const [name, text] of Object.entries(input.engine_args ?? {})) {
+    const path = `${prefix}engine_args.${name}`;
+    if (!known.includes(name) && !isElsewhere) {
+      throw invalid(path, `no engine has this name. Known engines: ${known.join(", ")}.`);
+    }
+    const flag = findReservedFlag(engines.find(name)?.kind ?? "", parseArgs(path, text));
+    if (flag !== null) throw invalid(path, `cannot contain ${flag}: the service sets it`);
+  }
+}
+
+function parseArgs(path: string, text: string): string[] {
+  try {
+    return splitArgs(text);
+  } catch (error) {
+    throw invalid(path, error instanceof Error ? error.message : String(error));
+  }
 }

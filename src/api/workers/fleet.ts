@@ -19,64 +19,64 @@ import { findWebhook } from "../../store/events/webhook.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { checkCommands, checkMaySet } from "../work/task_commands.ts";
-import { checkEngines } from "./engine_check.ts";
+import { checkEngines } from "./engine.ts";
 import { changesOf } from "./fleet_changes.ts";
 import { exported, listPresent, normalized } from "./fleet_present.ts";
 import type { Deps } from "../call/services.ts";
 import { makeWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
 
-type PlanNeeds = Deps<"db" | "clock" | "engines" | "paths" | "timeZone">;
+type PlanDeps = Deps<"db" | "clock" | "engines" | "paths" | "timeZone">;
 
-// Somebody else may change something between the plan and its commit.
+// Another request may change something between the plan and its commit.
 const TRIES = 5;
 
-/** GET /api/fleet: everything that a fleet can hold, without defaults, by name (contract 16). Throws `conflict` for two of one name. */
-export async function exportFleet(needs: Deps<"db" | "paths">): Promise<Answer<FleetExport>> {
-  const present = await listPresent(needs);
+/** Exports the fleet by name and without defaults. Throws `conflict` for two objects with one name. */
+export async function exportFleet(deps: Deps<"db" | "paths">): Promise<Answer<FleetExport>> {
+  const present = await listPresent(deps);
   const twice = [...Map.groupBy(present, ({ kind, name }) => `${kind} ${nameKey(name)}`).values()]
     .find((found) => found.length > 1 && found[0]?.kind !== "memory");
   if (twice !== undefined) {
     throw conflict(
-      `Cannot export: ${twice.length} ${twice[0]?.kind}s are called ${twice[0]?.name}; rename all but one`,
+      `Cannot export: ${twice.length} ${twice[0]?.kind}s are called ${twice[0]?.name}. Rename all but one.`,
     );
   }
   return answer(exported(present));
 }
 
-/** POST /api/fleet/plan: what an apply would change, and what stands in its way (contract 16). */
+/** Plans the changes of an apply, with its conflicts (contract 16). */
 export async function planOfFleet(
-  needs: PlanNeeds,
+  deps: PlanDeps,
   call: Call,
   input: FleetPlanInput,
 ): Promise<Answer<FleetPlan>> {
-  return answer(shownPlan((await plan(needs, call, input)).planned));
+  return answer(buildPlan((await plan(deps, call, input)).planned));
 }
 
 /**
- * POST /api/fleet/apply: changes everything in one batch, all or nothing, and answers what it changed (contract 16). Throws `conflict` for what
- * several names, another fleet, or a change since `plan` stand in the way of, and `invalid_request`.
+ * Applies a fleet file in one batch, all or nothing, and returns the changes. Throws `invalid_request`, and `conflict`
+ * for ambiguous names, objects of another fleet and changes since `plan`.
  */
 export async function applyFleet(
-  needs: PlanNeeds & Deps<"interruptRun">,
+  deps: PlanDeps & Deps<"interruptRun">,
   call: Call,
   input: FleetApply,
 ): Promise<Answer<FleetPlan>> {
   for (let tried = 1; tried <= TRIES; tried++) {
-    const state = await fleetState(needs.db);
-    const { planned, present } = await plan(needs, call, input);
-    const shown = shownPlan(planned);
+    const state = await fleetState(deps.db);
+    const { planned, present } = await plan(deps, call, input);
+    const shown = buildPlan(planned);
     if (input.plan !== undefined && input.plan !== shown.hash) {
-      throw conflict("Cannot apply: since the plan something has changed; look at the plan again");
+      throw conflict("Cannot apply: the fleet changed after the plan. Plan again.");
     }
     const [first] = planned.conflicts;
-    if (first !== undefined) throw refused(planned.conflicts);
+    if (first !== undefined) throw buildConflict(planned.conflicts);
     if (planned.changes.length === 0) return answer(shown);
-    const now = needs.clock.now();
+    const now = deps.clock.now();
     const actor = call.caller.subject;
-    const work = await changesOf(needs, planned.changes, present, { fleet: input.fleet.fleet, actor, now });
+    const work = await changesOf(deps, planned.changes, present, { fleet: input.fleet.fleet, actor, now });
     faultPoint("accept.pre-commit");
-    const { won } = await needs.db.write([
+    const { won } = await deps.db.write([
       ...unlessFleetChanged(state),
       ...work.statements,
       record(now, {
@@ -87,32 +87,31 @@ export async function applyFleet(
     ]);
     if (!won) continue;
     faultPoint("accept.post-commit");
-    // From here on a crash loses nothing: a run makes its directory itself, and a start ends what is left of runs.
+    // A crash from here on loses nothing: a run creates its directory, and a start ends orphan runs.
     await Promise.all(work.workDirs.map(makeWorkDir));
     for (const end of work.afterwards) await end();
     return answer(shown);
   }
-  throw conflict("Cannot apply: what the fleet holds is being changed all the time; try again");
+  throw conflict("Cannot apply: other requests keep changing the fleet. Try again.");
 }
 
 async function plan(
-  needs: PlanNeeds,
+  deps: PlanDeps,
   call: Call,
   { fleet, prune, adopt }: FleetPlanInput,
 ): Promise<{ planned: Planned; present: PresentObject[] }> {
-  checkEngineNames(needs, fleet);
-  checkSchedules(needs, fleet);
-  const present = await listPresent(needs);
-  checkCommandEngines(needs, fleet, present);
-  await checkWebhookNames(needs, fleet);
+  checkEngineNames(deps, fleet);
+  checkSchedules(deps, fleet);
+  const present = await listPresent(deps);
+  checkCommandEngines(deps, fleet, present);
+  await checkWebhookNames(deps, fleet);
   checkCircle(fleet, present);
-  const planned = planFleet(normalized(needs, fleet), present, { fleet: fleet.fleet, prune, adopt });
+  const planned = planFleet(normalized(deps, fleet), present, { fleet: fleet.fleet, prune, adopt });
   checkReferences(fleet, present, planned);
   checkMayChange(call, planned);
   return { planned, present };
 }
 
-// What engines may be named, and with which arguments.
 function checkEngineNames({ engines }: Deps<"engines">, fleet: Fleet): void {
   for (const [index, worker] of fleet.workers.entries()) {
     checkEngines(engines, worker, `fleet.workers.${index}.`);
@@ -124,7 +123,6 @@ function checkEngineNames({ engines }: Deps<"engines">, fleet: Fleet): void {
   }
 }
 
-// A cron that cannot fire is found before anything is changed.
 function checkSchedules({ clock, timeZone }: Deps<"clock" | "timeZone">, fleet: Fleet): void {
   const now = clock.now();
   for (const [index, { cron, time_zone = "", until = null }] of fleet.schedules.entries()) {
@@ -138,7 +136,7 @@ function checkSchedules({ clock, timeZone }: Deps<"clock" | "timeZone">, fleet: 
   }
 }
 
-// By the engine of its worker, which the file need not name.
+// The worker's engine matters, and the file need not contain the worker.
 function checkCommandEngines(
   { engines }: Deps<"engines">,
   fleet: Fleet,
@@ -154,69 +152,68 @@ function checkCommandEngines(
   }
 }
 
-// Those of the configuration are changed there.
 async function checkWebhookNames({ db }: Deps<"db">, fleet: Fleet): Promise<void> {
   for (const [index, { name }] of fleet.webhooks.entries()) {
     if ((await findWebhook(db, name))?.origin !== "config") continue;
     throw invalid(
       `fleet.webhooks.${index}.name`,
-      "a webhook of the configuration is called that; change it there",
+      "a webhook of the configuration has this name. Change it there.",
     );
   }
 }
 
-// A command that is left out is taken away. Who may set none may apply a file that changes none.
+// An omitted command is removed. A caller without the scope may apply a file that changes no command.
 function checkMayChange(call: Call, { changes }: Planned): void {
   for (const { name, before, after } of changes.flatMap(({ fields }) => fields)) {
     if ((name === "gate" || name === "verify") && (before ?? after ?? null) !== null) checkMaySet(call, name);
-    // Whose field it is says what it holds: only workers have scopes.
+    // Only workers have scopes.
     if (name === "scopes") checkGrant(call.caller, (after ?? []) as string[], (before ?? []) as string[]);
   }
 }
 
-// Also with departments that the file does not name.
+// Includes departments that the file omits.
 function checkCircle(fleet: Fleet, present: readonly PresentObject[]): void {
   const parents = new Map<string, string>();
-  const put = (name: string, parent: unknown) => {
+  const setParent = (name: string, parent: unknown) => {
     if (parent === "") parents.delete(nameKey(name));
     else parents.set(nameKey(name), nameKey(String(parent)));
   };
-  for (const { kind, name, fields } of present) if (kind === "department") put(name, fields.parent);
-  for (const { name, parent } of fleet.departments) put(name, parent);
+  for (const { kind, name, fields } of present) if (kind === "department") setParent(name, fields.parent);
+  for (const { name, parent } of fleet.departments) setParent(name, parent);
   const circle = circleOf(parents);
   if (circle === null) return;
-  throw invalid("fleet.departments", `these are above each other: ${circle.join(" > ")}`);
+  throw invalid("fleet.departments", `form a cycle: ${circle.join(" > ")}`);
 }
 
-// Names have to stand in the file, or to be there and to stay.
+// A name must be in the file, or belong to an object that stays.
 function checkReferences(fleet: Fleet, present: readonly PresentObject[], { changes }: Planned): void {
   const gone = new Set(changes.flatMap((one) => one.action === "delete" ? [one.present?.id] : []));
-  const namesOf = (kind: "department" | "worker", wanted: readonly { name: string }[]) =>
+  const listNames = (kind: "department" | "worker", wanted: readonly { name: string }[]) =>
     new Set([
       ...wanted.map(({ name }) => nameKey(name)),
       ...present.filter((one) => one.kind === kind && !gone.has(one.id)).map(({ name }) => nameKey(name)),
     ]);
-  const there = {
-    department: namesOf("department", fleet.departments),
-    worker: namesOf("worker", fleet.workers),
+  const names = {
+    department: listNames("department", fleet.departments),
+    worker: listNames("worker", fleet.workers),
   };
-  const known = (path: string, kind: keyof typeof there, name: string) => {
-    if (!there[kind].has(nameKey(name))) throw invalid(path, `no ${kind} is called ${JSON.stringify(name)}`);
+  const checkName = (path: string, kind: keyof typeof names, name: string) => {
+    if (!names[kind].has(nameKey(name))) throw invalid(path, `no ${kind} is called ${JSON.stringify(name)}`);
   };
   for (const [index, { parent }] of fleet.departments.entries()) {
-    if (parent !== "") known(`fleet.departments.${index}.parent`, "department", parent);
+    if (parent !== "") checkName(`fleet.departments.${index}.parent`, "department", parent);
   }
   for (const [index, worker] of fleet.workers.entries()) {
     for (const [at, name] of worker.departments.entries()) {
-      known(`fleet.workers.${index}.departments.${at}`, "department", name);
+      checkName(`fleet.workers.${index}.departments.${at}`, "department", name);
     }
   }
   for (const [index, { worker }] of fleet.schedules.entries()) {
-    known(`fleet.schedules.${index}.worker`, "worker", worker);
+    checkName(`fleet.schedules.${index}.worker`, "worker", worker);
   }
   for (const [index, { target }] of fleet.budgets.entries()) {
     const [, kind, name = ""] = /^(worker|department):(.*)$/s.exec(target) ?? [];
-    if (kind !== undefined) known(`fleet.budgets.${index}.target`, kind as keyof typeof there, name);
+    if (kind !== undefined) checkName(`fleet.budgets.${index}.target`, kind as keyof typeof names, name);
   }
   const moved = changes.find(({ kind, action, fields }) =>
     kind === "worker" && action === "update" && fields.some(({ name }) => name === "work_dir")
@@ -225,22 +222,22 @@ function checkReferences(fleet: Fleet, present: readonly PresentObject[], { chan
     const index = fleet.workers.findIndex(({ name }) => nameKey(name) === nameKey(moved.name));
     throw invalid(
       `fleet.workers.${index}.work_dir`,
-      "cannot be changed, because what agents remember belongs to it",
+      "cannot be changed, because the contexts of agents belong to the directory",
     );
   }
 }
 
-function shownPlan({ changes, conflicts }: Planned): FleetPlan {
+function buildPlan({ changes, conflicts }: Planned): FleetPlan {
   const shown = changes.map(({ action, kind, name, fields }) => ({ action, kind, name, fields }));
   return { hash: digest(JSON.stringify([shown, conflicts])), changes: shown, conflicts };
 }
 
 const CONFLICTS_SHOWN = 5;
 
-function refused(conflicts: FleetPlan["conflicts"]): ServiceError {
+function buildConflict(conflicts: FleetPlan["conflicts"]): ServiceError {
   const words = conflicts.slice(0, CONFLICTS_SHOWN).map(({ kind, name, detail }) =>
     `${kind} ${name}: ${detail}`
   );
   const more = conflicts.length > CONFLICTS_SHOWN ? `, and ${conflicts.length - CONFLICTS_SHOWN} more` : "";
-  return conflict(`Cannot apply, and nothing was changed: ${words.join("; ")}${more}`);
+  return conflict(`Cannot apply: ${words.join("; ")}${more}. Nothing was changed.`);
 }

@@ -16,81 +16,89 @@ import { deleteMemory, saveMemory } from "../../store/workers/memory.ts";
 import { deleteForeignContexts, forgetWorkerContexts } from "../../store/chat/conversation_context.ts";
 import { deleteWebhook, insertWebhook, updateWebhook } from "../../store/events/webhook.ts";
 import { insertWorker, updateWorker, type WorkerChange } from "../../store/workers/worker.ts";
-import { scheduleStatements } from "./fleet_schedule.ts";
 import type { Deps } from "../call/services.ts";
 import { newSecret, originOf } from "../system/webhook.ts";
 import { endRuns, workerDeletion } from "./worker_deletion.ts";
+import { scriptSessionKey } from "../../domain/chat/message.ts";
+import type { ScheduleOptions } from "../../domain/work/schedule.ts";
+import { newTask } from "../../domain/work/task.ts";
+import { nextRunAt, planTask } from "../../domain/work/task_plan.ts";
+import { cancelOccurrence } from "../../store/work/occurrence.ts";
+import { type ScheduleChange, updateSchedule } from "../../store/work/schedule.ts";
+import { insertTask } from "../../store/work/task.ts";
+import { cancelTask } from "../../store/work/task_transitions.ts";
 
-/** What the changes of a plan are made of. */
-interface Work {
+/** The statements and follow-up work of a plan. */
+interface PlanWork {
   statements: Statement[];
-  /** To be made after the commit. */
+  /** Directories to create after the commit. */
   workDirs: string[];
-  /** To be done after the commit, in this order. */
+  /** Work after the commit, in this order. */
   afterwards: (() => Promise<void>)[];
 }
 
 interface Context {
-  /** The name of the fleet. */
   fleet: string;
   actor: string;
   now: number;
 }
 
-/** The ids of names, those of things that are made included. */
+/** Ids by name, including new objects. */
 interface Ids {
   department: Map<string, string>;
   worker: Map<string, string>;
 }
 
-type ChangeNeeds = Deps<"db" | "engines" | "paths" | "interruptRun" | "timeZone">;
+type ChangeDeps = Deps<"db" | "engines" | "paths" | "interruptRun" | "timeZone">;
 
-/** The statements that a plan comes down to, in an order in which every reference is there (contract 16). */
+/** Builds the statements of a plan, ordered so that every reference exists. */
 export async function changesOf(
-  needs: ChangeNeeds,
+  deps: ChangeDeps,
   changes: readonly PlannedChange[],
   present: readonly PresentObject[],
   context: Context,
-): Promise<Work> {
-  const work: Work = { statements: [], workDirs: [], afterwards: [] };
-  const idsOf = (kind: PresentObject["kind"]) =>
+): Promise<PlanWork> {
+  const work: PlanWork = { statements: [], workDirs: [], afterwards: [] };
+  const findIds = (kind: PresentObject["kind"]) =>
     new Map(present.flatMap((one) => one.kind === kind ? [[nameKey(one.name), one.id] as const] : []));
-  const ids: Ids = { department: idsOf("department"), worker: idsOf("worker") };
-  const of = (kind: PlannedChange["kind"]) => changes.filter((one) => one.kind === kind);
-  changeDepartments(work, of("department"), ids.department, context);
-  const workers = of("worker");
+  const ids: Ids = { department: findIds("department"), worker: findIds("worker") };
+  const listChanges = (kind: PlannedChange["kind"]) => changes.filter((one) => one.kind === kind);
+  changeDepartments(work, listChanges("department"), ids.department, context);
+  const workers = listChanges("worker");
   for (const change of workers.filter(({ action }) => action !== "delete")) {
-    changeWorker(work, needs, change, { ...context, ids });
+    changeWorker(work, deps, change, { ...context, ids });
   }
-  for (const change of of("schedule")) {
-    work.statements.push(...scheduleStatements(needs.timeZone, change, { ...context, workers: ids.worker }));
-  }
-  // A schedule may have gone from one of these to another worker.
-  for (const { present } of workers.filter(({ action }) => action === "delete")) {
-    if (present === null) continue;
-    work.statements.push(...await workerDeletion(needs.db, present, context.actor, context.now));
-    work.afterwards.push(() => endRuns(needs, present.id));
-  }
-  // Nobody is in a department that goes any more.
-  const gone = of("department").filter(({ action }) => action === "delete");
-  for (const { present } of gone) {
-    work.statements.push(...updateDepartment(present?.id ?? "", { parent_id: null }, context.now));
-  }
-  for (const { present, name } of gone) {
+  for (const change of listChanges("schedule")) {
     work.statements.push(
-      ...deleteDepartment(present?.id ?? ""),
-      event("department.deleted", present?.id ?? "", name, context),
+      ...buildScheduleStatements(deps.timeZone, change, { ...context, workers: ids.worker }),
     );
   }
-  for (const change of of("budget")) changeBudget(work, change, { ...context, ids });
-  for (const change of of("webhook")) changeWebhook(work, change, context);
-  for (const change of of("memory")) changeMemory(work, change, context);
+  // A schedule may have moved from a deleted worker to another one.
+  for (const { present } of workers.filter(({ action }) => action === "delete")) {
+    if (present === null) continue;
+    work.statements.push(...await workerDeletion(deps.db, present, context.actor, context.now));
+    work.afterwards.push(() => endRuns(deps, present.id));
+  }
+  // No kept department is below a deleted one, so deleted ones only leave each other.
+  const deleted = listChanges("department").filter(({ action }) => action === "delete");
+  for (const { present } of deleted) {
+    work.statements.push(...updateDepartment(present?.id ?? "", { parent_id: null }, context.now));
+  }
+  for (const { present, name } of deleted) {
+    work.statements.push(
+      ...deleteDepartment(present?.id ?? ""),
+      buildEvent("department.deleted", present?.id ?? "", name, context),
+    );
+  }
+  for (const change of listChanges("budget")) changeBudget(work, change, { ...context, ids });
+  for (const change of listChanges("webhook")) changeWebhook(work, change, context);
+  for (const change of listChanges("memory")) changeMemory(work, change, context);
   return work;
 }
 
-// New ones get their places after all of them are there, and moved ones first leave theirs: on the way there is no circle.
+// New departments get parents after all exist, and moved ones first lose theirs, so no cycle occurs on the way.
 function changeDepartments(
-  { statements }: Work,
+  { statements }: PlanWork,
   changes: readonly PlannedChange[],
   ids: Map<string, string>,
   context: Context,
@@ -113,12 +121,12 @@ function changeDepartments(
       };
       statements.push(
         ...insertDepartment(row, DEPARTMENTS_MAX),
-        event("department.created", id, name, context),
+        buildEvent("department.created", id, name, context),
       );
     } else if (action === "update") {
       statements.push(
         ...updateDepartment(id, { name, sort_order, parent_id: null }, now),
-        event("department.updated", id, name, context),
+        buildEvent("department.updated", id, name, context),
       );
     }
     statements.push(manage("department", id, fleet));
@@ -132,8 +140,8 @@ function changeDepartments(
 }
 
 function changeWorker(
-  { statements, workDirs }: Work,
-  needs: ChangeNeeds,
+  { statements, workDirs }: PlanWork,
+  deps: ChangeDeps,
   { action, name, present, wanted, fields: changed }: PlannedChange,
   context: Context & { ids: Ids },
 ): void {
@@ -143,19 +151,19 @@ function changeWorker(
   const fields = wanted?.fields as Fleet["workers"][number];
   const departmentIds = fields.departments.flatMap((one) => context.ids.department.get(nameKey(one)) ?? []);
   if (action === "create") {
-    const work_dir = fields.work_dir === "" ? join(needs.paths.workers, id) : fields.work_dir;
+    const work_dir = fields.work_dir === "" ? join(deps.paths.workers, id) : fields.work_dir;
     statements.push(
       ...insertWorker({ ...fields, id, name, work_dir, created_at: now, updated_at: now }, departmentIds),
       record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
     );
-    // That of a runner is made there.
+    // A runner creates its worker's directory itself.
     if (fields.runs_on.length === 0) workDirs.push(work_dir);
   } else if (action === "update") {
     const names = changed.map((one) => one.name);
     const change = Object.fromEntries(
       names.map((one) => [one, { ...fields, name }[one as "name"]]),
     ) as WorkerChange;
-    // Arguments are merged by engine, so those of engines that the file does not name are cleared.
+    // Arguments merge by engine, so clear those of engines that the file omits.
     const before = present?.fields.engine_args as Record<string, string>;
     if (change.engine_args !== undefined) {
       change.engine_args = {
@@ -171,72 +179,73 @@ function changeWorker(
       statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));
     }
     if (change.engine !== undefined) {
-      statements.push(deleteForeignContexts(id, needs.engines.find(change.engine)?.name ?? change.engine));
+      statements.push(deleteForeignContexts(id, deps.engines.find(change.engine)?.name ?? change.engine));
     }
   }
   statements.push(manage("worker", id, fleet));
 }
 
 function changeBudget(
-  { statements }: Work,
+  { statements }: PlanWork,
   { action, name, present, wanted, fields: changed }: PlannedChange,
   context: Context & { ids: Ids },
 ): void {
   const { fleet, actor, now, ids } = context;
   const id = present?.id ?? newId();
-  const say = (kind: "budget.created" | "budget.updated" | "budget.deleted") =>
+  const buildEvent = (kind: "budget.created" | "budget.updated" | "budget.deleted") =>
     record(now, { kind, actor, data: { budget_id: id, name } });
   if (action === "delete") {
-    statements.push(...deleteBudget(id), say("budget.deleted"));
+    statements.push(...deleteBudget(id), buildEvent("budget.deleted"));
     return;
   }
   const wish = wanted?.fields as Omit<Fleet["budgets"][number], "name">;
-  const fields = { ...wish, name, target: targetById(wish.target, ids) };
+  const fields = { ...wish, name, target: findTarget(wish.target, ids) };
   if (action === "create") {
     const row = { ...fields, id, lifted_until: null, created_at: now, updated_at: now };
-    statements.push(...insertBudget(row, BUDGETS_MAX), say("budget.created"));
+    statements.push(...insertBudget(row, BUDGETS_MAX), buildEvent("budget.created"));
   } else if (action === "update") {
     const names = changed.map((one) => one.name) as (keyof typeof fields)[];
     const change = Object.fromEntries(names.map((one) => [one, fields[one]]));
-    statements.push(...updateBudget(id, change, now), say("budget.updated"));
+    statements.push(...updateBudget(id, change, now), buildEvent("budget.updated"));
   }
   statements.push(manage("budget", id, fleet));
 }
 
 function changeWebhook(
-  { statements }: Work,
+  { statements }: PlanWork,
   { action, name, present, wanted, fields: changed }: PlannedChange,
   { fleet, actor, now }: Context,
 ): void {
   const id = present?.id ?? newId();
-  const say = (kind: "webhook.created" | "webhook.updated" | "webhook.deleted", data: object = {}) =>
+  const buildEvent = (kind: "webhook.created" | "webhook.updated" | "webhook.deleted", data: object = {}) =>
     record(now, { kind, actor, data: { webhook_id: id, name, ...data } });
   if (action === "delete") {
-    statements.push(...deleteWebhook(id), say("webhook.deleted"));
+    statements.push(...deleteWebhook(id), buildEvent("webhook.deleted"));
     return;
   }
   const fields = wanted?.fields as Omit<Fleet["webhooks"][number], "name">;
   if (action === "create") {
     const row = { ...fields, id, name, secret: newSecret(), origin: "api" as const, allow_private: false };
     const data = { url: originOf(fields.url), events: fields.events };
-    statements.push(...insertWebhook(row, WEBHOOKS_MAX, now), say("webhook.created", data));
+    statements.push(...insertWebhook(row, WEBHOOKS_MAX, now), buildEvent("webhook.created", data));
   } else if (action === "update") {
     const data = { changed: changed.map((one) => one.name) };
-    statements.push(
-      ...updateWebhook(id, { ...fields, name }, now),
-      say("webhook.updated", data),
-    );
+    statements.push(...updateWebhook(id, { ...fields, name }, now), buildEvent("webhook.updated", data));
   }
   statements.push(manage("webhook", id, fleet));
 }
 
-function targetById(target: string, ids: Ids): string {
+function findTarget(target: string, ids: Ids): string {
   const [, kind, name = ""] = /^(worker|department):(.*)$/s.exec(target) ?? [];
   if (kind === undefined) return target;
   return `${kind}:${ids[kind as keyof Ids].get(nameKey(name)) ?? name}`;
 }
 
-function changeMemory({ statements }: Work, { action, name, wanted }: PlannedChange, context: Context): void {
+function changeMemory(
+  { statements }: PlanWork,
+  { action, name, wanted }: PlannedChange,
+  context: Context,
+): void {
   const { fleet, actor, now } = context;
   const data = { scope: GLOBAL_SCOPE, key: name };
   if (action === "delete") {
@@ -256,11 +265,83 @@ function changeMemory({ statements }: Work, { action, name, wanted }: PlannedCha
   statements.push(manage("memory", name, fleet));
 }
 
-function event(
+function buildEvent(
   kind: "department.created" | "department.updated" | "department.deleted",
   id: string,
   name: string,
   { actor, now }: Context,
 ): Statement {
   return record(now, { kind, actor, data: { department_id: id, name } });
+}
+
+interface WantedSchedule {
+  worker: string;
+  instruction: string;
+  cron: string;
+  time_zone: string;
+}
+
+interface ScheduleContext {
+  fleet: string;
+  actor: string;
+  now: number;
+  /** Worker ids by nameKey(). */
+  workers: ReadonlyMap<string, string>;
+}
+
+/** Builds the statements of one schedule change. `timeZone` is the default zone. */
+function buildScheduleStatements(
+  timeZone: string,
+  { action, name, present, wanted, fields: changed }: PlannedChange,
+  { fleet, actor, now, workers }: ScheduleContext,
+): Statement[] {
+  const id = present?.id ?? newId();
+  if (action === "delete") {
+    return [
+      ...cancelTask(id, `left out of the fleet by ${actor}`, now),
+      cancelOccurrence(id, now),
+      record(now, { kind: "task.cancelled", task_id: id, actor, data: { name } }),
+    ];
+  }
+  const { worker, ...fields } = wanted?.fields as unknown as ScheduleOptions & WantedSchedule;
+  const worker_id = workers.get(nameKey(worker)) ?? "";
+  const statements: Statement[] = [];
+  if (action === "create") {
+    const message_id = `fleet-${id}`;
+    const origin = { message_id, session_key: scriptSessionKey(message_id) };
+    const plan = planTask({ type: "scheduled", ...fields }, now, timeZone);
+    const task = newTask(
+      { ...fields, ...origin, id, name, worker_id, type: "scheduled", created_by: actor },
+      plan,
+      now,
+    );
+    statements.push(
+      ...insertTask({ ...task, due_at: null, parent_task_id: null, depth: 0 }),
+      record(now, {
+        kind: "task.created",
+        ...origin,
+        worker_id,
+        task_id: id,
+        actor,
+        data: { type: "scheduled", name },
+      }),
+    );
+  } else if (action === "update") {
+    const names = changed.map((one) => one.name === "worker" ? "worker_id" : one.name);
+    const all: Record<string, unknown> = { ...fields, name, worker_id };
+    // Changed times and the end of a pause change the next run, which never catches up.
+    const next = nextRunAt(fields, timeZone, now);
+    const times = names.some((one) => ["cron", "time_zone", "until", "paused"].includes(one))
+      ? { next_run_at: next }
+      : {};
+    const resumed = names.includes("paused") && !fields.paused ? { failures_in_row: 0, reason: "" } : {};
+    const paused = names.includes("paused") && fields.paused ? { queued_at: null } : {};
+    const given = Object.fromEntries(names.map((one) => [one, all[one]]));
+    const change = { ...given, ...times, ...resumed, ...paused };
+    statements.push(
+      ...updateSchedule(id, change as ScheduleChange, {}, now),
+      record(now, { kind: "task.updated", worker_id, task_id: id, actor, data: { fields: names } }),
+    );
+  }
+  return [...statements, manage("schedule", id, fleet)];
 }

@@ -30,19 +30,17 @@ import { listWorkers } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
 import { resolveWorkDir } from "./work_dir.ts";
 
-// What a file says of a budget beside its name.
 const BUDGET_FIELDS = Object.keys(budgetCreateSchema.shape).filter((name) => name !== "name") as Exclude<
   keyof Fleet["budgets"][number],
   "name"
 >[];
 
-// What a file says of a worker beside its name.
 const WORKER_FIELDS = Object.keys(workerCreateSchema.shape).filter((name) => name !== "name") as Exclude<
   keyof Fleet["workers"][number],
   "name"
 >[];
 
-/** Everything that a fleet can hold, by kind and name. Throws `payload_too_large` where it is more than a file may be. */
+/** Lists all objects that a fleet can hold, by kind and name. Throws `payload_too_large` above the limit of a file. */
 export async function listPresent({ db, paths }: Deps<"db" | "paths">): Promise<PresentObject[]> {
   if (await fleetBytes(db) > FLEET_MAX_BYTES) {
     throw new ServiceError(
@@ -63,7 +61,7 @@ export async function listPresent({ db, paths }: Deps<"db" | "paths">): Promise<
     listChangeableWebhooks(db),
     readAll<MemoryEntry>((page) => listMemory(db, GLOBAL_SCOPE, page), "", PAGE_SIZE_MAX),
   ]);
-  const nameOf = new Map([...departments, ...workers].map(({ id, name }) => [id, name]));
+  const names = new Map([...departments, ...workers].map(({ id, name }) => [id, name]));
   const present = (
     kind: FleetKind,
     id: string,
@@ -77,22 +75,22 @@ export async function listPresent({ db, paths }: Deps<"db" | "paths">): Promise<
     managedBy: managed.get(`${kind} ${id}`) ?? null,
   });
   return [
-    ...departments.map((one) => present("department", one.id, one.name, departmentFields(one, nameOf))),
-    ...workers.map((one) => present("worker", one.id, one.name, workerFields(one, paths))),
-    ...schedules.map((one) => present("schedule", one.id, one.name, scheduleFields(one, nameOf))),
-    ...budgets.map((one) => present("budget", one.id, one.name, budgetFields(one, nameOf))),
-    ...webhooks.map((one) => present("webhook", one.id, one.name, webhookFields(one))),
+    ...departments.map((one) => present("department", one.id, one.name, readDepartmentFields(one, names))),
+    ...workers.map((one) => present("worker", one.id, one.name, readWorkerFields(one, paths))),
+    ...schedules.map((one) => present("schedule", one.id, one.name, readScheduleFields(one, names))),
+    ...budgets.map((one) => present("budget", one.id, one.name, readBudgetFields(one, names))),
+    ...webhooks.map((one) => present("webhook", one.id, one.name, readWebhookFields(one))),
     ...memory.map(({ key, value }) => present("memory", key, key, { value })),
-  ].sort(byKindAndName);
+  ].sort(compareObjects);
 }
 
-/** Webhooks that are not the configuration's: only it changes those. */
+/** Only the configuration changes its own webhooks. */
 async function listChangeableWebhooks(db: Database): Promise<Webhook[]> {
   const all = await readAll<Webhook>((page) => listWebhooks(db, page), "~", PAGE_SIZE_MAX);
   return all.filter(({ origin }) => origin === "api");
 }
 
-/** What a file wants, in the form in which it is compared: fields in one order, names sorted, defaults filled in. */
+/** Normalizes a file for the comparison: ordered fields, sorted names, defaults filled in. */
 export function normalized({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[] {
   return [
     ...fleet.departments.map(({ name, parent, sort_order }): FleetObject => ({
@@ -103,12 +101,15 @@ export function normalized({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[
     ...fleet.workers.map((one): FleetObject => ({
       kind: "worker",
       name: one.name,
-      fields: inOrder({ ...one, work_dir: one.work_dir === "" ? "" : resolveWorkDir(one.work_dir, paths) }),
+      fields: orderWorkerFields({
+        ...one,
+        work_dir: one.work_dir === "" ? "" : resolveWorkDir(one.work_dir, paths),
+      }),
     })),
     ...fleet.schedules.map((one): FleetObject => ({
       kind: "schedule",
       name: one.name,
-      fields: scheduleInOrder({ ...optionsDefault("scheduled"), time_zone: "", ...given(one) }),
+      fields: orderScheduleFields({ ...optionsDefault("scheduled"), time_zone: "", ...omitUndefined(one) }),
     })),
     ...fleet.budgets.map((one): FleetObject => ({
       kind: "budget",
@@ -118,32 +119,32 @@ export function normalized({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[
     ...fleet.webhooks.map((one): FleetObject => ({
       kind: "webhook",
       name: one.name,
-      fields: webhookFields(one),
+      fields: readWebhookFields(one),
     })),
     ...Object.entries(fleet.memory).map(([key, value]): FleetObject => ({
       kind: "memory",
       name: key,
       fields: { value },
     })),
-  ].sort(byKindAndName);
+  ].sort(compareObjects);
 }
 
-/** A file that makes what is there: without ids and without what is a default (contract 16). */
+/** Builds the file that recreates the objects, without ids and defaults. */
 export function exported(present: readonly PresentObject[]): FleetExport {
-  const of = (kind: FleetKind) => present.filter((one) => one.kind === kind);
-  const list = (kind: keyof typeof DEFAULTS) =>
-    of(kind).map(({ name, fields }) => ({ name, ...withoutDefaults(kind, fields) }));
+  const listKind = (kind: FleetKind) => present.filter((one) => one.kind === kind);
+  const buildList = (kind: keyof typeof DEFAULTS) =>
+    listKind(kind).map(({ name, fields }) => ({ name, ...omitDefaults(kind, fields) }));
   return {
-    departments: list("department"),
-    workers: list("worker"),
-    schedules: list("schedule"),
-    budgets: list("budget"),
-    webhooks: list("webhook"),
-    memory: Object.fromEntries(of("memory").map(({ name, fields }) => [name, String(fields.value)])),
+    departments: buildList("department"),
+    workers: buildList("worker"),
+    schedules: buildList("schedule"),
+    budgets: buildList("budget"),
+    webhooks: buildList("webhook"),
+    memory: Object.fromEntries(listKind("memory").map(({ name, fields }) => [name, String(fields.value)])),
   };
 }
 
-// One with nothing but what it must have shows the defaults of the others.
+// An object with only its required fields shows the defaults of the others.
 const PLAIN = fleetSchema.parse({
   departments: [{ name: "x" }],
   workers: [{ name: "x" }],
@@ -153,17 +154,17 @@ const DEFAULTS: Record<Exclude<FleetKind, "memory">, Record<string, unknown>> = 
   department: PLAIN.departments[0] ?? {},
   worker: PLAIN.workers[0] ?? {},
   schedule: { ...optionsDefault("scheduled"), time_zone: "" },
-  budget: withoutRequired(PLAIN.budgets[0] ?? {}),
+  budget: omitRequired(PLAIN.budgets[0] ?? {}),
   webhook: { enabled: true },
 };
 
-function withoutRequired(
+function omitRequired(
   { unit: _unit, limit: _limit, period: _period, ...others }: Partial<Fleet["budgets"][number]>,
 ) {
   return others;
 }
 
-function withoutDefaults(kind: keyof typeof DEFAULTS, fields: FleetObject["fields"]): FleetObject["fields"] {
+function omitDefaults(kind: keyof typeof DEFAULTS, fields: FleetObject["fields"]): FleetObject["fields"] {
   return Object.fromEntries(
     Object.entries(fields).filter(([name, value]) =>
       JSON.stringify(value) !== JSON.stringify(DEFAULTS[kind][name])
@@ -171,15 +172,15 @@ function withoutDefaults(kind: keyof typeof DEFAULTS, fields: FleetObject["field
   );
 }
 
-function departmentFields({ parent_id, sort_order }: Department, nameOf: ReadonlyMap<string, string>) {
-  return { parent: nameOf.get(parent_id ?? "") ?? "", sort_order };
+function readDepartmentFields({ parent_id, sort_order }: Department, names: ReadonlyMap<string, string>) {
+  return { parent: names.get(parent_id ?? "") ?? "", sort_order };
 }
 
-function workerFields(worker: Worker, paths: DataPaths): FleetObject["fields"] {
-  return inOrder({
+function readWorkerFields(worker: Worker, paths: DataPaths): FleetObject["fields"] {
+  return orderWorkerFields({
     ...worker,
     departments: worker.departments.map(({ name }) => name),
-    // A directory that the service chose for this worker is chosen anew for another one.
+    // Another worker gets a new directory where the service chose this one.
     work_dir: worker.work_dir === join(paths.workers, worker.id) ? "" : worker.work_dir,
   });
 }
@@ -189,39 +190,40 @@ const SCHEDULE_FIELDS = [
   ...Object.keys(optionFields).filter((name) => name !== "name"),
 ];
 
-function scheduleFields(task: Task, nameOf: ReadonlyMap<string, string>): FleetObject["fields"] {
-  return scheduleInOrder({ ...task, worker: nameOf.get(task.worker_id) ?? task.worker_id });
+function readScheduleFields(task: Task, names: ReadonlyMap<string, string>): FleetObject["fields"] {
+  return orderScheduleFields({ ...task, worker: names.get(task.worker_id) ?? task.worker_id });
 }
 
-function scheduleInOrder(fields: Record<string, unknown>): FleetObject["fields"] {
+function orderScheduleFields(fields: Record<string, unknown>): FleetObject["fields"] {
   return Object.fromEntries(SCHEDULE_FIELDS.map((name) => [name, fields[name]]));
 }
 
-function given(fields: object): Record<string, unknown> {
+function omitUndefined(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-// A target names a worker or a department by its name.
-function budgetFields(budget: StoredBudget, nameOf: ReadonlyMap<string, string>): FleetObject["fields"] {
+function readBudgetFields(budget: StoredBudget, names: ReadonlyMap<string, string>): FleetObject["fields"] {
   const [, kind, id = ""] = /^(worker|department):(.*)$/s.exec(budget.target) ?? [];
-  const target = kind === undefined ? budget.target : `${kind}:${nameOf.get(id) ?? id}`;
+  const target = kind === undefined ? budget.target : `${kind}:${names.get(id) ?? id}`;
   return Object.fromEntries(BUDGET_FIELDS.map((name) => [name, { ...budget, target }[name]]));
 }
 
-function webhookFields({ url, events, enabled }: Pick<Webhook, "url" | "events" | "enabled">) {
+function readWebhookFields({ url, events, enabled }: Pick<Webhook, "url" | "events" | "enabled">) {
   return { url, events: [...new Set(events)].sort(), enabled };
 }
 
-function inOrder(worker: Fleet["workers"][number] | Omit<Worker, "departments"> & { departments: string[] }) {
-  const fields = { ...worker, departments: [...new Set(worker.departments)].sort(byName) };
+function orderWorkerFields(
+  worker: Fleet["workers"][number] | Omit<Worker, "departments"> & { departments: string[] },
+) {
+  const fields = { ...worker, departments: [...new Set(worker.departments)].sort(compareNames) };
   const args = Object.entries(worker.engine_args).filter(([, value]) => value !== "").sort(([a], [b]) =>
-    byName(a, b)
+    compareNames(a, b)
   );
   fields.engine_args = Object.fromEntries(args);
   return Object.fromEntries(WORKER_FIELDS.map((name) => [name, fields[name]]));
 }
 
-// By cursor, since such a page ends where it would be too much text, and a numbered one cuts texts (contract 8.18).
+// Reads by cursor: a page with a number truncates texts (contract 8.18).
 async function readAll<T>(
   read: (page: Page) => Promise<Listing<T>>,
   before: string,
@@ -236,12 +238,12 @@ async function readAll<T>(
   return all;
 }
 
-function byKindAndName(a: FleetObject, b: FleetObject): number {
-  return FLEET_KINDS.indexOf(a.kind) - FLEET_KINDS.indexOf(b.kind) || byName(a.name, b.name);
+function compareObjects(a: FleetObject, b: FleetObject): number {
+  return FLEET_KINDS.indexOf(a.kind) - FLEET_KINDS.indexOf(b.kind) || compareNames(a.name, b.name);
 }
 
-// By code units: the same order on every machine.
-function byName(a: string, b: string): number {
+// Compares code units, for the same order on every machine.
+function compareNames(a: string, b: string): number {
   const [one, other] = [nameKey(a), nameKey(b)];
   return one < other ? -1 : one > other ? 1 : a < b ? -1 : a > b ? 1 : 0;
 }

@@ -9,29 +9,27 @@ import {
 import type { Deleted } from "../../domain/call/deleted.ts";
 import type { Page } from "../../domain/call/page.ts";
 import { boundTo } from "../../domain/call/scope.ts";
-import { record } from "../../store/events/journal.ts";
 import {
   deleteMemory as deleteMemoryRow,
   findMemory,
   listMemory as listMemoryRows,
   saveMemory as saveMemoryRow,
 } from "../../store/workers/memory.ts";
-import { type Answer, answer, DELETED, page as pageOf } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/memory: the entries of a scope by key (interface 4.2, memory get). Throws `not_found` for a scope that the caller may not read. */
+/** Lists the entries of a scope by key. Throws `not_found` for a scope that the caller cannot read. */
 export async function listMemory(
   { db }: Deps<"db">,
   call: Call,
   scope: string,
-  page: Page,
+  paging: Page,
 ): Promise<Answer<MemoryEntry[]>> {
   checkReadable(call, scope);
-  return pageOf(await listMemoryRows(db, scope, page));
+  return page(await listMemoryRows(db, scope, paging));
 }
 
-/** GET /api/memory/entry. Throws `not_found`. */
 export async function getMemory(
   { db }: Deps<"db">,
   call: Call,
@@ -39,12 +37,11 @@ export async function getMemory(
   key: string,
 ): Promise<Answer<MemoryEntry>> {
   checkReadable(call, scope);
-  const entry = await findMemory(db, scope, key);
-  if (entry === null) throw notFound("memory entry", key);
+  const entry = requireFound(await findMemory(db, scope, key), "memory entry", key);
   return answer(entry);
 }
 
-/** PUT /api/memory/entry: saves or replaces (interface 4.2, memory save). Throws `forbidden`, `not_found`, `conflict` when the scope is full. */
+/** Saves or replaces an entry. Throws `forbidden`, `not_found`, or `conflict` for a full scope. */
 export async function saveMemory(
   { db, clock, runLimits }: Deps<"db" | "clock" | "runLimits">,
   call: Call,
@@ -55,18 +52,17 @@ export async function saveMemory(
   const now = clock.now();
   const entry = { ...input, updated_at: now };
   await db.writeOr(
-    [...saveMemoryRow(entry, MEMORY_ENTRIES_MAX), event("memory.saved", call, input, now)],
+    [...saveMemoryRow(entry, MEMORY_ENTRIES_MAX), buildEvent("memory.saved", call, input, now)],
     () =>
       conflict(
         `Cannot save ${
           JSON.stringify(input.key)
-        }: the scope has ${MEMORY_ENTRIES_MAX} entries; delete some first`,
+        }: the scope has ${MEMORY_ENTRIES_MAX} entries. Delete some first.`,
       ),
   );
   return answer(entry);
 }
 
-/** DELETE /api/memory/entry. Throws `forbidden`, `not_found`. */
 export async function deleteMemory(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
@@ -76,34 +72,29 @@ export async function deleteMemory(
   checkWritable(call, scope);
   const now = clock.now();
   await db.writeOr(
-    [...deleteMemoryRow(scope, key), event("memory.deleted", call, { scope, key }, now)],
+    [...deleteMemoryRow(scope, key), buildEvent("memory.deleted", call, { scope, key }, now)],
     () => notFound("memory entry", key),
   );
   return DELETED;
 }
 
-function event(
+function buildEvent(
   kind: "memory.saved" | "memory.deleted",
   call: Call,
   entry: { scope: string; key: string },
   now: number,
 ) {
   const sessionKey = entry.scope === GLOBAL_SCOPE ? {} : { session_key: entry.scope };
-  return record(now, {
-    kind,
-    ...sessionKey,
-    actor: call.caller.subject,
-    data: { scope: entry.scope, key: entry.key },
-  });
+  return recordBy(call, now, { kind, ...sessionKey, data: { scope: entry.scope, key: entry.key } });
 }
 
-// A run reads the memory of its own conversation and the global one; for it there is no other (contract 2.8).
+// A run reads only its own conversation's memory and the global one (contract 2.8).
 function checkReadable(call: Call, scope: string): void {
   const bound = boundTo(call.caller);
   if (bound !== null && scope !== bound && scope !== GLOBAL_SCOPE) throw notFound("memory scope", scope);
 }
 
-// Every prompt contains the global memory, so a run writes it only with a scope of its own (contract 2.8).
+// Every prompt contains the global memory, so a run needs a separate scope to write it (contract 2.8).
 function checkWritable(call: Call, scope: string): void {
   checkReadable(call, scope);
   if (boundTo(call.caller) === null || scope !== GLOBAL_SCOPE) return;

@@ -20,12 +20,11 @@ import {
   listRunners as listRunnerRows,
   setDraining,
 } from "../../store/workers/runner.ts";
-import { type Answer, answer, DELETED, page } from "../call/answer.ts";
+import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
-/** GET /api/runners, newest first (contract 18). */
 export async function listRunners(
   { db, clock }: Deps<"db" | "clock">,
   filter: RunnerFilter,
@@ -33,28 +32,21 @@ export async function listRunners(
   return page(await listRunnerRows(db, filter, clock.now()));
 }
 
-/** GET /api/runners/:id_or_name. Throws `not_found`. */
-export async function getRunner(needs: Deps<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
-  return answer(await find(needs, who));
+export async function getRunner(deps: Deps<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
+  return answer(await requireRunner(deps, who));
 }
 
-async function find({ db, clock }: Deps<"db" | "clock">, who: string): Promise<RunnerShown> {
-  const runner = await findRunner(db, who, clock.now());
-  if (runner === null) throw notFound("runner", who);
-  return runner;
+async function requireRunner({ db, clock }: Deps<"db" | "clock">, who: string): Promise<RunnerShown> {
+  return requireFound(await findRunner(db, who, clock.now()), "runner", who);
 }
 
-/**
- * POST /api/runners: its token is in the answer and stored nowhere; the same request again gets the same (contract 18). Throws
- * `conflict` for a name that is taken.
- */
+/** Creates a runner and its token, which is stored nowhere. Throws `conflict` for a taken name. */
 export async function createRunner(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   input: RunnerCreate,
 ): Promise<Answer<RunnerCreated>> {
-  const created = await findEarlier<RunnerShown>({ db, clock }, call) ??
-    await storeCreation({ db, clock }, call, planRunner({ clock }, call, input));
+  const created = await createOnce({ db, clock }, call, () => planRunner({ clock }, call, input));
   const runner = valueOf(created.json);
   return { ...created, json: jsonOf({ ...runner, token: await signRunnerToken(authority.key, runner) }) };
 }
@@ -74,50 +66,52 @@ function planRunner({ clock }: Deps<"clock">, call: Call, input: RunnerCreate): 
     created_at: now,
   };
   return {
-    statements: [...insertRunner(runner), changed("runner.created", runner, call, now)],
+    statements: [...insertRunner(runner), buildEvent("runner.created", runner, call, now)],
     response: runner,
-    lost: () => conflict(`Cannot add the runner: there are ${RUNNERS_MAX} already`),
+    lost: () => conflict(`Cannot add the runner: ${RUNNERS_MAX} runners exist. Delete some first.`),
     duplicate: () =>
-      conflict(`Cannot add a runner called ${JSON.stringify(input.name)}: there is one, in whatever case`),
+      conflict(
+        `Cannot add a runner called ${JSON.stringify(input.name)}: a runner has this name. Case is ignored.`,
+      ),
   };
 }
 
-/** POST /api/runners/:id_or_name/drain: its runs may end, and it gets no more; or it gets some again. Throws `not_found`. */
+/** Starts or ends draining. A draining runner finishes its runs and gets no more. Throws `not_found`. */
 export async function drainRunner(
-  needs: Deps<"db" | "clock">,
+  deps: Deps<"db" | "clock">,
   call: Call,
   who: string,
   draining: boolean,
 ): Promise<Answer<RunnerShown>> {
-  const { db, clock } = needs;
-  const runner = await find(needs, who);
+  const { db, clock } = deps;
+  const runner = await requireRunner(deps, who);
   await db.writeOr(
     [
       ...setDraining(runner.id, draining),
-      changed("runner.updated", runner, call, clock.now(), { draining }),
+      buildEvent("runner.updated", runner, call, clock.now(), { draining }),
     ],
     () => notFound("runner", who),
   );
-  return answer(await find(needs, runner.id));
+  return answer(await requireRunner(deps, runner.id));
 }
 
-/** DELETE /api/runners/:id_or_name: its token counts no longer, and its runs are lost when their leases are over. Throws `not_found`. */
+/** Deletes a runner and revokes its token. Its runs are lost when their leases expire. Throws `not_found`. */
 export async function deleteRunner(
-  needs: Deps<"db" | "clock" | "authority">,
+  deps: Deps<"db" | "clock" | "authority">,
   call: Call,
   who: string,
 ): Promise<Answer<Deleted>> {
-  const { db, clock, authority } = needs;
-  const runner = await find(needs, who);
+  const { db, clock, authority } = deps;
+  const runner = await requireRunner(deps, who);
   await db.writeOr(
-    [...deleteRunnerRow(runner.id), changed("runner.deleted", runner, call, clock.now())],
+    [...deleteRunnerRow(runner.id), buildEvent("runner.deleted", runner, call, clock.now())],
     () => notFound("runner", who),
   );
   authority.forget();
   return DELETED;
 }
 
-function changed(
+function buildEvent(
   kind: EventKind,
   { id, name }: Pick<RunnerShown, "id" | "name">,
   { caller }: Call,

@@ -21,11 +21,11 @@ import { type Answer, whole } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-type Used = Omit<UsageRow, "key" | "name">;
+type Usage = Omit<UsageRow, "key" | "name">;
 
 const QUARTER_MS = 900_000;
 const DAY_MS = 86_400_000;
-const NOTHING: Used = {
+const NOTHING: Usage = {
   executions: 0,
   failed: 0,
   minutes: 0,
@@ -34,7 +34,7 @@ const NOTHING: Used = {
   cost_usd: null,
 };
 
-/** GET /api/usage: what runs used since a time, by one of five views (contract 17). Throws `invalid_request`. */
+/** Returns the usage of runs since a time, grouped by `by`. Throws `invalid_request`. */
 export async function listUsage(
   { db, clock, timeZone }: Deps<"db" | "clock" | "timeZone">,
   call: Call,
@@ -54,14 +54,11 @@ export async function listUsage(
     case "conversation":
       return whole(await usageByExecution(db, "session_key", since, boundTo(call.caller)));
     case "day":
-      return whole(byDay(await usageByQuarter(db, since), timeZone));
+      return whole(groupByDay(await usageByQuarter(db, since), timeZone));
   }
 }
 
-/**
- * GET /api/system/series: what runs used and how long they waited over time, in spans of `step` from `since` up to now, those without any use
- * included (contract 17). Throws `invalid_request`.
- */
+/** Returns usage and waiting times per `step` from `since` until now. Throws `invalid_request`. */
 export async function listSeries(
   { db, clock }: Deps<"db" | "clock">,
   { since: given, step }: { since?: number | undefined; step: number },
@@ -72,29 +69,32 @@ export async function listSeries(
   const first = Math.floor(since / step) * step;
   const count = Math.floor((now - first) / step) + 1;
   if (count > SERIES_POINTS_MAX) {
-    throw invalid("step", `gives ${count} points, ${SERIES_POINTS_MAX} are the most; take a longer one`);
+    throw invalid(
+      "step",
+      `gives ${count} points, but at most ${SERIES_POINTS_MAX} are allowed. Use a longer step.`,
+    );
   }
   const points: SeriesPoint[] = Array.from(
     { length: Math.max(0, count) },
     (_, index) => ({ at: first + index * step, ...NOTHING, waited_ms: null, waited_longest_ms: null }),
   );
-  const indexOf = (at: number) => Math.floor((at - first) / step);
+  const findIndex = (at: number) => Math.floor((at - first) / step);
   const [used, waited] = await Promise.all([usageByQuarter(db, first), waitedByQuarter(db, first)]);
   for (const quarter of used) {
-    const point = points[indexOf(quarter.at)];
-    if (point !== undefined) add(point, quarter);
+    const point = points[findIndex(quarter.at)];
+    if (point !== undefined) addUsage(point, quarter);
   }
-  for (const [index, began] of Map.groupBy(waited, ({ at }) => indexOf(at))) {
+  for (const [index, starts] of Map.groupBy(waited, ({ at }) => findIndex(at))) {
     const point = points[index];
     if (point === undefined) continue;
-    const sum = (name: "runs" | "ms") => began.reduce((total, one) => total + one[name], 0);
+    const sum = (name: "runs" | "ms") => starts.reduce((total, one) => total + one[name], 0);
     point.waited_ms = Math.round(sum("ms") / sum("runs"));
-    point.waited_longest_ms = Math.max(...began.map(({ longest_ms }) => longest_ms));
+    point.waited_longest_ms = Math.max(...starts.map(({ longest_ms }) => longest_ms));
   }
   return whole(points);
 }
 
-function byDay(quarters: UsedInQuarter[], timeZone: string): UsageRow[] {
+function groupByDay(quarters: UsedInQuarter[], timeZone: string): UsageRow[] {
   const days = new Map<string, UsageRow>();
   const format = new Intl.DateTimeFormat("en-CA", {
     timeZone,
@@ -105,14 +105,14 @@ function byDay(quarters: UsedInQuarter[], timeZone: string): UsageRow[] {
   for (const quarter of quarters) {
     const key = format.format(quarter.at);
     const day = days.get(key) ?? { key, name: "", ...NOTHING };
-    add(day, quarter);
+    addUsage(day, quarter);
     days.set(key, day);
   }
   return [...days.values()].reverse();
 }
 
-// What no run has reported stays unknown.
-function add(sum: Used, more: Used): void {
+// A value stays unknown while no run reports it.
+function addUsage(sum: Usage, more: Usage): void {
   sum.executions += more.executions;
   sum.failed += more.failed;
   sum.minutes = Number((sum.minutes + more.minutes).toFixed(3));

@@ -4,31 +4,28 @@ import { conflict, invalid } from "../../domain/call/error.ts";
 import { mountsIn, replaceableAt } from "../../files/removal.ts";
 import { type DataPaths, realPath, touchesData, within } from "../../base/paths.ts";
 
-/** The absolute form of a requested work directory. Throws `invalid_request` when it would expose the data directory. */
+/** Resolves a requested work directory to an absolute path. Throws `invalid_request` when it would expose the data directory. */
 export function resolveWorkDir(requested: string, paths: DataPaths): string {
   const path = isAbsolute(requested) ? resolve(requested) : resolve(Deno.cwd(), requested);
   if (touchesData(path, paths) || touchesData(realPath(path), paths)) {
-    throw invalid(
-      "work_dir",
-      `${path} is the service's own data directory or lies in it; choose a directory of the worker's own`,
-    );
+    throw invalid("work_dir", `${path} is in the service's data directory. Choose a directory outside it.`);
   }
   return path;
 }
 
-/** Makes a work directory with its parents. A failure is not reported here: it fails the run (contract 3, Worker). */
+/** Creates a work directory. Ignores failures, which fail the run instead (contract 3, Worker). */
 export async function makeWorkDir(path: string): Promise<void> {
   await Deno.mkdir(path, { recursive: true, mode: 0o755 }).catch(() => {});
 }
 
-/** Why no run is possible in this directory; null when one is. A missing directory is made, as a run would (contract 3, Worker). */
+/** Creates a work directory if missing, as a run would, and returns why no run can use it, or null. */
 export async function workDirFault(path: string): Promise<string | null> {
   try {
     await Deno.mkdir(path, { recursive: true, mode: 0o755 });
     return (await Deno.stat(path)).isDirectory ? null : `the work directory ${path} is not a directory`;
   } catch (error) {
     if (error instanceof Deno.errors.NotADirectory) {
-      return `the work directory ${path} lies below a file, not a directory`;
+      return `the work directory ${path} is below a file, not a directory`;
     }
     if (error instanceof Deno.errors.AlreadyExists) return `the work directory ${path} is not a directory`;
     const reason = error instanceof Error ? error.message : String(error);
@@ -37,9 +34,9 @@ export async function workDirFault(path: string): Promise<string | null> {
 }
 
 /**
- * Throws `conflict` when deleting this directory would delete more than a worker's own: `/`, a home, the data
- * directory, an ancestor of those, or a directory that holds or is another worker's (contract 3, Worker); a directory
- * of the system, one that is or holds a mount point, or one that another user could replace (decision 0020).
+ * Throws `conflict` when a deletion would reach beyond the worker's own files: `/`, a home, the data directory or one
+ * of their ancestors, another worker's directory, a system directory, a mount point, or a directory that another user
+ * could replace (decision 0020).
  */
 export function checkDeletable(
   path: string,
@@ -47,28 +44,28 @@ export function checkDeletable(
   others: { id: string; work_dir: string }[],
 ): void {
   const real = realPath(path);
-  const refuse = (why: string) =>
+  const buildRefusal = (why: string) =>
     conflict(
-      `Cannot delete the work directory ${path}: it is ${why}. Nothing was deleted; leave out delete_work_dir`,
+      `Cannot delete the work directory ${path}: it is ${why}. Nothing was deleted. Omit delete_work_dir.`,
     );
-  if (real === "/" || dirname(real) === real) throw refuse("the root of the file system");
-  if (isHome(real)) throw refuse("a home directory");
-  if (isOfSystem(real)) throw refuse("a directory of the system");
+  if (real === "/" || dirname(real) === real) throw buildRefusal("the root of the file system");
+  if (isHome(real)) throw buildRefusal("a home directory");
+  if (isSystemDir(real)) throw buildRefusal("a directory of the system");
   const [mount] = mountsIn(real);
-  if (mount !== undefined) throw refuse(mount === real ? "a mount point" : `where ${mount} is mounted`);
+  if (mount !== undefined) throw buildRefusal(mount === real ? "a mount point" : `where ${mount} is mounted`);
   const open = replaceableAt(realPath(dirname(path)));
-  if (open !== null) throw refuse(`below ${open}, where others may put another directory in its place`);
+  if (open !== null) throw buildRefusal(`below ${open}, where other users can replace it`);
   const homes = [homedir(), Deno.env.get("HOME") ?? ""].filter((home) => home !== "").map(realPath);
-  if (homes.some((home) => within(home, real))) throw refuse("or holds a home directory");
+  if (homes.some((home) => within(home, real))) throw buildRefusal("or holds a home directory");
   const root = realPath(paths.root);
-  if (within(root, real)) throw refuse("or holds the service's data directory");
-  if (touchesData(real, paths)) throw refuse("part of the service's own data");
+  if (within(root, real)) throw buildRefusal("or holds the service's data directory");
+  if (touchesData(real, paths)) throw buildRefusal("part of the service's own data");
   for (const other of others) {
     if (within(realPath(other.work_dir), real)) {
-      throw refuse(`or holds the work directory of worker ${other.id}`);
+      throw buildRefusal(`or holds the work directory of worker ${other.id}`);
     }
     if (within(real, realPath(other.work_dir))) {
-      throw refuse(`part of the work directory of worker ${other.id}`);
+      throw buildRefusal(`part of the work directory of worker ${other.id}`);
     }
   }
 }
@@ -78,10 +75,10 @@ function isHome(path: string): boolean {
     dirname(path) === "/Users";
 }
 
-// The directories of a system, and the first level below those that hold the most.
-const SYSTEM =
+// System directories, and the first level below /usr, /var and /private.
+const SYSTEM_DIRS =
   /^\/(bin|boot|dev|etc|lib(32|64|x32)?|media|mnt|opt|proc|run|sbin|srv|sys|tmp|usr|var|Applications|Library|System|Volumes|private)$|^\/(usr|var|private)\/[^/]+$/;
 
-function isOfSystem(path: string): boolean {
-  return SYSTEM.test(path) || /^\/(dev|proc|sys)\//.test(path);
+function isSystemDir(path: string): boolean {
+  return SYSTEM_DIRS.test(path) || /^\/(dev|proc|sys)\//.test(path);
 }

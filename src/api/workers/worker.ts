@@ -1,6 +1,6 @@
 import { isAbsolute, join, resolve } from "node:path";
 import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import { type Json, valueOf } from "../../domain/call/json.ts";
+import { type Json, jsonOf, valueOf } from "../../domain/call/json.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { type Caller, grants, idleScopes, WORKER_SCOPES_DEFAULT } from "../../domain/call/scope.ts";
 import {
@@ -15,7 +15,6 @@ import { type DataPaths, stateDirOf } from "../../base/paths.ts";
 import { newId } from "../../base/id.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../../store/workers/department.ts";
-import { record } from "../../store/events/journal.ts";
 import { deleteForeignContexts, forgetWorkerContexts } from "../../store/chat/conversation_context.ts";
 import {
   findWorker,
@@ -25,24 +24,23 @@ import {
   updateWorker as updateWorkerRow,
   type WorkerChange,
 } from "../../store/workers/worker.ts";
-import { type Answer, page } from "../call/answer.ts";
-import type { Call } from "../call/call.ts";
+import { type Answer, page, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import { checkCommands } from "../work/task_commands.ts";
-import { type Creation, findEarlier, storeCreation } from "../call/idempotency.ts";
-import { checkEngines } from "./engine_check.ts";
+import { createOnce, type Creation } from "../call/idempotency.ts";
+import { checkEngines } from "./engine.ts";
 import type { Deps } from "../call/services.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
-import { shownWorkers } from "./worker_json.ts";
+import { remembered } from "../../base/memoize.ts";
 
-/** POST /api/workers (interface 4.1, contract 3, Worker). Makes the work directory. Throws `invalid_request`, `forbidden`. */
+/** Creates a worker and its work directory. Throws `invalid_request` or `forbidden`. */
 export async function createWorker(
-  needs: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  deps: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
   call: Call,
   input: WorkerCreate,
 ): Promise<Answer<Worker>> {
-  const created = await findEarlier<Worker>(needs, call) ??
-    await storeCreation(needs, call, await planWorker(needs, call, input));
-  return { ...created, ...await warningOf(needs, created, input.scopes) };
+  const created = await createOnce(deps, call, () => planWorker(deps, call, input));
+  return { ...created, ...await findWarning(deps, created, input.scopes) };
 }
 
 async function planWorker(
@@ -50,20 +48,20 @@ async function planWorker(
   call: Call,
   input: WorkerCreate,
 ): Promise<Creation<Worker>> {
-  checkAuthority(call.caller, changedFields(WORKER_DEFAULTS, input));
+  checkAuthority(call.caller, listChangedFields(WORKER_DEFAULTS, input));
   checkGrant(call.caller, input.scopes);
   checkEngines(engines, input);
   checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
   await runLimits.take(call, "workers");
   const id = newId();
   const now = clock.now();
-  const workDir = workDirOf(id, input, paths);
+  const workDir = findWorkDir(id, input, paths);
   const departments = await resolveDepartments(db, input.departments);
   const { paused, ...attributes } = input;
   const response: Worker = {
     id,
     ...attributes,
-    engine_args: withoutEmpty(input.engine_args),
+    engine_args: omitEmpty(input.engine_args),
     departments,
     work_dir: workDir,
     home: "",
@@ -76,62 +74,56 @@ async function planWorker(
   if (!away) await makeWorkDir(workDir);
   const own = input.work_dir === "" && !away;
   return {
-    // A directory that was made for this worker is removed again; one that was named may belong to others.
+    // Removes only a directory that was created for this worker. A requested one may belong to others.
     ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
     statements: [
       ...insertWorker(response, departments.map((department) => department.id)),
-      record(now, {
-        kind: "worker.created",
-        worker_id: id,
-        actor: call.caller.subject,
-        data: { name: input.name },
-      }),
+      recordBy(call, now, { kind: "worker.created", worker_id: id, data: { name: input.name } }),
     ],
     response,
   };
 }
 
-// On another machine a path is what it says there.
-function workDirOf(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataPaths): string {
+// A runner's path is not resolved here.
+function findWorkDir(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataPaths): string {
   if (work_dir === "") return join(paths.workers, id);
   if (runs_on.length === 0) return resolveWorkDir(work_dir, paths);
   if (!isAbsolute(work_dir)) throw invalid("work_dir", "must be absolute: it is a path of the runner");
   return resolve(work_dir);
 }
 
-// A scope that grants nothing, or an engine that cannot be used, is most likely a mistake: it is stored, and answered with a
-// warning (contract 2.6, contract 8.17).
-async function warningOf(
+// Ineffective scopes and unusable engines are probably mistakes: the worker is stored, and the answer has a warning.
+async function findWarning(
   { engines, paths }: Deps<"engines" | "paths">,
   { json }: Answer<Worker>,
   scopes: readonly string[] = [],
 ): Promise<{ warning?: string }> {
   const idle = idleScopes(scopes);
   const { id, engine, runs_on } = valueOf(json);
-  // Whether a runner can use its engine, the runner says.
+  // Runners report their own engines.
   const found = runs_on.length > 0
     ? { usable: true, detail: "" }
     : await engines.probeOne(engine, (one) => stateDirOf(paths, id, one));
   const words = [
-    ...(idle.length === 0 ? [] : [`no route asks for ${idle.join(", ")}, so it grants nothing`]),
-    ...(found.usable ? [] : [`its engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
+    ...(idle.length === 0 ? [] : [`no route needs ${idle.join(", ")}, so it has no effect`]),
+    ...(found.usable ? [] : [`engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
   ];
-  // A header holds visible ASCII only, and the words stand in quotes.
+  // The header allows only visible ASCII, and the text is in quotes.
   return words.length === 0
     ? {}
     : { warning: words.join("; ").replace(/[^\x20-\x7e]/g, "?").replaceAll('"', "'") };
 }
 
-/** GET /api/workers (interface 4.2, worker list). Of several departments any (contract 8.2); an unknown one has no workers (contract 1.5). */
+/** Lists workers of any of the given departments. An unknown department has no workers. */
 export async function listWorkers(
-  needs: Deps<"db" | "engines" | "paths">,
+  deps: Deps<"db" | "engines" | "paths">,
   filter: WorkerFilter,
 ): Promise<Answer<Worker[]>> {
-  const found = page(await listFound(needs, filter));
-  return { ...found, json: await shownWorkers(needs, found.json) };
+  const found = page(await listInDepartments(deps, filter));
+  return { ...found, json: await markUnavailable(deps, found.json) };
 }
 
-async function listFound({ db }: Deps<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
+async function listInDepartments({ db }: Deps<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
   if (filter.department === undefined) return await listWorkerRows(db, filter, null, filter);
   const recursive = filter.recursive && !filter.no_recursive;
   const ids = new Set<string>();
@@ -144,35 +136,37 @@ async function listFound({ db }: Deps<"db">, filter: WorkerFilter): Promise<List
   return await listWorkerRows(db, filter, [...ids], filter);
 }
 
-/** GET /api/workers/:id. Throws `not_found`. */
 export async function getWorker(
-  needs: Deps<"db" | "engines" | "paths">,
+  deps: Deps<"db" | "engines" | "paths">,
   id: string,
 ): Promise<Answer<Worker>> {
-  return { json: await findShown(needs, id) };
+  return { json: await requireWorker(deps, id) };
 }
 
-async function findShown(
-  { db, ...needs }: Deps<"db" | "engines" | "paths">,
+async function requireWorker(
+  { db, ...deps }: Deps<"db" | "engines" | "paths">,
   id: string,
 ): Promise<Json<Worker>> {
-  // Programs ask for the same worker again and again, and every read of the file locks and unlocks it.
+  // Programs read the same worker repeatedly, and every read locks and unlocks the database file.
   const read = () => findWorkerJson(db, id);
-  const json = await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0);
-  if (json === null) throw notFound("worker", id);
-  return await shownWorkers(needs, json);
+  const json = requireFound(
+    await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0),
+    "worker",
+    id,
+  );
+  return await markUnavailable(deps, json);
 }
 
-/** PUT /api/workers/:id: an absent field stays unchanged (contract 3, Worker). Throws `invalid_request`, `not_found`, `forbidden`. */
+/** Updates a worker. Throws `invalid_request`, `not_found` or `forbidden`. */
 export async function updateWorker(
-  needs: Deps<"db" | "clock" | "engines" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "paths">,
   call: Call,
   id: string,
   input: WorkerUpdate,
 ): Promise<Answer<Worker>> {
-  await changeWorker(needs, call, id, input);
-  const answer = { json: await findShown(needs, id) };
-  return { ...answer, ...await warningOf(needs, answer, input.scopes) };
+  await changeWorker(deps, call, id, input);
+  const answer = { json: await requireWorker(deps, id) };
+  return { ...answer, ...await findWarning(deps, answer, input.scopes) };
 }
 
 async function changeWorker(
@@ -181,19 +175,18 @@ async function changeWorker(
   id: string,
   input: WorkerUpdate,
 ): Promise<void> {
-  const worker = await findWorker(db, id);
-  if (worker === null) throw notFound("worker", id);
-  const change = changed(worker, input);
+  const worker = requireFound(await findWorker(db, id), "worker", id);
+  const change = findChanges(worker, input);
   checkAuthority(call.caller, Object.keys(change));
   if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
   checkEngines(engines, { ...change, runs_on: change.runs_on ?? worker.runs_on });
-  // Back on this machine, it needs an engine of this machine.
+  // A worker that returns to this machine needs an engine of this machine.
   if (change.runs_on !== undefined) {
     checkEngines(engines, { engine: change.engine ?? worker.engine, runs_on: change.runs_on });
   }
   const engine = change.engine ?? worker.engine;
   checkCommands({ call, engines, engine }, { verify: change.verify });
-  // Another engine may need to be told how a command is run.
+  // Another engine may lack the setting for running commands.
   if (change.engine !== undefined) {
     checkCommands({ call: null, engines, engine }, {
       verify: change.verify === undefined ? worker.verify : change.verify,
@@ -205,14 +198,9 @@ async function changeWorker(
   const now = clock.now();
   const statements: Statement[] = [
     ...updateWorkerRow(id, change, departments?.map((department) => department.id) ?? null, now),
-    record(now, {
-      kind: "worker.updated",
-      worker_id: id,
-      actor: call.caller.subject,
-      data: { fields: Object.keys(change) },
-    }),
+    recordBy(call, now, { kind: "worker.updated", worker_id: id, data: { fields: Object.keys(change) } }),
   ];
-  // What its agents remember stays where its directory was (contract 18).
+  // Contexts stay where the directory was, so they cannot continue on another machine.
   if (change.runs_on !== undefined) statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));
   if (change.engine !== undefined) {
     statements.push(deleteForeignContexts(id, engines.find(change.engine)?.name ?? change.engine));
@@ -220,15 +208,15 @@ async function changeWorker(
   await db.writeOr(statements, () => notFound("worker", id));
 }
 
-// What GET answered can be sent back by everybody (contract 1.2), so a field with its present value is no change.
-function changed(
+// A client can send back what GET returned, so an equal value is no change.
+function findChanges(
   worker: Worker,
   input: WorkerUpdate,
 ): WorkerChange & { departments?: string[]; work_dir?: never } {
   if (input.work_dir !== undefined && input.work_dir !== worker.work_dir) {
     throw invalid(
       "work_dir",
-      "cannot be changed, because what agents remember belongs to it; make a new worker",
+      "cannot be changed, because the contexts of agents belong to the directory. Create another worker.",
     );
   }
   const {
@@ -240,30 +228,26 @@ function changed(
     home: _home,
     ...fields
   } = input;
-  const shown = { ...worker, departments: worker.departments.map((department) => department.id) };
-  const names = new Set<string>(changedFields(shown, fields));
+  const before = { ...worker, departments: worker.departments.map((department) => department.id) };
+  const names = new Set<string>(listChangedFields(before, fields));
   return Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name)));
 }
 
-// The names of the fields whose values differ from those of before.
-function changedFields(before: object, fields: object): string[] {
+function listChangedFields(before: object, fields: object): string[] {
   const values = new Map<string, unknown>(Object.entries(before));
   return Object.entries(fields).flatMap(([name, value]) =>
     value !== undefined && JSON.stringify(value) !== JSON.stringify(values.get(name)) ? [name] : []
   );
 }
 
-// Only an operator decides what a worker may reach (contract 2.9, reliability SCP-3).
+// Only an operator decides what a worker can reach (contract 2.9).
 function checkAuthority(caller: Caller, fields: readonly string[]): void {
   const field = fields.find((name) => !(RUN_FIELDS as readonly string[]).includes(name));
   if (caller.run === null || field === undefined) return;
-  throw new ServiceError("forbidden", `Cannot set ${field}: only an operator may, never a run token`);
+  throw new ServiceError("forbidden", `Cannot set ${field}: only an operator can, not a run token`);
 }
 
-/**
- * Nobody gives a worker more than they hold themselves, but for what it has already; a run not even the default ones, which a worker
- * without scopes has (contract 2.9, contract 9.1). Throws `forbidden` with the scope that is missing.
- */
+/** Throws `forbidden` when the caller does not hold a new scope of a worker (contract 2.9). */
 export function checkGrant(caller: Caller, scopes: readonly string[], had: readonly string[] = []): void {
   const wanted = scopes.length === 0 && caller.run !== null ? WORKER_SCOPES_DEFAULT : scopes;
   const missing = wanted.find((entry) => !grants(caller.scopes, entry) && !grants(had, entry));
@@ -289,6 +273,40 @@ async function resolveDepartments(db: Database, keys: string[]): Promise<{ id: s
   return [...found.values()];
 }
 
-function withoutEmpty(args: Record<string, string>): Record<string, string> {
+function omitEmpty(args: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== ""));
+}
+
+// Quotes in JSON values are escaped, so a match is always a member.
+const ENGINES = /"engine":"([^"]*)"/g;
+// Programs read the same page repeatedly.
+const PAGES_REMEMBERED_MAX = 32;
+const REMEMBERED_MAX_CHARACTERS = 64 * 1024;
+const findEnginesCached = remembered(PAGES_REMEMBERED_MAX, findEngines);
+
+function findEngines(json: string): string[] {
+  return [...new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name))];
+}
+
+/** Replaces `idle` with `unavailable` for unusable engines. Parses the JSON only when an engine is unusable. */
+async function markUnavailable<T extends Worker | Worker[]>(
+  { engines, paths }: Deps<"engines" | "paths">,
+  json: Json<T>,
+): Promise<Json<T>> {
+  const names = json.length > REMEMBERED_MAX_CHARACTERS ? findEngines(json) : findEnginesCached(json);
+  const unusable = new Set<string>();
+  for (const name of names) {
+    if (!(await engines.probeOne(name, () => null)).usable) unusable.add(name);
+  }
+  if (unusable.size === 0) return json;
+  const value = valueOf<Worker | Worker[]>(json);
+  for (const worker of [value].flat()) {
+    // Runners report their own engines.
+    if (worker.runs_on.length > 0) continue;
+    if (worker.status !== "idle" || !unusable.has(worker.engine)) continue;
+    // A worker may have a separate engine login.
+    const { usable } = await engines.probeOne(worker.engine, (one) => stateDirOf(paths, worker.id, one));
+    if (!usable) worker.status = "unavailable";
+  }
+  return jsonOf(value) as Json<T>;
 }

@@ -14,14 +14,14 @@ import { listWaitingReplies } from "../../store/work/task.ts";
 import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
 import { cancelTasksOf } from "../../store/work/task_transitions.ts";
 import { deleteWorker as deleteWorkerRow, findWorker, listWorkDirs } from "../../store/workers/worker.ts";
-import { type Answer, DELETED } from "../call/answer.ts";
+import { type Answer, DELETED, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { checkDeletable } from "./work_dir.ts";
 
 /**
- * DELETE /api/workers/:id: cancels its tasks, ends its runs and answers when they have ended; the executions stay (contract 3,
- * Worker). Throws `not_found`, and `conflict`, before anything is changed, when the directory may not be deleted.
+ * Deletes a worker: cancels its tasks, ends its runs and returns after their end. Executions stay. Throws `not_found`,
+ * or `conflict` before any change when the directory cannot be deleted.
  */
 export async function deleteWorker(
   { db, clock, paths, engines, interruptRun }: Deps<"db" | "clock" | "paths" | "engines" | "interruptRun">,
@@ -29,13 +29,12 @@ export async function deleteWorker(
   id: string,
   deleteWorkDir: boolean,
 ): Promise<Answer<Deleted>> {
-  const worker = await findWorker(db, id);
-  if (worker === null) throw notFound("worker", id);
+  const worker = requireFound(await findWorker(db, id), "worker", id);
   if (deleteWorkDir && worker.runs_on.length > 0) {
     throw conflict(
       `Cannot delete the work directory ${worker.work_dir}: it is on ${
         worker.home === "" ? "no machine yet" : `the runner ${worker.home}`
-      }. Nothing was deleted; leave out delete_work_dir`,
+      }. Nothing was deleted. Omit delete_work_dir.`,
     );
   }
   if (deleteWorkDir) checkDeletable(worker.work_dir, paths, await listWorkDirs(db, id));
@@ -49,7 +48,7 @@ export async function deleteWorker(
   return DELETED;
 }
 
-/** The statements that delete a worker with its tasks and questions, and tell those who wait for a reply (contract 3, Worker). */
+/** Builds the statements that delete a worker with its tasks and questions, and that notify conversations with open tasks. */
 export async function workerDeletion(
   db: Database,
   { id, name }: Pick<Worker, "id" | "name">,
@@ -68,8 +67,8 @@ export async function workerDeletion(
         session_key: task.session_key,
         platform: platformOf(task.session_key),
         message_id: task.message_id,
-        content: `This will not be done: ${name} was deleted. It was: ${task.beginning}${
-          task.more === 0 ? "" : `\n\nNor will ${task.more} more tasks of this conversation.`
+        content: `${name} was deleted, so this task was cancelled: ${task.beginning}${
+          task.more === 0 ? "" : `\n\n${task.more} more tasks of this conversation were cancelled, too.`
         }`,
         source_type: "system",
         source_id: task.id,
@@ -79,20 +78,19 @@ export async function workerDeletion(
   ];
 }
 
-/** Ends the runs of a deleted worker, and removes what its engines kept. */
+/** Ends a deleted worker's runs and removes the state of its engines. */
 export async function endRuns(
   { db, paths, engines, interruptRun }: Deps<"db" | "paths" | "engines" | "interruptRun">,
   id: string,
 ): Promise<void> {
-  // Nothing can be claimed after the commit, so these are all.
+  // No run can be claimed after the commit, so this list is complete.
   const open = await listOpenExecutionIds(db, id);
   await Promise.all(open.map((executionId) => interruptRun(executionId)));
   await engines.release(id);
-  // The state of its engines is of no use any more.
   await Deno.remove(join(paths.state, id), { recursive: true }).catch(() => {});
 }
 
-// Until it has ended, an agent may put another directory in the place of the one that was checked.
+// An agent that is still ending may replace the checked directory.
 async function removeDirectory(removal: Removal, path: string): Promise<void> {
   const kept = `The worker is deleted, but not its directory ${path}`;
   try {
@@ -100,7 +98,7 @@ async function removeDirectory(removal: Removal, path: string): Promise<void> {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return;
     if (error instanceof ReplacedError) {
-      throw conflict(`${kept}: ${error.message}. Look at it, and delete it by hand`);
+      throw conflict(`${kept}: ${error.message}. Check the directory and delete it by hand.`);
     }
     throw new ServiceError("internal", kept, { cause: error });
   }

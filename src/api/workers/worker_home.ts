@@ -1,50 +1,47 @@
-import type { Answer } from "../call/answer.ts";
+import { type Answer, requireFound } from "../call/answer.ts";
 import { conflict, invalid, notFound } from "../../domain/call/error.ts";
 import type { Worker, WorkerRehome } from "../../domain/workers/worker.ts";
 import { listOpenExecutionIds } from "../../store/work/execution.ts";
-import { record } from "../../store/events/journal.ts";
 import { findRunner } from "../../store/workers/runner.ts";
 import { deleteForeignContexts } from "../../store/chat/conversation_context.ts";
 import { findWorker, setWorkerHome } from "../../store/workers/worker.ts";
-import type { Call } from "../call/call.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { getWorker } from "./worker.ts";
 
 /**
- * POST /api/workers/:id/rehome: its directory is on another runner from here on; "" means on the first that runs it next. Nothing is
- * copied, and what its agents remember is forgotten (contract 18). Throws `not_found`, `invalid_request`, and `conflict` while it runs.
+ * Moves a worker to another runner, or with "" to the next runner that runs it. Copies no files and deletes its
+ * contexts (contract 18). Throws `not_found`, `invalid_request`, or `conflict` during a run.
  */
 export async function rehomeWorker(
-  needs: Deps<"db" | "clock" | "engines" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "paths">,
   call: Call,
   id: string,
   { home }: WorkerRehome,
 ): Promise<Answer<Worker>> {
-  const { db, clock } = needs;
-  const worker = await findWorker(db, id);
-  if (worker === null) throw notFound("worker", id);
+  const { db, clock } = deps;
+  const worker = requireFound(await findWorker(db, id), "worker", id);
   const now = clock.now();
   const runner = home === "" ? null : await findRunner(db, home, now);
   if (home !== "" && runner === null) throw invalid("home", `no runner is called ${JSON.stringify(home)}`);
   const missing = worker.runs_on.filter((label) => runner !== null && !runner.labels.includes(label));
   if (missing.length > 0) {
-    const words = `${home} does not have the label ${missing.join(", ")}, which its worker asks for`;
-    throw invalid("home", `${words}; name another runner, or change runs_on of the worker`);
+    const words = `${home} lacks the label ${missing.join(", ")}, which the worker requires`;
+    throw invalid("home", `${words}. Choose another runner, or change the worker's runs_on.`);
   }
-  const runs = () =>
-    conflict(`Cannot rehome ${worker.name} while it runs: cancel its run, or wait for its end`);
-  if ((await listOpenExecutionIds(db, id)).length > 0) throw runs();
+  const buildRunning = () =>
+    conflict(`Cannot rehome ${worker.name}: it is running. Cancel its run, or wait for its end.`);
+  if ((await listOpenExecutionIds(db, id)).length > 0) throw buildRunning();
   const { won } = await db.write([
     ...setWorkerHome(id, runner?.name ?? "", now),
     deleteForeignContexts(id, ""),
-    record(now, {
+    recordBy(call, now, {
       kind: "worker.updated",
       worker_id: id,
-      actor: call.caller.subject,
       data: { fields: ["home"], from: worker.home, to: runner?.name ?? "" },
     }),
   ]);
-  // It has begun to run since, or was deleted.
-  if (!won) throw await findWorker(db, id) === null ? notFound("worker", id) : runs();
-  return await getWorker(needs, id);
+  // The worker started a run meanwhile, or was deleted.
+  if (!won) throw await findWorker(db, id) === null ? notFound("worker", id) : buildRunning();
+  return await getWorker(deps, id);
 }

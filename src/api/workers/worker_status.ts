@@ -1,4 +1,3 @@
-import { notFound } from "../../domain/call/error.ts";
 import { waitReason } from "../../domain/workers/rate_limit.ts";
 import type { Worker, WorkerStatus } from "../../domain/workers/worker.ts";
 import { stateDirOf } from "../../base/paths.ts";
@@ -10,27 +9,26 @@ import { findWorker } from "../../store/workers/worker.ts";
 import type { Availability } from "../../engine/engine.ts";
 import type { Database } from "../../store/db/database.ts";
 import { RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
-import { type Answer, answer } from "../call/answer.ts";
+import { type Answer, answer, requireFound } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
 import { workDirFault } from "./work_dir.ts";
 
-/** GET /api/workers/:id/status: what it does, and whether it can be started (contract 5.1). Throws `not_found`. */
+/** Returns a worker's activity and whether it can start a run. Throws `not_found`. */
 export async function getWorkerStatus(
   { db, clock, engines, paths }: Deps<"db" | "clock" | "engines" | "paths">,
   id: string,
 ): Promise<Answer<WorkerStatus>> {
-  const worker = await findWorker(db, id);
-  if (worker === null) throw notFound("worker", id);
+  const worker = requireFound(await findWorker(db, id), "worker", id);
   const engine = engines.find(worker.engine);
   const away = worker.runs_on.length > 0;
   const found = away
-    ? await lookAtRunners(db, worker, clock.now())
+    ? await checkRunners(db, worker, clock.now())
     : await engines.probeOne(worker.engine, (engine) => stateDirOf(paths, id, engine));
   const name = engine?.name ?? worker.engine;
   const limit = await findLimit(db, name);
-  const waits = limit !== null && limit.until > clock.now() ? limit : null;
+  const cooldown = limit !== null && limit.until > clock.now() ? limit : null;
   const fault = (away ? null : await workDirFault(worker.work_dir)) ??
-    (found.usable && waits !== null ? waitReason(waits) : null);
+    (found.usable && cooldown !== null ? waitReason(cooldown) : null);
   const counts = await countTasksByStatus(db, id);
   return answer({
     id,
@@ -40,7 +38,7 @@ export async function getWorkerStatus(
     version: found.version,
     usable: found.usable && fault === null,
     detail: fault ?? found.detail,
-    limited_until: waits?.until ?? null,
+    limited_until: cooldown?.until ?? null,
     work_dir: worker.work_dir,
     pending: counts.pending ?? 0,
     running: counts.running ?? 0,
@@ -49,8 +47,8 @@ export async function getWorkerStatus(
   });
 }
 
-// Which of the runners with its labels are there; whether they have its engine, a task that waits says (contract 18).
-async function lookAtRunners(db: Database, { runs_on, home }: Worker, now: number): Promise<Availability> {
+// Checks for online runners with the worker's labels. A waiting task reports whether they have its engine.
+async function checkRunners(db: Database, { runs_on, home }: Worker, now: number): Promise<Availability> {
   const online = (await listRunnerRows(db)).filter(({ name, labels, draining, last_seen_at }) =>
     draining === 0 && (last_seen_at ?? 0) > now - RUNNER_SILENT_MS &&
     (home === "" ? runs_on.every((label) => (JSON.parse(labels) as string[]).includes(label)) : name === home)

@@ -99,7 +99,7 @@ describe("a malicious provider (contract 9) [USR-4]", () => {
       await using provider = await lyingProvider(lie);
       await using app = await appWith(provider);
       const { status, detail } = await signIn(app);
-      expect([status, detail]).toEqual([403, expect.stringMatching(/^Cannot sign in: .*Begin again$/)]);
+      expect([status, detail]).toEqual([403, expect.stringMatching(/^Cannot sign in: .*Start again\.$/)]);
       expect(await users(app)).toEqual([{ name: "admin", origin: "operator", issuer: "" }]);
       const [event] = await app.call("GET /api/events?kind=auth.refused", undefined, {
         accept: "application/json",
@@ -125,7 +125,7 @@ describe("a malicious browser (contract 9) [USR-4]", () => {
       await using provider = await lyingProvider({});
       await using app = await appWith(provider);
       const state = await signIn(app, (url) => url.searchParams.set("state", "another"));
-      expect([state.status, state.detail]).toEqual([403, expect.stringContaining("does not fit")]);
+      expect([state.status, state.detail]).toEqual([403, expect.stringContaining("does not match")]);
       // A failed sign-in stays failed, also with the right answer.
       const right = new URL(state.callback);
       expect((await finish(right.href, state.cookie)).detail).toContain("was used before");
@@ -133,11 +133,11 @@ describe("a malicious browser (contract 9) [USR-4]", () => {
         url.searchParams.delete("code");
         url.searchParams.set("error", "access_denied");
       });
-      expect([denied.status, denied.detail]).toEqual([403, expect.stringContaining("does not fit")]);
+      expect([denied.status, denied.detail]).toEqual([403, expect.stringContaining("does not match")]);
       const begun = await signIn(app, (url) => url.searchParams.set("code", "x".repeat(3_000)));
       expect(begun.status).toBe(303);
       const fresh = await signIn(app);
-      expect((await finish(fresh.callback, "")).detail).toContain("this browser did not begin it");
+      expect((await finish(fresh.callback, "")).detail).toContain("this browser did not start it");
       const [name = "", value = ""] = fresh.cookie.split("=");
       const [head, body] = value.split(".");
       for (const forged of [`${head}.${body}.AAAA`, `eyJhbGciOiJub25lIn0.${body}.`, await app.token(), "x"]) {
@@ -191,7 +191,7 @@ describe("users of a provider (contract 9)", () => {
       await using provider = await lyingProvider(lies);
       await using app = await appWith(provider, { staff: "viewer", boss: "admin" });
       expect((await signIn(app)).detail).toContain(
-        "no role here belongs to your roles at the provider; ask whoever runs",
+        "your roles claim at the provider maps to no role. Ask an administrator",
       );
       lies.claims = { roles: ["boss", "staff"] };
       expect((await signIn(app)).status).toBe(303);
@@ -210,7 +210,7 @@ describe("users of a provider (contract 9)", () => {
     await using provider = await lyingProvider(lies);
     await using app = await appWith(provider);
     const { status, detail } = await signIn(app);
-    expect([status, detail]).toEqual([409, expect.stringContaining("is not taken for you")]);
+    expect([status, detail]).toEqual([409, expect.stringContaining("is not linked to you")]);
     expect(await users(app)).toHaveLength(1);
     // The same subject of another issuer is another user.
     lies.claims = { preferred_username: "mallory" };

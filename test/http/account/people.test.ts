@@ -67,7 +67,7 @@ describe("users (contract 9)", () => {
       const same = await app.send("POST /api/users", { name: "aDA", role: "viewer", password: WORD });
       expect([same.status, same.body.detail]).toEqual([
         409,
-        'Cannot name a user "aDA": another one is called that, in whatever case',
+        'Cannot name a user "aDA": another user has this name. Case is ignored.',
       ]);
       expect((await app.send("POST /api/users", { name: "ADMIN", role: "viewer", password: WORD })).status)
         .toBe(409);
@@ -127,7 +127,7 @@ describe("users (contract 9)", () => {
       const fresh = { password: "another long word" };
       expect((await app.send(route, fresh, eve.headers)).body.required_scope).toBe("write:users");
       expect((await app.send(route, fresh, ada.headers)).body.detail).toContain(
-        "current_password: is needed",
+        "current_password: is required",
       );
       const wrong = { ...fresh, current_password: "wrong wrong wrong" };
       expect((await app.send(route, wrong, ada.headers)).body.detail).toContain("current_password: is wrong");
@@ -160,7 +160,7 @@ describe("users (contract 9)", () => {
         expect([route, reply.status, reply.body.detail]).toEqual([
           route,
           403,
-          expect.stringContaining("it may more than"),
+          expect.stringContaining("the role has more scopes than"),
         ]);
       }
       const viewer = await app.send(
@@ -239,7 +239,7 @@ describe("tokens (contract 9)", () => {
     const past = await app.send("POST /api/tokens", { name: "old", scopes: ["read:*"], expires_at: now });
     expect([past.status, past.body.detail]).toEqual([
       400,
-      "expires_at: must be in the future; null means that it never expires",
+      "expires_at: must be in the future, or null for no expiry",
     ]);
     const make = async (name: string, expires_at: number | null) =>
       bearer((await app.call("POST /api/tokens", { name, scopes: ["read:*"], expires_at })).token);

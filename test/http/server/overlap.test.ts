@@ -158,7 +158,7 @@ describe("simultaneous PUT /api/tasks/:id (contract 15)", () => {
     const { status, body } = await app.send(`PUT /api/tasks/${id}`, ten);
     expect([status, body.detail, tries]).toEqual([
       409,
-      `Cannot change task ${id}: it was changed, started or ended meanwhile; look again`,
+      `Cannot change task ${id}: another request changed, started or ended it. Get the task and try again.`,
       5,
     ]);
   });

@@ -313,7 +313,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
     const reply = await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`);
     expect([reply.status, reply.body.detail]).toEqual([
       409,
-      expect.stringContaining("others may put another"),
+      expect.stringContaining("other users can replace it"),
     ]);
     expect((await Deno.stat(work_dir)).isDirectory).toBe(true);
   });
@@ -392,7 +392,7 @@ describe("a work directory in the service's own data [PTH-4]", () => {
       expect(execution).toMatchObject({
         status: "failed",
         failure: "spawn_failed",
-        error: expect.stringContaining("own data directory"),
+        error: expect.stringContaining("data directory"),
       });
     }
     await expect(Deno.stat(join(root, "evil"))).rejects.toThrow();

@@ -265,7 +265,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
       hint: expect.stringContaining("svc ctl system backup"),
     });
     expect(of("engines")).toMatchObject({ status: "ok", detail: expect.stringContaining("echo") });
-    expect(of("open_files").detail).toMatch(/^\d+ may be open, so up to \d+ connections/);
+    expect(of("open_files").detail).toMatch(/^the limit of \d+ open files allows \d+ connections/);
     expect(["warn", "ok"]).toContain(status);
     for (const check of checks) expect(check.hint === "", check.name).toBe(check.status === "ok");
   });
@@ -332,7 +332,10 @@ describe("GET /api/system/doctor (contract 5)", () => {
     const queue = (await app.call("GET /api/system/doctor")).checks.find((one: { name: string }) =>
       one.name === "queue"
     );
-    expect(queue).toMatchObject({ status: "warn", hint: expect.stringContaining("max_concurrent_runs (1)") });
+    expect(queue).toMatchObject({
+      status: "warn",
+      hint: expect.stringContaining("max_concurrent_runs is 1"),
+    });
   });
 });
 

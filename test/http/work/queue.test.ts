@@ -63,7 +63,7 @@ describe("POST /api/queue/cancel (contract 17)", () => {
     const wrong = await app.send("POST /api/queue/cancel", { filter, expected: 2 });
     expect([wrong.status, wrong.body.detail]).toEqual([
       409,
-      "Cannot cancel: 3 tasks match, 2 were expected; look again",
+      "Cannot cancel: 3 tasks match, but 2 were expected. List the tasks again.",
     ]);
     expect((await app.call("GET /api/queue")).length).toBe(4);
     expect(await app.call("POST /api/queue/cancel", { filter, expected: 3 })).toEqual({ cancelled_tasks: 3 });
@@ -160,7 +160,7 @@ describe("POST /api/executions/:id/retry (contract 17)", () => {
     };
     const refused = [
       409,
-      `Cannot retry execution ${execution.id}: its session was deleted, and nobody would get the answer`,
+      `Cannot retry execution ${execution.id}: its session was deleted`,
     ];
     for (let time = 0; time < 2; time++) {
       const { status, body } = await retry();

@@ -76,7 +76,7 @@ describe("limits of one run [SCP-7]", () => {
       body: {
         code: "conflict",
         detail:
-          `Cannot do more of this: one run may make ${RUN_TASKS_MAX} tasks at most; leave the rest to a person`,
+          `Cannot continue: one run can create at most ${RUN_TASKS_MAX} tasks. Leave the rest to a person.`,
       },
     });
     expect((await make(other)).status).toBe(201);
@@ -187,7 +187,7 @@ describe("limits of one run [SCP-7]", () => {
         "0",
         "0",
       ]);
-      expect(runs[0].result).toMatch(/it would stand 3 deep in a chain of tasks that agents made/);
+      expect(runs[0].result).toMatch(/it would be number 3 in a chain of tasks by agents/);
       expect(await limited(app)).toEqual([{ execution_id: runs[0].id, thing: "chain_depth", most: 2 }]);
       await Deno.remove(folder, { recursive: true });
     },

@@ -14,7 +14,7 @@ describe("/api/budgets (contract 14)", () => {
     await app.call("POST /api/budgets", RUNS);
     for (
       const [input, status, words] of [
-        [{ ...RUNS, name: "runs" }, 409, /another one is called that/],
+        [{ ...RUNS, name: "runs" }, 409, /another budget has this name/],
         [{ ...RUNS, name: "a", limit: 1.5 }, 400, /limit: must be a whole number of runs/],
         [{ ...RUNS, name: "a", limit: -1 }, 400, /limit: must be at least 0/],
         [{ ...RUNS, name: "a", target: "everybody" }, 400, /target: must be global/],

@@ -191,7 +191,7 @@ describe("the fleet as a file (contract 16)", () => {
   });
 
   it.each([
-    [{ departments: [{ name: "A", parent: "B" }, { name: "B", parent: "a" }] }, /above each other/],
+    [{ departments: [{ name: "A", parent: "B" }, { name: "B", parent: "a" }] }, /form a cycle/],
     [{ departments: [{ name: "A", parent: "Nobody" }] }, /departments\.0\.parent.*Nobody/],
     [{ workers: [{ name: "A" }, { name: "a" }] }, /workers\.1\.name.*entry 0/],
     [{ workers: [{ name: "A", departments: ["X"] }] }, /workers\.0\.departments\.0.*"X"/],
@@ -211,7 +211,7 @@ describe("the fleet as a file (contract 16)", () => {
       workers: [{ name: "A" }],
       schedules: [{ name: "S", worker: "A", instruction: "i", cron: "0 7 31 2 *" }],
     }, /schedules\.0\.cron/],
-    [{ workers: [{ name: "A", engine: "none" }] }, /workers\.0\.engine.*known/],
+    [{ workers: [{ name: "A", engine: "none" }] }, /workers\.0\.engine.*Known/],
     [{ workers: [{ name: "A", salary: 1 }] }, /salary.*unknown/],
     [{ people: [] }, /people.*unknown/],
   ])("refuses %j with the field and the reason, and changes nothing", async (fleet, reason) => {

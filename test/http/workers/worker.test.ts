@@ -77,7 +77,9 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     for (const bad of [{ nope: "-x" }, { fake: "'open" }, { fake: "a | b" }, { fake: "a\\" }, { fake: 1 }]) {
       expect((await put(bad)).status, JSON.stringify(bad)).toBe(400);
     }
-    expect((await app.send(`PUT /api/workers/${id}`, { engine: "nope" })).body.detail).toContain("known: ");
+    expect((await app.send(`PUT /api/workers/${id}`, { engine: "nope" })).body.detail).toContain(
+      "Known engines: ",
+    );
     expect((await app.send("POST /api/workers", { name: "x", engine: "nope" })).status).toBe(400);
   });
 
@@ -212,8 +214,8 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       one: { content: string },
     ) => one.content);
     expect(said.slice(2).sort()).toEqual([
+      expect.stringMatching(/^Ada was deleted, so this task was cancelled: say later/),
       expect.stringMatching(/^Ada was stopped/),
-      expect.stringMatching(/^This will not be done: Ada was deleted. It was: say later/),
     ]);
     expect(await app.db.read("select distinct status, reason from task")).toMatchObject([
       { status: "cancelled", reason: "worker deleted" },
@@ -235,9 +237,13 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     await app.call(`DELETE /api/workers/${worker.id}`);
     const said = (await app.call(`GET /api/local/sessions/${session.id}/messages`))
       .map(({ content }: { content: string }) => content)
-      .filter((text: string) => text.startsWith("This will not be done: Ada was deleted."));
+      .filter((text: string) => text.startsWith("Ada was deleted, so this task was cancelled:"));
     expect(said).toHaveLength(10);
-    expect(said.filter((text: string) => text.endsWith("\n\nNor will 90 more tasks of this conversation.")))
+    expect(
+      said.filter((text: string) =>
+        text.endsWith("\n\n90 more tasks of this conversation were cancelled, too.")
+      ),
+    )
       .toHaveLength(1);
     expect(await app.db.read("select distinct status from task")).toEqual([{ status: "cancelled" }]);
   });

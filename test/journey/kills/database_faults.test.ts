@@ -65,26 +65,26 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
 
 describe("a database that is damaged under the running service", () => {
   it("a long read transaction raises an alarm when the -wal exceeds 64 MB, and the -wal shrinks after it ends [DBF-12]", async () => {
-      await using world = await World.open();
+    await using world = await World.open();
     const { server, say } = await startConversation(world);
-      await say("say first");
-      await using reader = await ForeignReader.open(world.database);
-      const text = `say ${"x".repeat(250_000)}`;
-      const bytes = async () => (await Deno.stat(`${world.database}-wal`)).size;
-      for (let i = 0; await bytes() < 70_000_000; i++) {
-        expect(i).toBeLessThan(400);
-        await Promise.all(Array.from({ length: 4 }, () => say(text)));
-      }
-      while (!server.stderr.includes("has grown to")) await pause();
-      const metrics = await (await fetch(`${server.url}/metrics`)).text();
-      expect(Number(/^svc_database_wal_bytes (\d+)$/m.exec(metrics)?.[1])).toBeGreaterThan(64 * 1024 * 1024);
-      await reader.close();
-      for (let i = 0; await bytes() > 20_000_000; i++) {
-        expect(i).toBeLessThan(100);
-        await say(text);
-      }
-      while (!server.stderr.includes("is short again")) await pause();
-      await server.end("SIGKILL");
+    await say("say first");
+    await using reader = await ForeignReader.open(world.database);
+    const text = `say ${"x".repeat(250_000)}`;
+    const bytes = async () => (await Deno.stat(`${world.database}-wal`)).size;
+    for (let i = 0; await bytes() < 70_000_000; i++) {
+      expect(i).toBeLessThan(400);
+      await Promise.all(Array.from({ length: 4 }, () => say(text)));
+    }
+    while (!server.stderr.includes("has grown to")) await pause();
+    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    expect(Number(/^svc_database_wal_bytes (\d+)$/m.exec(metrics)?.[1])).toBeGreaterThan(64 * 1024 * 1024);
+    await reader.close();
+    for (let i = 0; await bytes() > 20_000_000; i++) {
+      expect(i).toBeLessThan(100);
+      await say(text);
+    }
+    while (!server.stderr.includes("is short again")) await pause();
+    await server.end("SIGKILL");
   });
 });
 

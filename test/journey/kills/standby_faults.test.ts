@@ -16,101 +16,101 @@ const TAKEOVER_MAX_MS = 45_000;
 
 describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 18)", () => {
   it("a disconnected server ends its runs and itself before the other one starts, and writes nothing later [RUN-4]", async () => {
-      await using machines = await Machines.open();
-      using proxy = new Proxy(machines.place.sqld.url);
-      const first = await machines.start("one", { env: { SVC_DATABASE__URL: proxy.url } });
-      const second = await machines.start("two", { standby: true });
-      const api = await client(first.url);
+    await using machines = await Machines.open();
+    using proxy = new Proxy(machines.place.sqld.url);
+    const first = await machines.start("one", { env: { SVC_DATABASE__URL: proxy.url } });
+    const second = await machines.start("two", { standby: true });
+    const api = await client(first.url);
     await eventually("it knows of the standby", async () => (await countStandbys(api)) === 1);
-      const worker = await api.call("POST /api/workers", { name: "Bob" });
-      const done = join(machines.folder, "done");
+    const worker = await api.call("POST /api/workers", { name: "Bob" });
+    const done = join(machines.folder, "done");
     const task = await taskFor(api, worker.id, `until ${done}`);
-      await eventually("it runs", async () => (await machines.starts()) === 1);
-      proxy.mode = "hold";
-      const began = performance.now();
-      let leftAt = Infinity;
-      void first.child.status.then(() => leftAt = performance.now());
+    await eventually("it runs", async () => (await machines.starts()) === 1);
+    proxy.mode = "hold";
+    const began = performance.now();
+    let leftAt = Infinity;
+    void first.child.status.then(() => leftAt = performance.now());
     // A write that waits in the network until the other server serves.
-      const late = api.send("POST /api/workers", { name: "Late" }).catch(() => null);
-      await eventually(
-        "the standby serves",
-        async () => await stateOf(second.url) === "ready",
-        TAKEOVER_MAX_MS,
-      );
-      expect(performance.now() - began).toBeLessThan(TAKEOVER_MAX_MS);
-      expect(leftAt).toBeLessThan(performance.now());
-      expect(await first.child.status).toMatchObject({ code: 1 });
-      expect(first.stderr).toMatch(/STOPPED WRITING.*its standby may take over/);
-      proxy.mode = "pass";
-      await late;
-      await eventually("it runs again", async () => (await machines.starts()) === 2);
-      await Deno.writeTextFile(done, "");
-      const other = await client(second.url);
+    const late = api.send("POST /api/workers", { name: "Late" }).catch(() => null);
+    await eventually(
+      "the standby serves",
+      async () => await stateOf(second.url) === "ready",
+      TAKEOVER_MAX_MS,
+    );
+    expect(performance.now() - began).toBeLessThan(TAKEOVER_MAX_MS);
+    expect(leftAt).toBeLessThan(performance.now());
+    expect(await first.child.status).toMatchObject({ code: 1 });
+    expect(first.stderr).toMatch(/STOPPED WRITING.*its standby may take over/);
+    proxy.mode = "pass";
+    await late;
+    await eventually("it runs again", async () => (await machines.starts()) === 2);
+    await Deno.writeTextFile(done, "");
+    const other = await client(second.url);
     expect(await other.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
-        status: "completed",
-        attempt: 2,
-      });
-      expect((await readLedger(machines.ledger)).filter(({ word }) => word === "OVERLAP")).toEqual([]);
+      status: "completed",
+      attempt: 2,
+    });
+    expect((await readLedger(machines.ledger)).filter(({ word }) => word === "OVERLAP")).toEqual([]);
     expect((await other.call("GET /api/workers")).map((one: { name: string }) => one.name)).toEqual(["Bob"]);
   });
 
   it("a server that was stopped until the other one serves ends itself when it wakes, and waits after its next start [RUN-4]", async () => {
-      await using machines = await Machines.open();
-      const first = await machines.start("one");
-      const second = await machines.start("two", { standby: true });
-      const api = await client(first.url);
+    await using machines = await Machines.open();
+    const first = await machines.start("one");
+    const second = await machines.start("two", { standby: true });
+    const api = await client(first.url);
     await eventually("it knows of the standby", async () => (await countStandbys(api)) === 1);
-      await api.call("POST /api/workers", { name: "Ada" });
-      first.child.kill("SIGSTOP");
-      await eventually(
-        "the standby serves",
-        async () => await stateOf(second.url) === "ready",
-        TAKEOVER_MAX_MS,
-      );
-      const other = await client(second.url);
+    await api.call("POST /api/workers", { name: "Ada" });
+    first.child.kill("SIGSTOP");
+    await eventually(
+      "the standby serves",
+      async () => await stateOf(second.url) === "ready",
+      TAKEOVER_MAX_MS,
+    );
+    const other = await client(second.url);
     const before = await listEvents(other);
-      const late = api.send("POST /api/workers", { name: "Late" }).catch(() => ({ status: 0 }));
-      first.child.kill("SIGCONT");
-      const woken = performance.now();
-      expect(await first.child.status).toMatchObject({ code: 1 });
-      expect(performance.now() - woken).toBeLessThan(10_000);
-      expect(first.stderr).toMatch(/STOPPED WRITING/);
-      expect([0, 503]).toContain((await late).status);
+    const late = api.send("POST /api/workers", { name: "Late" }).catch(() => ({ status: 0 }));
+    first.child.kill("SIGCONT");
+    const woken = performance.now();
+    expect(await first.child.status).toMatchObject({ code: 1 });
+    expect(performance.now() - woken).toBeLessThan(10_000);
+    expect(first.stderr).toMatch(/STOPPED WRITING/);
+    expect([0, 503]).toContain((await late).status);
     expect(await listEvents(other)).toEqual(before);
-      const again = await machines.start("one", { standby: true });
-      expect([await stateOf(again.url), await stateOf(second.url)]).toEqual(["standby", "ready"]);
+    const again = await machines.start("one", { standby: true });
+    expect([await stateOf(again.url), await stateOf(second.url)]).toEqual(["standby", "ready"]);
   });
 
   it("another key, no key, and other files are each refused with the way out, and change nothing [RUN-4]", async () => {
-      await using machines = await Machines.open();
-      delete machines.env.SVC_AUTH__JWT_SECRET;
-      await machines.start("one");
-      const dataDir = machines.dataDir("two");
-      await Deno.mkdir(dataDir);
-      const key = join(dataDir, "secret.key");
-      const serve = (env: Record<string, string> = {}) =>
-        svc(["serve", "--standby"], { dataDir, env: { ...machines.env, ...env } });
+    await using machines = await Machines.open();
+    delete machines.env.SVC_AUTH__JWT_SECRET;
+    await machines.start("one");
+    const dataDir = machines.dataDir("two");
+    await Deno.mkdir(dataDir);
+    const key = join(dataDir, "secret.key");
+    const serve = (env: Record<string, string> = {}) =>
+      svc(["serve", "--standby"], { dataDir, env: { ...machines.env, ...env } });
 
-      const none = await serve();
-      expect([none.code, none.err]).toEqual([
-        2,
-        expect.stringMatching(/sign with the key \w+, and this machine has none\. Copy/),
-      ]);
-      await expect(Deno.stat(key)).rejects.toThrow(Deno.errors.NotFound);
-      const other = await serve({ SVC_AUTH__JWT_SECRET: "a key that no other machine has, of 32 or more" });
-      expect([other.code, other.err]).toEqual([
-        2,
-        expect.stringContaining("Set auth.jwt_secret to the value of the other machine"),
-      ]);
+    const none = await serve();
+    expect([none.code, none.err]).toEqual([
+      2,
+      expect.stringMatching(/sign with the key \w+, and this machine has none\. Copy/),
+    ]);
+    await expect(Deno.stat(key)).rejects.toThrow(Deno.errors.NotFound);
+    const other = await serve({ SVC_AUTH__JWT_SECRET: "a key that no other machine has, of 32 or more" });
+    expect([other.code, other.err]).toEqual([
+      2,
+      expect.stringContaining("Set auth.jwt_secret to the value of the other machine"),
+    ]);
 
-      await Deno.copyFile(join(machines.dataDir("one"), "secret.key"), key);
-      const empty = join(machines.folder, "not mounted");
-      const files = await serve({ SVC_FILES_DIR: empty });
-      expect([files.code, files.err]).toEqual([2, expect.stringContaining(`are not in ${empty}`)]);
-      expect([...Deno.readDirSync(empty)]).toEqual([]);
-      await Deno.writeTextFile(join(empty, "files.json"), '{"database":"another"}');
-      const foreign = await serve({ SVC_FILES_DIR: empty });
-      expect([foreign.code, foreign.err]).toEqual([2, expect.stringContaining("belong to another one")]);
+    await Deno.copyFile(join(machines.dataDir("one"), "secret.key"), key);
+    const empty = join(machines.folder, "not mounted");
+    const files = await serve({ SVC_FILES_DIR: empty });
+    expect([files.code, files.err]).toEqual([2, expect.stringContaining(`are not in ${empty}`)]);
+    expect([...Deno.readDirSync(empty)]).toEqual([]);
+    await Deno.writeTextFile(join(empty, "files.json"), '{"database":"another"}');
+    const foreign = await serve({ SVC_FILES_DIR: empty });
+    expect([foreign.code, foreign.err]).toEqual([2, expect.stringContaining("belong to another one")]);
   });
 
   it("a waiting server ends after a change of the key, until it has the new one", async () => {
@@ -154,38 +154,38 @@ describe.skipIf(SQLD === undefined)(
   "a libSQL server that answers reads but no writes (facts, libSQL server 1)",
   () => {
     it("fails the heartbeat and is named with its cure; runs continue, and a restart resolves it", async () => {
-        await using place = await Place.open();
-        using proxy = new Proxy(place.sqld.url);
-        await using app = await openApp({
-          config: { ...place.config, database: { url: proxy.url }, engines: fakeEngines() },
-        });
-        const worker = await app.call("POST /api/workers", { name: "Ada" });
+      await using place = await Place.open();
+      using proxy = new Proxy(place.sqld.url);
+      await using app = await openApp({
+        config: { ...place.config, database: { url: proxy.url }, engines: fakeEngines() },
+      });
+      const worker = await app.call("POST /api/workers", { name: "Ada" });
       const task = await taskFor(app, worker.id, "sleep 1");
-        await app.until("execution.started");
-        proxy.mode = "hold-writes";
-        const cure = /answers reads but no writes\. Restart sqld/;
-        await eventually(
-          "it is noticed",
-          async () => cure.test((await app.send("GET /readyz")).body.status),
-          30_000,
-        );
-        expect((await app.call("GET /api/system/doctor")).checks[0]).toMatchObject({
-          name: "database",
-          status: "fail",
-          detail: expect.stringMatching(cure),
-        });
-        const metrics = async () =>
-          await (await app.server.fetch(new Request("http://localhost/metrics"))).text();
-        expect(await metrics()).toContain("svc_database_server_well 0\n");
-        expect((await app.send("GET /api/workers")).status).toBe(200);
-        proxy.mode = "pass";
-        await place.sqld.restart();
-        await eventually("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
-        expect(await metrics()).toContain("svc_database_server_well 1\n");
+      await app.until("execution.started");
+      proxy.mode = "hold-writes";
+      const cure = /answers reads but no writes\. Restart sqld/;
+      await eventually(
+        "it is noticed",
+        async () => cure.test((await app.send("GET /readyz")).body.status),
+        30_000,
+      );
+      expect((await app.call("GET /api/system/doctor")).checks[0]).toMatchObject({
+        name: "database",
+        status: "fail",
+        detail: expect.stringMatching(cure),
+      });
+      const metrics = async () =>
+        await (await app.server.fetch(new Request("http://localhost/metrics"))).text();
+      expect(await metrics()).toContain("svc_database_server_well 0\n");
+      expect((await app.send("GET /api/workers")).status).toBe(200);
+      proxy.mode = "pass";
+      await place.sqld.restart();
+      await eventually("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
+      expect(await metrics()).toContain("svc_database_server_well 1\n");
       expect(await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
-          status: "completed",
-          attempt: 1,
-        });
+        status: "completed",
+        attempt: 1,
+      });
     });
   },
 );

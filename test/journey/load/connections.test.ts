@@ -56,37 +56,37 @@ const CAT = {
 };
 
 it("1,100 idle connections with a limit of 1,024 files: other clients are served, and runs have their files [BYT-3]", async () => {
-    await using folder = await tempDir();
-    await using server = await startServer({
-      dataDir: folder.path,
+  await using folder = await tempDir();
+  await using server = await startServer({
+    dataDir: folder.path,
     program: buildLimitedCommand(1_024),
-      env: { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "5000", SVC_SERVER__MAX_CONNECTIONS_PER_ADDRESS: "5000" },
-    });
-    const api = await client(server.url, PASSWORD);
-    using _idle = await openIdle(server, 1_100);
-    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
-    await runOnce(api, "Ada");
-    expect(server.descriptors()).toBeLessThan(700);
-    expect((await server.end()).code).toBe(0);
+    env: { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "5000", SVC_SERVER__MAX_CONNECTIONS_PER_ADDRESS: "5000" },
+  });
+  const api = await client(server.url, PASSWORD);
+  using _idle = await openIdle(server, 1_100);
+  expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+  await runOnce(api, "Ada");
+  expect(server.descriptors()).toBeLessThan(700);
+  expect((await server.end()).code).toBe(0);
 });
 
 it("a limit of 60 files leaves few connections, which are never all taken [BYT-3]", async () => {
-    await using folder = await tempDir();
+  await using folder = await tempDir();
   await using server = await startServer({
     dataDir: folder.path,
     program: buildLimitedCommand(60),
     env: CAT,
   });
-    const api = await client(server.url, PASSWORD);
-    const stream = await api.stream((await api.call("POST /api/local/sessions")).id);
-    {
-      using _idle = await openIdle(server, 90);
-      await eventually("it says so", () => server.stderr.includes("Too many connections"));
-      expect((await fetch(`${server.url}/livez`)).status).toBe(200);
-    }
-    expect(stream.ended).toBe(false);
-    await stream.close();
-    expect((await server.end()).code).toBe(0);
+  const api = await client(server.url, PASSWORD);
+  const stream = await api.stream((await api.call("POST /api/local/sessions")).id);
+  {
+    using _idle = await openIdle(server, 90);
+    await eventually("it says so", () => server.stderr.includes("Too many connections"));
+    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+  }
+  expect(stream.ended).toBe(false);
+  await stream.close();
+  expect((await server.end()).code).toBe(0);
 });
 
 it("missing files for new connections end nothing: the service pauses and continues to accept [BYT-3]", async () => {
@@ -111,23 +111,23 @@ it("missing files for new connections end nothing: the service pauses and contin
 });
 
 it("clients that disconnect while the service closes their connections for others end nothing [BYT-3]", async () => {
-    await using folder = await tempDir();
-    const env = { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "20" };
-    await using server = await startServer({ dataDir: folder.path, env });
-    const { port } = new URL(server.url);
-    const until = performance.now() + 2_000;
-    const come = async () => {
-      while (performance.now() < until) {
-        const open = await Promise.all(
-          Array.from({ length: 30 }, () => Deno.connect({ port: Number(port) }).catch(() => null)),
-        );
-        for (const connection of open) connection?.close();
-      }
-    };
-    await Promise.all(Array.from({ length: 8 }, come));
-    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
-    expect(server.stderr).not.toContain("Stopping after an uncaught error");
-    expect((await server.end()).code).toBe(0);
+  await using folder = await tempDir();
+  const env = { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "20" };
+  await using server = await startServer({ dataDir: folder.path, env });
+  const { port } = new URL(server.url);
+  const until = performance.now() + 2_000;
+  const come = async () => {
+    while (performance.now() < until) {
+      const open = await Promise.all(
+        Array.from({ length: 30 }, () => Deno.connect({ port: Number(port) }).catch(() => null)),
+      );
+      for (const connection of open) connection?.close();
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, come));
+  expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+  expect(server.stderr).not.toContain("Stopping after an uncaught error");
+  expect((await server.end()).code).toBe(0);
 });
 
 it("a share of the allowed open files is reserved", () => {

@@ -9,70 +9,70 @@ vi.setConfig({ testTimeout: 720_000 });
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
 
 it("a message whose routing always kills the service fails after its attempts, with a notice in the conversation [BYT-4]", async () => {
-    await using folder = await tempDir();
-    const dataDir = folder.path;
-    const deadly = { ...ENV, SVC_FAULT: "routing:1:kill" };
-    let session = "";
-    {
-      await using server = await startServer({ dataDir, env: deadly });
-      const api = await client(server.url, PASSWORD);
-      await api.call("POST /api/workers", { name: "Ada" });
-      session = (await api.call("POST /api/local/sessions")).id;
-    await api.send(`POST /api/local/sessions/${session}/messages`, { content: "@Ada hello" }).catch(() => {});
-      expect((await server.child.status).signal).toBe("SIGKILL");
-    }
-    let deaths = 1;
-    for (let start = 0; start < 8; start++) {
-      const server = await startServer({ dataDir, env: deadly }).catch(() => null);
-      if (server !== null) {
-        const ended = await Promise.race([
-          server.child.status.then(() => true),
-          new Promise<false>((resolve) => setTimeout(() => resolve(false), 3_000)),
-        ]);
-        if (!ended) {
-          await server.end();
-          break;
-        }
-      }
-      deaths++;
-    }
-  // The first routing and bee.max_attempts repetitions.
-    expect(deaths).toBe(4);
-    await using server = await startServer({ dataDir, env: ENV });
+  await using folder = await tempDir();
+  const dataDir = folder.path;
+  const deadly = { ...ENV, SVC_FAULT: "routing:1:kill" };
+  let session = "";
+  {
+    await using server = await startServer({ dataDir, env: deadly });
     const api = await client(server.url, PASSWORD);
-    await quiet(api);
-    const [message] = await api.call("GET /api/messages/inbound");
-    expect(message).toMatchObject({ status: "failed", attempt: 3 });
-    expect(message.error).toMatch(/ended 3 times while routing it/);
-    const history = await api.call(`GET /api/local/sessions/${session}/messages`);
-    expect(history.at(-1).content).toMatch(/Cannot route this message/);
-    await api.call(`POST /api/local/sessions/${session}/messages`, { content: "@Ada and now" });
-    await eventually(
-      "it is answered",
-      async () => (await api.call(`GET /api/local/sessions/${session}/messages`)).length >= 4,
-    );
+    await api.call("POST /api/workers", { name: "Ada" });
+    session = (await api.call("POST /api/local/sessions")).id;
+    await api.send(`POST /api/local/sessions/${session}/messages`, { content: "@Ada hello" }).catch(() => {});
+    expect((await server.child.status).signal).toBe("SIGKILL");
+  }
+  let deaths = 1;
+  for (let start = 0; start < 8; start++) {
+    const server = await startServer({ dataDir, env: deadly }).catch(() => null);
+    if (server !== null) {
+      const ended = await Promise.race([
+        server.child.status.then(() => true),
+        new Promise<false>((resolve) => setTimeout(() => resolve(false), 3_000)),
+      ]);
+      if (!ended) {
+        await server.end();
+        break;
+      }
+    }
+    deaths++;
+  }
+  // The first routing and bee.max_attempts repetitions.
+  expect(deaths).toBe(4);
+  await using server = await startServer({ dataDir, env: ENV });
+  const api = await client(server.url, PASSWORD);
+  await quiet(api);
+  const [message] = await api.call("GET /api/messages/inbound");
+  expect(message).toMatchObject({ status: "failed", attempt: 3 });
+  expect(message.error).toMatch(/ended 3 times while routing it/);
+  const history = await api.call(`GET /api/local/sessions/${session}/messages`);
+  expect(history.at(-1).content).toMatch(/Cannot route this message/);
+  await api.call(`POST /api/local/sessions/${session}/messages`, { content: "@Ada and now" });
+  await eventually(
+    "it is answered",
+    async () => (await api.call(`GET /api/local/sessions/${session}/messages`)).length >= 4,
+  );
 });
 
 it("parts of one send are merged up to 256 KiB, and the rest is the next message [BYT-1]", async () => {
-    await using folder = await tempDir();
-    await using server = await startServer({
-      dataDir: folder.path,
-      env: { ...ENV, SVC_BEE__QUIET_WINDOW: "1500ms" },
-    });
-    const api = await client(server.url, PASSWORD);
-    const worker = await api.call("POST /api/workers", { name: "Ada" });
-    const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-    for (let i = 0; i < 6; i++) {
-      await api.call(`POST /api/local/sessions/${id}/messages`, { content: String(i).repeat(100_000) });
-    }
-    await eventually(
-      "three messages are routed and their runs have ended",
-      async () => (await api.call("GET /api/executions?status=completed")).length === 3,
-      30_000,
-    );
-    const runs = await api.call("GET /api/executions");
-    const instructions: string[] = [];
-    for (const run of runs) instructions.push((await api.call(`GET /api/executions/${run.id}`)).instruction);
-    expect(instructions.map((text) => text.length)).toEqual([200_001, 200_001, 200_001]);
-    expect(instructions.map((text) => text[0])).toEqual(["4", "2", "0"]);
+  await using folder = await tempDir();
+  await using server = await startServer({
+    dataDir: folder.path,
+    env: { ...ENV, SVC_BEE__QUIET_WINDOW: "1500ms" },
+  });
+  const api = await client(server.url, PASSWORD);
+  const worker = await api.call("POST /api/workers", { name: "Ada" });
+  const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
+  for (let i = 0; i < 6; i++) {
+    await api.call(`POST /api/local/sessions/${id}/messages`, { content: String(i).repeat(100_000) });
+  }
+  await eventually(
+    "three messages are routed and their runs have ended",
+    async () => (await api.call("GET /api/executions?status=completed")).length === 3,
+    30_000,
+  );
+  const runs = await api.call("GET /api/executions");
+  const instructions: string[] = [];
+  for (const run of runs) instructions.push((await api.call(`GET /api/executions/${run.id}`)).instruction);
+  expect(instructions.map((text) => text.length)).toEqual([200_001, 200_001, 200_001]);
+  expect(instructions.map((text) => text[0])).toEqual(["4", "2", "0"]);
 });

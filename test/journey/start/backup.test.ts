@@ -63,66 +63,66 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it(`${BACKUPS} backups during messages: each holds all data acknowledged before its start [BAK-1]`, async () => {
-      await using app = await openApp();
-      await using folder = await tempDir();
-      const { id } = await app.call("POST /api/local/sessions");
-      const acknowledged: string[] = [];
-      const written = new AbortController();
-      const writing = (async () => {
-        for (let i = 0; !written.signal.aborted; i++) {
-          acknowledged.push(
-            (await app.call(`POST /api/local/sessions/${id}/messages`, { content: `m${i}` })).message_id,
-          );
-          await new Promise((resolve) => setTimeout(resolve, 50));
-        }
-      })();
-      for (let round = 0; round < BACKUPS; round++) {
-        const before = [...acknowledged];
-        const file = join(folder.path, `${round}.tar`);
-        expect((await ctl(app, ["system", "backup", file])).code).toBe(0);
-        const unpacked = join(folder.path, String(round));
-        await Deno.mkdir(unpacked);
-        await unpackArchive((await Deno.open(file)).readable, unpacked);
-        expect(await inspect(join(unpacked, "svc.db"))).toEqual([]);
-      const rows = await readRows<{ id: string }>(unpacked, "select id from inbound_message");
-        const found = new Set(rows.map((row) => row.id));
-        expect(before.filter((one) => !found.has(one))).toEqual([]);
+    await using app = await openApp();
+    await using folder = await tempDir();
+    const { id } = await app.call("POST /api/local/sessions");
+    const acknowledged: string[] = [];
+    const written = new AbortController();
+    const writing = (async () => {
+      for (let i = 0; !written.signal.aborted; i++) {
+        acknowledged.push(
+          (await app.call(`POST /api/local/sessions/${id}/messages`, { content: `m${i}` })).message_id,
+        );
+        await new Promise((resolve) => setTimeout(resolve, 50));
       }
-      written.abort();
-      await writing;
-      await expect(Deno.stat(app.server.parts.paths.backup)).rejects.toThrow();
+    })();
+    for (let round = 0; round < BACKUPS; round++) {
+      const before = [...acknowledged];
+      const file = join(folder.path, `${round}.tar`);
+      expect((await ctl(app, ["system", "backup", file])).code).toBe(0);
+      const unpacked = join(folder.path, String(round));
+      await Deno.mkdir(unpacked);
+      await unpackArchive((await Deno.open(file)).readable, unpacked);
+      expect(await inspect(join(unpacked, "svc.db"))).toEqual([]);
+      const rows = await readRows<{ id: string }>(unpacked, "select id from inbound_message");
+      const found = new Set(rows.map((row) => row.id));
+      expect(before.filter((one) => !found.has(one))).toEqual([]);
+    }
+    written.abort();
+    await writing;
+    await expect(Deno.stat(app.server.parts.paths.backup)).rejects.toThrow();
   });
 
   it.skipIf(!APART)("a database on another file system is kept and restored as well", async () => {
-      await using folder = await tempDir();
-      const elsewhere = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "svc-test-" });
-      try {
-        const dataDir = folder.path;
-        const file = join(folder.path, "backup.tar");
-        const database = join(elsewhere, "far.db");
-        const env = { ...ENV, SVC_DATABASE__URL: `file:${database}` };
-        {
-          await using server = await startServer({ dataDir, env });
-          const api = await client(server.url);
-        await createConversation(api);
-          expect((await svc(["ctl", "system", "backup", file], { dataDir, env })).code).toBe(0);
-          await api.call("POST /api/workers", { name: "Late" });
-          await server.end("SIGTERM");
-        }
-        const restored = await svc(["restore", file, "--yes"], { dataDir, env });
-        expect(restored.code, restored.err).toBe(0);
-        const [aside = ""] = [...Deno.readDirSync(dataDir)].map(({ name }) => name).filter((name) =>
-          name.startsWith("before-restore-")
-        );
-        expect((await Deno.stat(join(dataDir, aside, "far.db"))).mode ?? 0).toBe(0o100600);
-        expect([...Deno.readDirSync(elsewhere)].map(({ name }) => name)).not.toContain("far.db.part");
+    await using folder = await tempDir();
+    const elsewhere = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "svc-test-" });
+    try {
+      const dataDir = folder.path;
+      const file = join(folder.path, "backup.tar");
+      const database = join(elsewhere, "far.db");
+      const env = { ...ENV, SVC_DATABASE__URL: `file:${database}` };
+      {
         await using server = await startServer({ dataDir, env });
-        const workers = await (await client(server.url)).call("GET /api/workers");
-        expect(workers.map((one: { name: string }) => one.name)).not.toContain("Late");
-        expect(workers).toHaveLength(1);
-      } finally {
-        await Deno.remove(elsewhere, { recursive: true });
+        const api = await client(server.url);
+        await createConversation(api);
+        expect((await svc(["ctl", "system", "backup", file], { dataDir, env })).code).toBe(0);
+        await api.call("POST /api/workers", { name: "Late" });
+        await server.end("SIGTERM");
       }
+      const restored = await svc(["restore", file, "--yes"], { dataDir, env });
+      expect(restored.code, restored.err).toBe(0);
+      const [aside = ""] = [...Deno.readDirSync(dataDir)].map(({ name }) => name).filter((name) =>
+        name.startsWith("before-restore-")
+      );
+      expect((await Deno.stat(join(dataDir, aside, "far.db"))).mode ?? 0).toBe(0o100600);
+      expect([...Deno.readDirSync(elsewhere)].map(({ name }) => name)).not.toContain("far.db.part");
+      await using server = await startServer({ dataDir, env });
+      const workers = await (await client(server.url)).call("GET /api/workers");
+      expect(workers.map((one: { name: string }) => one.name)).not.toContain("Late");
+      expect(workers).toHaveLength(1);
+    } finally {
+      await Deno.remove(elsewhere, { recursive: true });
+    }
   });
 
   it("a restore is refused while the service runs, and asks before it changes anything [BAK-4]", async () => {

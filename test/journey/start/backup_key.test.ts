@@ -17,7 +17,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
     });
     const stolen = { authorization: `Bearer ${access_token}` };
     const wrong: [object, RegExp][] = [
-      [{ include_key: true }, /is needed/],
+      [{ include_key: true }, /is required/],
       [{ include_key: true, password: "wrong" }, /is wrong/],
     ];
     for (const [body, words] of wrong) {

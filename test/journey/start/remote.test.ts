@@ -60,88 +60,88 @@ describe.skipIf(SQLD === undefined)("the whole service on a real libSQL server",
 });
 
 describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 4) [DSP-2]", () => {
-    const environment = () => ({ ...fakeEnvironment(), ...place.env });
+  const environment = () => ({ ...fakeEnvironment(), ...place.env });
 
-    /** Makes the owner's last heartbeat a minute old. */
+  /** Makes the owner's last heartbeat a minute old. */
   async function ageHeartbeat(): Promise<void> {
-      const db = await Database.open(place.sqld.url);
-      const older = "json_set(value, '$.beat_at', json_extract(value, '$.beat_at') - 60000)";
-      await db.write([{ sql: `update setting set value = ${older} where name = 'owner'`, args: [] }]);
-      await db.close();
-    }
+    const db = await Database.open(place.sqld.url);
+    const older = "json_set(value, '$.beat_at', json_extract(value, '$.beat_at') - 60000)";
+    await db.write([{ sql: `update setting set value = ${older} where name = 'owner'`, args: [] }]);
+    await db.close();
+  }
 
   it("the second is refused and names the owner, until the first is killed or stopped", async () => {
-      await using one = await tempDir();
-      await using two = await tempDir();
-      const env = environment();
-      const first = await startServer({ dataDir: one.path, env });
-      const refused = await svc(["serve"], { dataDir: two.path, env });
-      expect([refused.code, refused.out]).toEqual([5, ""]);
-      expect(refused.err).toMatch(
-        new RegExp(
-          `another server uses it \\(pid ${first.child.pid} on .+, last report \\d+ s ago\\)\\. Stop that server`,
-        ),
-      );
-      await first.end("SIGKILL");
-      // With the same data directory it need not wait for the heartbeat to expire.
-      const again = await startServer({ dataDir: one.path, env });
-      expect(await again.end("SIGTERM")).toMatchObject({ code: 0 });
-      await using other = await startServer({ dataDir: two.path, env });
-      expect((await client(other.url)).token).toMatch(/^eyJ/);
-      expect(await other.end("SIGTERM")).toMatchObject({ code: 0 });
-    });
-
-  it("a server that was silent until another took over its run writes nothing when it wakes [DSP-2]", async () => {
-        await using one = await tempDir();
-        await using two = await tempDir();
-        const env = environment();
-        await using stalled = await startServer({ dataDir: one.path, env });
-        const api = await client(stalled.url);
-        const worker = await api.call("POST /api/workers", { name: "Bob" });
-        const chat = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-        await api.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "sleep 2" });
-        const runs = (by: Client) => by.call(`GET /api/executions?worker_id=${worker.id}`);
-        await eventually("it is running", async () => (await runs(api))[0]?.status === "running");
-        stalled.child.kill("SIGSTOP");
-    await ageHeartbeat();
-        await using heir = await startServer({ dataDir: two.path, env });
-        const other = await client(heir.url);
-        await eventually(
-          "the heir has done it again",
-          async () => (await runs(other))[0]?.status === "completed",
-        );
-        const [latest] = await runs(other);
-        const before = await other.call(`GET /api/executions/${latest.id}`);
-        stalled.child.kill("SIGCONT");
-        const words = /STOPPED WRITING.*another server has taken it over/;
-        await eventually("it says that it is over", () => Promise.resolve(words.test(stalled.stderr)));
-    // The server ends its runs and exits; a service manager starts it again (decision 0021).
-        await api.send("POST /api/workers", { name: "Late" }).then(
-          ({ status }) => expect(status).toBe(503),
-          () => {},
-        );
-        expect(await stalled.child.status).toMatchObject({ code: 1 });
-        expect(await runs(other)).toMatchObject([
-          { attempt: 2, status: "completed", result: "slept 2" },
-          { attempt: 1, status: "failed", failure: "server_lost" },
-        ]);
-        expect(await other.call(`GET /api/executions/${latest.id}`)).toEqual(before);
-        expect(await other.text(`/api/executions/${latest.id}/logs`)).toContain("slept 2");
-        const said = await other.call(`GET /api/local/sessions/${chat.id}/messages`);
-        expect(said.map((one: { content: string }) => one.content)).toEqual(["sleep 2", "slept 2"]);
-        expect((await other.call("GET /api/workers")).map((one: { name: string }) => one.name)).not.toContain(
-          "Late",
-        );
-        expect(await heir.end("SIGTERM")).toMatchObject({ code: 0 });
+    await using one = await tempDir();
+    await using two = await tempDir();
+    const env = environment();
+    const first = await startServer({ dataDir: one.path, env });
+    const refused = await svc(["serve"], { dataDir: two.path, env });
+    expect([refused.code, refused.out]).toEqual([5, ""]);
+    expect(refused.err).toMatch(
+      new RegExp(
+        `another server uses it \\(pid ${first.child.pid} on .+, last report \\d+ s ago\\)\\. Stop that server`,
+      ),
+    );
+    await first.end("SIGKILL");
+    // With the same data directory it need not wait for the heartbeat to expire.
+    const again = await startServer({ dataDir: one.path, env });
+    expect(await again.end("SIGTERM")).toMatchObject({ code: 0 });
+    await using other = await startServer({ dataDir: two.path, env });
+    expect((await client(other.url)).token).toMatch(/^eyJ/);
+    expect(await other.end("SIGTERM")).toMatchObject({ code: 0 });
   });
 
-    it("an owner sends heartbeats", async () => {
-      const clock = new TestClock("2026-01-05T08:00:00Z");
-      await using app = await openApp({ clock, config: place.config });
+  it("a server that was silent until another took over its run writes nothing when it wakes [DSP-2]", async () => {
+    await using one = await tempDir();
+    await using two = await tempDir();
+    const env = environment();
+    await using stalled = await startServer({ dataDir: one.path, env });
+    const api = await client(stalled.url);
+    const worker = await api.call("POST /api/workers", { name: "Bob" });
+    const chat = await api.call("POST /api/local/sessions", { worker_id: worker.id });
+    await api.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "sleep 2" });
+    const runs = (by: Client) => by.call(`GET /api/executions?worker_id=${worker.id}`);
+    await eventually("it is running", async () => (await runs(api))[0]?.status === "running");
+    stalled.child.kill("SIGSTOP");
     await ageHeartbeat();
-      const silent = async () => (await findOwner(app.db))?.silent_ms ?? Infinity;
-      expect(await silent()).toBeGreaterThan(59_000);
-      clock.advance(10_000);
-      await eventually("it has been heard of", async () => await silent() < 10_000);
-    });
+    await using heir = await startServer({ dataDir: two.path, env });
+    const other = await client(heir.url);
+    await eventually(
+      "the heir has done it again",
+      async () => (await runs(other))[0]?.status === "completed",
+    );
+    const [latest] = await runs(other);
+    const before = await other.call(`GET /api/executions/${latest.id}`);
+    stalled.child.kill("SIGCONT");
+    const words = /STOPPED WRITING.*another server has taken it over/;
+    await eventually("it says that it is over", () => Promise.resolve(words.test(stalled.stderr)));
+    // The server ends its runs and exits; a service manager starts it again (decision 0021).
+    await api.send("POST /api/workers", { name: "Late" }).then(
+      ({ status }) => expect(status).toBe(503),
+      () => {},
+    );
+    expect(await stalled.child.status).toMatchObject({ code: 1 });
+    expect(await runs(other)).toMatchObject([
+      { attempt: 2, status: "completed", result: "slept 2" },
+      { attempt: 1, status: "failed", failure: "server_lost" },
+    ]);
+    expect(await other.call(`GET /api/executions/${latest.id}`)).toEqual(before);
+    expect(await other.text(`/api/executions/${latest.id}/logs`)).toContain("slept 2");
+    const said = await other.call(`GET /api/local/sessions/${chat.id}/messages`);
+    expect(said.map((one: { content: string }) => one.content)).toEqual(["sleep 2", "slept 2"]);
+    expect((await other.call("GET /api/workers")).map((one: { name: string }) => one.name)).not.toContain(
+      "Late",
+    );
+    expect(await heir.end("SIGTERM")).toMatchObject({ code: 0 });
+  });
+
+  it("an owner sends heartbeats", async () => {
+    const clock = new TestClock("2026-01-05T08:00:00Z");
+    await using app = await openApp({ clock, config: place.config });
+    await ageHeartbeat();
+    const silent = async () => (await findOwner(app.db))?.silent_ms ?? Infinity;
+    expect(await silent()).toBeGreaterThan(59_000);
+    clock.advance(10_000);
+    await eventually("it has been heard of", async () => await silent() < 10_000);
+  });
 });
